@@ -1,0 +1,66 @@
+"""Every error wallflower raises on purpose.
+
+A message has three beats: what was asked, what is allowed, what to do. None of them ever holds a value of a
+record, a count or a distance; numbers that a caller may want are attributes.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class PrivacyError(Exception):
+    """The root: catch this to catch everything that is ours."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class ParameterError(PrivacyError, ValueError):
+    """A parameter is outside its public range; nothing was looked at."""
+
+
+class LossMismatch(PrivacyError, TypeError):
+    """Two losses of unlike guarantee or unlike neighbours were added or compared."""
+
+
+class DataError(PrivacyError, ValueError):
+    """The table does not fit its public schema, or has none that would fit."""
+
+    def __init__(self, message: str, *, column: str | None = None) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+class SourceError(PrivacyError, OSError):
+    """The source could not be read: no such file, not that format, refused by the database."""
+
+    exit_code = 4
+
+
+class BudgetExhausted(PrivacyError):
+    """The budget does not cover the question; nothing was charged and nothing is locked."""
+
+    exit_code = 3
+
+    def __init__(self, dataset: str, *, asked: object, left: object, remedy: str | None = None) -> None:
+        remedy = remedy or "Lower the loss, or ask the data owner for more budget (wallflower budget grant)."
+        super().__init__(f"{dataset}: asked for {asked}, {left} is left. {remedy}")
+        self.dataset, self.asked, self.left = dataset, asked, left
+
+
+class LedgerError(PrivacyError):
+    """The ledger could not be opened, read or written."""
+
+    exit_code = 4
+
+
+class ChainBroken(LedgerError):
+    """A row of the ledger is not the row that was written."""
+
+    def __init__(self, message: str, *, entry: int) -> None:
+        super().__init__(message)
+        self.entry = entry
+
+
+class KeyConflict(LedgerError):
+    """An idempotency key was used before, for another question or for one whose answer was lost."""

@@ -1,0 +1,103 @@
+"""The only door to entropy.
+
+Noise is drawn on whole numbers, by OpenDP's exact samplers or from the operating system's words; nothing here takes a
+seed. Both sources ask the operating system at every draw, so a forked child never repeats its parent. Tests hand a
+scripted `Noise` to `query.answer`; released answers get `system_noise()`.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Protocol
+
+from wallflower.errors import ParameterError
+from wallflower.lazy import Lazy
+
+_domains = Lazy("opendp.domains")
+_metrics = Lazy("opendp.metrics")
+_measurements = Lazy("opendp.measurements")
+_opendp = Lazy("opendp.mod")
+
+
+class Noise(Protocol):
+    """Draws on whole numbers. `scale` is a lower bound: a sampler may round it up, never down."""
+
+    def laplace(self, scale: Fraction) -> int:
+        """P(z) proportional to exp(-|z|/scale)."""
+
+    def gaussian(self, scale: Fraction) -> int:
+        """P(z) proportional to exp(-z²/(2 scale²))."""
+
+    def below(self, bound: int) -> int:
+        """Uniform on 0 … bound-1."""
+
+    def flip(self, exponent: Fraction) -> bool:
+        """True with probability exp(-exponent)."""
+
+
+class SystemNoise:
+    """Noise fit to be released."""
+
+    def laplace(self, scale: Fraction) -> int:
+        return int(_sampler("laplace", rounded_up(scale))(0))
+
+    def laplaces(self, scale: Fraction, size: int) -> list[int]:
+        """`size` independent draws, for audits and simulations."""
+        return list(_vector_sampler("laplace", rounded_up(scale))([0] * size))
+
+    def gaussian(self, scale: Fraction) -> int:
+        return int(_sampler("gaussian", rounded_up(scale))(0))
+
+    def gaussians(self, scale: Fraction, size: int) -> list[int]:
+        """`size` independent draws, for audits and simulations."""
+        return list(_vector_sampler("gaussian", rounded_up(scale))([0] * size))
+
+    def below(self, bound: int) -> int:
+        return secrets.randbelow(bound)
+
+    def flip(self, exponent: Fraction) -> bool:
+        """Exact [CKS20, Algorithm 1]: whole units one by one, then the alternating series of the rest."""
+        whole, rest = divmod(exponent, 1)
+        return all(self._flip_unit(Fraction(1)) for _ in range(int(whole))) and self._flip_unit(Fraction(rest))
+
+    def _flip_unit(self, exponent: Fraction) -> bool:
+        turn = 1
+        while secrets.randbelow(exponent.denominator * turn) < exponent.numerator:
+            turn += 1
+        return turn % 2 == 1
+
+
+def system_noise() -> SystemNoise:
+    """The noise that releases are made of."""
+    return SystemNoise()
+
+
+def rounded_up(scale: Fraction) -> float:
+    """The smallest float that is not below `scale`: OpenDP reads it back exactly.
+
+    >>> Fraction(rounded_up(Fraction(1, 3))) >= Fraction(1, 3)
+    True
+    """
+    if not 0 < scale < 2**52:
+        raise ParameterError("the noise scale must be positive and below 2**52; use a larger epsilon or fewer records.")
+    near = float(scale)
+    return near if Fraction(near) >= scale else math.nextafter(near, math.inf)
+
+
+@lru_cache(maxsize=256)
+def _sampler(law: str, scale: float) -> Any:
+    _opendp.enable_features("contrib")
+    domain, metric = _domains.atom_domain(T="i64"), _metrics.absolute_distance(T="i64")
+    return getattr(_measurements, f"make_{law}")(domain, metric, scale=scale)
+
+
+@lru_cache(maxsize=256)
+def _vector_sampler(law: str, scale: float) -> Any:
+    _opendp.enable_features("contrib")
+    metric = _metrics.l1_distance(T="i64") if law == "laplace" else _metrics.l2_distance(T="i64")
+    return getattr(_measurements, f"make_{law}")(
+        _domains.vector_domain(_domains.atom_domain(T="i64")), metric, scale=scale
+    )

@@ -1,0 +1,1 @@
+"""The questions, one room each."""
