@@ -1,0 +1,125 @@
+"""The rows of the ledger, and the chain of hashes that binds each to all before it.
+
+A row's hash is SHA-256 over the canonical JSON of its columns, those that are empty left out, with the hash of the
+row before it among them. A row that is changed, removed, inserted or moved breaks the chain at that place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal
+
+from wallflower.errors import ChainBroken
+from wallflower.privacy import Loss
+
+GENESIS: Final = "0" * 64
+Event = Literal["grant", "allocate", "charge", "release"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One row of the ledger, as stored."""
+
+    id: int
+    time: str
+    event: Event
+    dataset: str
+    analyst: str | None = None
+    account: str | None = None
+    kind: str | None = None
+    amount: str | None = None
+    delta: str | None = None
+    neighbours: str | None = None
+    label: str | None = None
+    body: str | None = None
+    charge: int | None = None
+    key: str | None = None
+    previous: str
+    hash: str
+
+    @property
+    def loss(self) -> Loss | None:
+        """What was granted, allocated or charged; a release has none."""
+        return None if self.amount is None else Loss.from_json(self.to_json())
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The body, read: parameters of a charge, the public release, who granted and why."""
+        stored: dict[str, Any] = json.loads(self.body or "{}")
+        return stored
+
+    def to_json(self) -> dict[str, Any]:
+        """Every column as stored, enough to compute the hash again."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+
+COLUMNS: Final = tuple(item.name for item in fields(Entry))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """A chain that holds: how many entries it has, and the hash of the last, to be noted elsewhere."""
+
+    entries: int
+    head: str
+
+
+def canonical(value: Mapping[str, Any]) -> str:
+    """One text for one value.
+
+    >>> canonical({"b": 1, "a": "ε"})
+    '{"a":"\\\\u03b5","b":1}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def digest(row: Mapping[str, Any]) -> str:
+    """The hash a row ought to have."""
+    bound = {name: _plain(value) for name, value in row.items() if name != "hash" and value is not None}
+    return hashlib.sha256(canonical(bound).encode("ascii")).hexdigest()
+
+
+def _plain(value: Any) -> str | int:
+    return value if isinstance(value, str | int) else repr(value)  # a forged row may hold bytes
+
+
+def sealed(**columns: Any) -> Entry:
+    """An entry with its hash."""
+    return Entry(**columns, hash=digest(columns))
+
+
+def walk(rows: Iterable[Mapping[str, Any]], *, head: str | None = None) -> Verified:
+    """Check the chain from its start; with a `head` noted earlier, also that nothing was cut off since."""
+    count, last, met = 0, GENESIS, head in (None, GENESIS)
+    for count, row in enumerate(rows, start=1):
+        _check(row, count, last)
+        last = row["hash"]
+        met = met or last == head
+    if not met:
+        raise ChainBroken(
+            f"entry {count + 1}: the ledger has {count} entries, none with the head you noted ({str(head)[:12]}…). "
+            "An honest ledger keeps every head it ever had. Later entries were cut off or the chain was written anew: "
+            "restore a backup.",
+            entry=count + 1,
+        )
+    return Verified(entries=count, head=last)
+
+
+def _check(row: Mapping[str, Any], expected: int, last: str) -> None:
+    found = row["id"]
+    if found != expected:
+        entry, fault = (expected, "is missing") if found > expected else (found, "was inserted")
+    elif row["previous"] != last:
+        entry, fault = found, "does not follow the entry before it"
+    elif row["hash"] != digest(row):
+        entry, fault = found, "was changed"
+    else:
+        return
+    raise ChainBroken(
+        f"entry {entry} {fault}. Entries may only be added, each bound to the one before. "
+        "Keep this ledger as evidence, restore a backup and compare their exports.",
+        entry=entry,
+    )

@@ -1,0 +1,1 @@
+"""How the ledger's table came to be, one revision at a time."""

@@ -1,0 +1,36 @@
+"""The two backends every ledger test runs on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from postgres import Server, Unavailable, running
+from wallflower.ledger import Ledger
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    try:
+        with running() as server:
+            yield server
+    except Unavailable as reason:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(str(reason))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a ledger may be opened: a new file, a new database."""
+    if request.param == "sqlite":
+        return str(tmp_path / "ledger.db")
+    fresh: str = request.getfixturevalue("postgres").fresh()
+    return fresh
+
+
+@pytest.fixture
+def ledger(place: str) -> Iterator[Ledger]:
+    with Ledger.open(place) as opened:
+        yield opened

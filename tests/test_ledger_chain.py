@@ -1,0 +1,146 @@
+"""What is written stays written: reading the ledger back, and finding out who meddled with it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from ledgers import Question, ask, engine_of, filled, meddle, unguarded
+from wallflower.chain import COLUMNS
+from wallflower.errors import ChainBroken, LedgerError
+from wallflower.ledger import Ledger
+from wallflower.privacy import Loss
+
+# Reading
+
+
+def test_history_can_be_narrowed(ledger: Ledger) -> None:
+    filled(ledger)
+    ask(ledger, "0.5", dataset="ward")
+    ids = lambda **by: [entry.id for entry in ledger.history(**by)]  # noqa: E731
+    assert ids() == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert ids(dataset="ward") == [8]
+    assert ids(analyst="bo") == [6, 7]
+    assert ids(event="release") == [4, 7]
+    assert ids(last=2) == [7, 8]
+    assert ids(last=2, before=7) == [5, 6]
+
+
+def test_entries_are_read_back_as_they_were_meant(ledger: Ledger) -> None:
+    filled(ledger)
+    grant, share, charge, release = ledger.history(last=4, before=5)
+    assert (grant.loss, grant.details) == (Loss("3", delta="1e-6"), {"by": "steward", "reason": "pilot"})
+    assert (share.analyst, share.loss, share.details) == ("ana", Loss("1"), {"by": "steward"})
+    assert (charge.label, charge.key, charge.details) == ("outlier-count/1", "k1", Question(Loss("0.25")).to_json())
+    assert (release.charge, release.details, release.loss) == (3, {"value": 7}, None)
+
+
+def test_an_export_can_be_checked_by_anybody(ledger: Ledger) -> None:
+    filled(ledger)
+    last = "0" * 64
+    for line in (json.dumps(entry) for entry in ledger.export()):
+        entry = json.loads(line)
+        assert entry["previous"] == last
+        bound = {name: value for name, value in entry.items() if value is not None and name != "hash"}
+        last = hashlib.sha256(json.dumps(bound, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        assert entry["hash"] == last
+    assert ledger.verify().head == last
+
+
+# Tampering
+
+
+def test_an_empty_ledger_verifies(ledger: Ledger) -> None:
+    empty = ledger.verify()
+    assert empty.entries == 0
+    filled(ledger)
+    assert ledger.verify(head=empty.head).entries == 7
+
+
+@pytest.mark.parametrize("change", ["UPDATE entries SET amount = '0'", "DELETE FROM entries", "TRUNCATE entries"])
+def test_rows_cannot_be_changed_or_removed(ledger: Ledger, place: str, change: str) -> None:
+    if "://" not in place and change.startswith("TRUNCATE"):
+        pytest.skip("SQLite has no TRUNCATE")
+    filled(ledger)
+    with pytest.raises(sa.exc.DBAPIError, match="append-only"), engine_of(place).begin() as db:
+        db.exec_driver_sql(change)
+    assert ledger.verify().entries == 7
+
+
+@pytest.mark.parametrize("found", ["id = 1", "key = 'k1'", "charge = 3"])
+def test_sqlite_rows_cannot_be_replaced(tmp_path: Path, found: str) -> None:
+    place = str(tmp_path / "ledger.db")
+    with Ledger.open(place) as ledger:
+        filled(ledger)
+        names = ", ".join(COLUMNS)
+        values = names if "id" in found else names.replace("id,", "99,", 1)
+        with pytest.raises(sa.exc.DBAPIError, match="append-only"), engine_of(place).begin() as db:
+            db.exec_driver_sql(f"INSERT OR REPLACE INTO entries ({names}) SELECT {values} FROM entries WHERE {found}")
+        assert ledger.verify().entries == 7
+
+
+FORGED = {"id": 17, "event": "grant", "charge": 2}
+
+
+@pytest.mark.parametrize("row", [3, 7])
+def test_a_change_of_any_column_is_found(ledger: Ledger, place: str, row: int) -> None:
+    filled(ledger)
+    honest = list(ledger.export())[row - 1]
+    for column in COLUMNS:
+        change = sa.text(f"UPDATE entries SET {column} = :value WHERE hash = :hash OR previous = :previous")
+        this = {"hash": honest["hash"], "previous": honest["previous"]}
+        with unguarded(place) as db:
+            db.execute(change, {"value": FORGED.get(column, "forged"), **this})
+        with pytest.raises(ChainBroken, match=f"entry {row} ") as caught:
+            ledger.verify()
+        assert caught.value.entry == row
+        with unguarded(place) as db:
+            db.execute(change, {"value": honest[column], **this})
+        assert ledger.verify().entries == 7
+
+
+@pytest.mark.parametrize(
+    ("statements", "entry"),
+    [
+        (["DELETE FROM entries WHERE id = 1"], 1),
+        (["DELETE FROM entries WHERE id = 5"], 5),
+        (["UPDATE entries SET id = -1 WHERE id = 5", "UPDATE entries SET id = 5 WHERE id = 6",
+          "UPDATE entries SET id = 6 WHERE id = -1"], 5),
+        (["INSERT INTO entries (id, time, event, dataset, previous, hash) VALUES (8, '', 'grant', 'icu', '', '')"], 8),
+        (["INSERT INTO entries (id, time, event, dataset, previous, hash) VALUES (0, '', 'grant', 'icu', '', '')"], 0),
+    ],
+    ids=["first removed", "removed", "swapped", "appended", "inserted"],
+)  # fmt: skip
+def test_removed_moved_and_inserted_rows_are_found(ledger: Ledger, place: str, statements, entry: int) -> None:
+    filled(ledger)
+    meddle(place, *statements)
+    with pytest.raises(ChainBroken) as caught:
+        ledger.verify()
+    assert caught.value.entry == entry
+
+
+def test_a_cut_off_tail_is_found_with_a_head_noted_earlier(ledger: Ledger, place: str) -> None:
+    filled(ledger)
+    noted = ledger.verify().head
+    ask(ledger, "0.1", dataset="ward")
+    assert ledger.verify(head=noted).entries == 8
+    meddle(place, "DELETE FROM entries WHERE id >= 6")
+    assert ledger.verify().entries == 5
+    with pytest.raises(ChainBroken, match="cut off") as caught:
+        ledger.verify(head=noted)
+    assert caught.value.entry == 6
+
+
+def test_bytes_and_nonsense_in_a_row_are_reported_not_tripped_over(tmp_path: Path) -> None:
+    place = str(tmp_path / "ledger.db")
+    with Ledger.open(place) as ledger:
+        filled(ledger)
+        meddle(place, "UPDATE entries SET amount = x'00ff' WHERE id = 3")
+        with pytest.raises(ChainBroken):
+            ledger.verify()
+        with pytest.raises(LedgerError, match="ledger verify"):
+            ledger.remaining("icu")
