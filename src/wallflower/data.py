@@ -1,0 +1,310 @@
+"""The data room: private records held to public facts (`Table`), and the numbers a question looks at (`Points`).
+
+Every refusal comes while loading, before a question is asked and paid for. Messages and reprs hold public facts only:
+names, types, bounds and the number of records, never a value, nor how many of them were wrong or where.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wallflower.errors import DataError
+from wallflower.lazy import Lazy
+from wallflower.reading import EXACT_BELOW, Wanted, listed, pick, too_precise
+from wallflower.schema import Column, Schema
+from wallflower.sources import matrix, numbered, read
+
+__all__ = ["Column", "Points", "Schema", "Table", "describe", "load"]
+
+_pa = Lazy("pyarrow")
+_types = Lazy("pyarrow.types")
+_compute = Lazy("pyarrow.compute")
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Points:
+    """Records as numbers, publicly scaled: `values` is float64, n by dimension, finite and read-only."""
+
+    values: Floats
+    columns: tuple[str, ...]
+    name: str
+    schema: Schema
+
+    def __post_init__(self) -> None:
+        if self.values.shape[1:] != (len(self.columns),) or not self.n or not np.isfinite(self.values).all():
+            raise DataError("points are one record or more, a finite number for each column. Use load or from_array.")
+        kept = np.array(self.values, dtype=np.float64, order="C")
+        kept.setflags(write=False)
+        object.__setattr__(self, "values", kept.view())  # a view of a read-only array cannot be made writeable again
+
+    @classmethod
+    def from_array(
+        cls,
+        array: ArrayLike,
+        columns: Sequence[str] | None = None,
+        name: str = "unnamed",
+        schema: Schema | None = None,
+    ) -> Self:
+        """Points from a 2-D array; with a schema its values are bounded and scaled as `load` would."""
+        values, schema = matrix(array), schema or Schema()
+        names = tuple(columns or schema.names or numbered(values.shape[1]))
+        if len(names) != values.shape[1] or not len(values):
+            raise DataError("an array needs a record, and a name for each of its columns. Pass columns=[...] to match.")
+        if schema.columns is not None:
+            pick(names, schema.numbers)
+        facts = schema.only(names)
+        for column, cells in zip(facts.columns or (), values.T, strict=True):
+            _check(cells, column, schema.clip)
+        return cls(values=_scaled(values.T, facts), columns=names, name=name, schema=facts)
+
+    @property
+    def n(self) -> int:
+        return len(self.values)
+
+    @property
+    def dimension(self) -> int:
+        return len(self.columns)
+
+    def __len__(self) -> int:
+        return self.n
+
+    def subspace(self, names: Iterable[str]) -> Points:
+        """The same records, seen in these columns only."""
+        chosen = pick(names, self.columns)
+        values = self.values[:, [self.columns.index(name) for name in chosen]]
+        return Points(values=values, columns=chosen, name=self.name, schema=self.schema.only(chosen))
+
+    def __repr__(self) -> str:
+        return f"Points(name={self.name!r}, n={self.n}, columns={self.columns!r})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Table:
+    """Private records that fit their public schema: numbers as they came, labels coded by their categories."""
+
+    arrow: Any
+    schema: Schema
+    name: str
+
+    def __post_init__(self) -> None:
+        rows = self.schema.rows
+        if self.n < 2:
+            raise DataError(
+                f"{self.name}: fewer than two records, and one record has no neighbours. Load more of them."
+            )
+        if rows is not None and rows != self.n:
+            raise DataError(f"{self.name}: the schema says {rows} records, the source has another number. Correct one.")
+        is_stated = self.schema.columns is not None
+        object.__setattr__(self, "schema", self.schema.only(self.columns))
+        text = [name for name in self.numbers if _is_text(self.arrow[name].type)]
+        if text:
+            raise _not_numbers(text, is_public=is_stated or len(text) < self.dimension)
+        columns = self.schema.columns or ()
+        fitted = {column.name: _fitted(self.arrow[column.name], column, self.schema.clip) for column in columns}
+        object.__setattr__(self, "arrow", _pa.table(fitted))
+
+    @property
+    def n(self) -> int:
+        return int(self.arrow.num_rows)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.arrow.column_names)
+
+    @property
+    def dimension(self) -> int:
+        return len(self.columns)
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns that points are made of."""
+        return self.schema.numbers
+
+    def require(self, columns: Iterable[str] = (), *, rows: int = 2) -> Self:
+        """This table, or a refusal from public facts: these columns as numbers, and so many records."""
+        chosen = tuple(columns)
+        if chosen:
+            self._numeric(chosen)
+        if self.n < rows:
+            raise DataError(f"{self.name}: the question needs {rows} records or more. Ask it of a larger table.")
+        return self
+
+    def points(self, columns: Iterable[str] | None = None) -> Points:
+        """The number columns (or those named), scaled by the public schema."""
+        names = self._numeric(self.numbers if columns is None else columns)
+        facts = self.schema.only(names)
+        values = _scaled([self.arrow[name].to_numpy() for name in names], facts)
+        return Points(values=values, columns=names, name=self.name, schema=facts)
+
+    def codes(self, column: str) -> NDArray[np.int64]:
+        """Labels as places in the public categories, or numbers as places between the public edges."""
+        (name,) = pick([column], self.columns)
+        facts, cells = next(known for known in self.schema.columns or () if known.name == name), self.arrow[name]
+        if facts.categories is not None:
+            return np.asarray(cells.combine_chunks().indices.to_numpy(), dtype=np.int64)
+        if facts.edges is None:
+            raise DataError(f"column {name!r} has no categories and no edges. State one in the schema.", column=name)
+        return np.searchsorted(facts.edges, _bounded(cells.to_numpy(), facts), side="right")
+
+    def __repr__(self) -> str:
+        return f"Table(name={self.name!r}, n={self.n}, columns={self.columns!r})"
+
+    def _numeric(self, asked: Iterable[str]) -> tuple[str, ...]:
+        names, numbers = pick(asked, self.columns), self.numbers
+        for name in names:
+            if name not in numbers:
+                raise DataError(
+                    f"column {name!r} holds labels, and points are made of numbers ({listed(numbers) or 'none'}). "
+                    f"Leave it out; codes({name!r}) gives its codes.",
+                    column=name,
+                )
+        return names
+
+
+def load(
+    source: object, *, schema: Schema | None = None, name: str | None = None, limit_bytes: int | None = None
+) -> Table:
+    """Read a table and hold it to its public schema.
+
+    `source` is a path (.csv, .tsv, these with .gz, .parquet, .arrow, .feather, a directory of .parquet), a database
+    URL (duckdb, sqlite, postgresql, with ?table= or ?sql=), an Arrow, pandas or polars table, or a 2-D array. The
+    budget hangs on the name: `name`, else the schema's, else the file's.
+    """
+    facts = schema or Schema()
+    labels = frozenset(column.name for column in facts.columns or () if column.categories is not None)
+    found = read(source, Wanted(names=facts.names, labels=labels), limit_bytes=limit_bytes)
+    return Table(arrow=found.table, schema=facts, name=name or facts.name or found.stem or "unnamed")
+
+
+def describe(table: Table) -> dict[str, Any]:
+    """The public facts of a table: none of it is computed from its records, but their number."""
+    columns = [
+        {"name": column.name, "type": column.kind}
+        | ({"center": column.center, "scale": column.scale} if column.kind != "category" else {})
+        | column.facts()
+        for column in table.schema.columns or ()
+    ]
+    return {"name": table.name, "rows": table.n, "clip": table.schema.clip, "columns": columns}
+
+
+def _not_numbers(names: Sequence[str], *, is_public: bool) -> DataError:
+    """Without a schema, a header of nothing but text may be a record, and is not repeated."""
+    which = f"column {listed(names)}" if is_public else "every column"
+    return DataError(
+        f"{which} holds text (or numbers mixed with text) where numbers are needed. Choose number columns "
+        "(--columns a,b or a schema), or give labels their public categories in the schema.",
+        column=names[0] if is_public else None,
+    )
+
+
+def _plain(kind: Any) -> Any:
+    """The type of the cells, also where Arrow keeps them in a dictionary."""
+    return kind.value_type if _types.is_dictionary(kind) else kind
+
+
+def _is_text(kind: Any) -> bool:
+    kind = _plain(kind)
+    return bool(_types.is_string(kind) or _types.is_large_string(kind) or _types.is_string_view(kind))
+
+
+def _fitted(cells: Any, column: Column, clip: bool) -> Any:
+    if column.categories is not None:
+        return _coded(cells, column)
+    values = _floats(cells, column.name)
+    _check(values, column, clip)
+    return _pa.array(values)
+
+
+def _coded(cells: Any, column: Column) -> Any:
+    kind, labels = cells.type, _pa.array(column.categories, type=_pa.string())
+    if not (_is_text(kind) or _types.is_integer(kind) or _types.is_boolean(kind)):
+        raise DataError(
+            f"column {column.name!r} has categories in the schema and is neither text nor whole numbers in the source. "
+            "Write its labels as text.",
+            column=column.name,
+        )
+    codes = _compute.index_in(cells.cast(_pa.string()).combine_chunks(), value_set=labels)
+    if codes.null_count:
+        raise DataError(
+            f"column {column.name!r} has a label that is missing or not among its public categories "
+            f"({listed(column.categories or ())}). Add a category for the rest, or correct the data.",
+            column=column.name,
+        )
+    return _pa.DictionaryArray.from_arrays(codes, labels)
+
+
+def _floats(cells: Any, name: str) -> Floats:
+    kind = _plain(cells.type)
+    if _types.is_null(kind) or cells.null_count:
+        raise _missing(name)
+    is_integer, is_decimal = _types.is_integer(kind), _types.is_decimal(kind)
+    if not (is_integer or is_decimal or _types.is_floating(kind) or _types.is_boolean(kind)):
+        word = re.split(r"\W", str(kind))[0]  # the rest, keys of a struct or a time zone, may come from cells
+        raise DataError(
+            f"column {name!r} is of type {word}, and only numbers, decimals and true/false are read as numbers. "
+            "Turn a date into days since a public date, and leave other things out.",
+            column=name,
+        )
+    exact = cells.cast(kind)
+    if is_decimal:
+        exact = exact.cast(_pa.string())  # Arrow rounds text to the nearest float, and decimals only nearly
+    values: Floats = exact.cast(_pa.float64(), safe=False).to_numpy()
+    is_whole = is_integer or (is_decimal and kind.scale <= 0)
+    if is_whole and bool((np.abs(values) >= EXACT_BELOW).any()):
+        raise too_precise(name)
+    return values
+
+
+def _missing(name: str) -> DataError:
+    return DataError(
+        f"column {name!r} has missing values (empty, NA, NaN, ?), and every record needs a number. "
+        "Fill them with a public constant, or leave those records out.",
+        column=name,
+    )
+
+
+def _check(values: Floats, column: Column, clip: bool) -> None:
+    name = column.name
+    if bool(np.isnan(values).any()):
+        raise _missing(name)
+    if bool(np.isinf(values).any()):
+        raise DataError(f"column {name!r} has infinite values. Replace them by a public bound.", column=name)
+    if column.integer and bool((values != np.floor(values)).any()):
+        raise DataError(
+            f"column {name!r} is whole numbers in the schema and not in the data. Correct one.", column=name
+        )
+    if not clip and not np.array_equal(values, _bounded(values, column)):
+        raise DataError(
+            f"column {name!r} has values outside its public bounds [{column.low}, {column.high}]. "
+            "Widen the bounds without looking at the data, or set clip = true in the schema.",
+            column=name,
+        )
+
+
+def _bounded(values: Floats, column: Column) -> Floats:
+    """Values moved into their bounds; where the schema does not clip, `_check` has left none outside."""
+    if column.low is None and column.high is None:
+        return values
+    return np.clip(values, column.low, column.high)
+
+
+def _scaled(cells: Iterable[Floats], schema: Schema) -> Floats:
+    with np.errstate(over="ignore"):
+        scaled = [
+            (_bounded(values, column) - float(column.center)) / float(column.scale)
+            for values, column in zip(cells, schema.columns or (), strict=True)
+        ]
+    for values, name in zip(scaled, schema.names or (), strict=True):
+        if not np.isfinite(values).all():
+            raise DataError(
+                f"column {name!r}: scaled by the schema, it leaves float64. Choose a larger scale.", column=name
+            )
+    return np.column_stack(scaled)

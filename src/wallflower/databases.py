@@ -1,0 +1,130 @@
+"""Databases as sources: DuckDB, SQLite and PostgreSQL, each opened for reading only and asked one query.
+
+The query is the steward's, and the connection may do nothing but answer it: no other file, no second statement, no
+setting. What a driver says when it fails is withheld, since it may quote a record or a password.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from wallflower.errors import ParameterError, SourceError
+from wallflower.lazy import Lazy
+from wallflower.reading import Found, Wanted, arrow_of, guarded, listed, too_large
+
+_pa = Lazy("pyarrow")
+_duck = Lazy("duckdb")
+_psycopg = Lazy("psycopg")
+
+_ANSWER: Final = "the answer of the query"
+_BYTES_PER_FETCHED_CELL: Final = 64
+_URL: Final = re.compile(r"(?P<scheme>\w+)(\+\w+)?://(?P<place>.*?)[?&](?P<key>sql|table)=(?P<text>.*)", re.DOTALL)
+_TABLE: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_SQLITE_MAY: Final = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
+_DUCKDB_MAY: Final = {
+    "enable_external_access": "false",
+    "python_enable_replacements": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "lock_configuration": "true",
+}
+
+
+def ask(url: str, wanted: Wanted, limit: int) -> Found:
+    """What the database at this URL answers to its ?table= or ?sql=."""
+    parts = _URL.fullmatch(url)
+    if parts is None or parts["scheme"] not in _DATABASES:
+        raise ParameterError(
+            f"the URL is not one wallflower reads; it begins with {listed(f'{name}://' for name in _DATABASES)} and "
+            "ends in ?table=NAME or ?sql=SELECT ... . Write it so, with the query as it stands (not percent-encoded)."
+        )
+    scheme, place, sql = parts["scheme"], parts["place"], _sql(parts["key"], parts["text"])
+    reader, driver = _DATABASES[scheme]
+    return guarded(
+        lambda: reader(place, sql, wanted, limit),
+        lambda error: SourceError(
+            f"the {scheme} database did not answer the query ({type(error).__name__}). Check the URL and the "
+            "query in the database's own shell; its message is withheld here, since it may quote records or a password."
+        ),
+        driver.Error,
+        driver.Warning,
+    )
+
+
+def _sql(key: str, text: str) -> str:
+    sql = text.strip().rstrip("; \n")
+    if key == "table":
+        if not _TABLE.fullmatch(sql):
+            raise ParameterError("?table= takes a plain name, such as patients or ward.patients. Else use ?sql=SELECT.")
+        return "SELECT * FROM " + ".".join(f'"{name}"' for name in sql.split("."))
+    if not re.match(r"(select|with)\s", sql, re.IGNORECASE):
+        raise ParameterError("?sql= takes one query that begins with SELECT or WITH. The database is only ever read.")
+    return sql
+
+
+def _local(place: str) -> Path:
+    path = Path(place.removeprefix("/"))
+    if not place.startswith("/") or "?" in place or path == Path():
+        raise ParameterError(
+            "a database file is written with three slashes (relative, duckdb:///warehouse.db) or four (absolute), "
+            "and takes no options but ?table= or ?sql=. Write the URL so."
+        )
+    if not path.is_file():
+        raise SourceError(f"{path}: there is no such database file. Check the path; three slashes are relative.")
+    return path
+
+
+def _duckdb(place: str, sql: str, wanted: Wanted, limit: int) -> Found:
+    is_file = place != "/:memory:"
+    path = _local(place) if is_file else None
+    with _duck.connect(str(path or ":memory:"), read_only=is_file, config=_DUCKDB_MAY) as database:
+        statements = database.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type != _duck.StatementType.SELECT:
+            raise ParameterError("?sql= takes one query that begins with SELECT or WITH. Ask the rest separately.")
+        reader, batches, size = database.sql(sql).to_arrow_reader(100_000), [], 0
+        for batch in reader:
+            batches.append(batch)
+            size += batch.nbytes
+            if size > limit:
+                raise too_large(_ANSWER, limit)
+        table = _pa.Table.from_batches(batches, reader.schema)
+        return Found(table=wanted.take(table), stem=path.stem if path else None)
+
+
+def _sqlite(place: str, sql: str, wanted: Wanted, limit: int) -> Found:
+    path = _local(place)
+    with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as database:
+        database.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in _SQLITE_MAY else sqlite3.SQLITE_DENY)
+        return Found(table=_fetched(database.execute(sql), wanted, limit), stem=path.stem)
+
+
+def _postgresql(place: str, sql: str, wanted: Wanted, limit: int) -> Found:
+    with closing(_psycopg.connect(f"postgresql://{place}")) as database:
+        database.read_only = True
+        with database.cursor(name="wallflower") as cursor:  # a server-side cursor takes one query and nothing else
+            cursor.execute(sql)
+            return Found(table=_fetched(cursor, wanted, limit), stem=database.info.dbname)
+
+
+def _fetched(cursor: Any, wanted: Wanted, limit: int) -> Any:
+    header, rows = [item[0] for item in cursor.description], []
+    chosen = [(name, header.index(name)) for name in wanted.choose(header)]
+    while chunk := cursor.fetchmany(10_000):
+        rows += chunk
+        if len(rows) * len(header) * _BYTES_PER_FETCHED_CELL > limit:
+            raise too_large(_ANSWER, limit)
+    return _pa.table({name: arrow_of([row[position] for row in rows]) for name, position in chosen})
+
+
+_DATABASES: Final[Mapping[str, tuple[Callable[[str, str, Wanted, int], Found], Any]]] = {
+    "duckdb": (_duckdb, _duck),
+    "sqlite": (_sqlite, sqlite3),
+    "postgresql": (_postgresql, _psycopg),
+    "postgres": (_postgresql, _psycopg),
+}

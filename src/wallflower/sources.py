@@ -1,0 +1,309 @@
+"""Where tables come from: files, databases and frames, read into Arrow."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower.databases import ask
+from wallflower.errors import DataError, ParameterError, SourceError
+from wallflower.lazy import Lazy
+from wallflower.reading import (
+    EXACT_BELOW,
+    LIMIT_VARIABLE,
+    Found,
+    Wanted,
+    arrow_of,
+    guarded,
+    listed,
+    too_large,
+    too_precise,
+)
+
+_pa = Lazy("pyarrow")
+_compute = Lazy("pyarrow.compute")
+_csv_reader = Lazy("pyarrow.csv")
+_parquet_reader = Lazy("pyarrow.parquet")
+_polars_errors = Lazy("polars.exceptions")
+
+MISSING: Final = ("", "?", "na", "n/a", "nan", "null", "none")
+
+_DEFAULT_LIMIT: Final = 4 * 2**30
+_VALUE_LIKE: Final = re.compile(r"[-+.]*\d[-+.,:/ \deETZ]*|\?|n/a|nan|null|true|false|[-+]?inf", re.IGNORECASE)
+
+
+def read(source: object, wanted: Wanted, *, limit_bytes: int | None = None) -> Found:
+    """The columns that are wanted, from whatever `source` is."""
+    limit = _limit(limit_bytes)
+    match source:
+        case str() if "://" in source:
+            return ask(source, wanted, limit)
+        case str() | os.PathLike():
+            return _file(Path(source), wanted, limit)
+    reader = next((reader for mark, reader in _OBJECTS if hasattr(source, mark)), None)
+    if reader is None:
+        raise ParameterError(
+            f"a {type(source).__name__} is not a source; wallflower reads paths, database URLs, Arrow, pandas and "
+            "polars tables, and 2-D arrays. Turn it into one of these."
+        )
+    return Found(table=guarded(lambda: reader(source, wanted), lambda _: _not_a_table(source)))
+
+
+def matrix(array: Any) -> NDArray[np.float64]:
+    """A 2-D array of numbers, as float64."""
+    if np.ma.is_masked(array):
+        raise DataError("the array has masked cells, and every record needs every number. Fill them with a constant.")
+    shape = DataError(
+        "the array is not a 2-D array of numbers (one row a record, one column a measurement). "
+        "Reshape it, or pass a frame with named columns."
+    )
+    found = guarded(lambda: np.asarray(array), lambda _: shape)
+    if found.ndim != 2 or found.shape[1] == 0 or found.dtype.kind not in "biuf":
+        raise shape
+    values = found.astype(np.float64)
+    if found.dtype.kind in "iu" and bool((np.abs(values) >= EXACT_BELOW).any()):
+        raise too_precise()
+    return values
+
+
+def numbered(count: int) -> tuple[str, ...]:
+    """Names for columns that have none: x1, x2, …"""
+    return tuple(f"x{position}" for position in range(1, count + 1))
+
+
+def _limit(limit_bytes: int | None) -> int:
+    text = os.environ.get(LIMIT_VARIABLE) if limit_bytes is None else str(limit_bytes)
+    if text is None:
+        return _DEFAULT_LIMIT
+    if not re.fullmatch(r"[1-9]\d{0,17}", text.strip()):
+        raise ParameterError(
+            f"the limit on bytes (limit_bytes or {LIMIT_VARIABLE}) is {text[:40]!r}; it is a whole number above zero. "
+            f"Leave it out for {_DEFAULT_LIMIT}."
+        )
+    return int(text)
+
+
+# Files
+
+
+def _file(path: Path, wanted: Wanted, limit: int) -> Found:
+    parts = guarded(lambda: _parts(path, limit), lambda error: _unopened(path, error))
+    suffix = ".parquet" if path.is_dir() else _suffix(path)
+    tables = [_part(part, suffix, wanted, limit) for part in parts]
+    together = guarded(
+        lambda: _pa.concat_tables(tables),
+        lambda _: SourceError(f"{path}: its files differ in the types of their columns. Write them with one schema."),
+    )
+    return Found(table=together, stem=path.stem if path.is_dir() else path.name[: -len(suffix)])
+
+
+def _suffix(path: Path) -> str:
+    for suffix in _READERS:
+        if path.name.lower().endswith(suffix):
+            return suffix
+    raise SourceError(
+        f"{path}: the kind of file is told by its name, which ends in one of {listed(_READERS)}. Rename or convert it."
+    )
+
+
+def _part(path: Path, suffix: str, wanted: Wanted, limit: int) -> Any:
+    return guarded(lambda: _READERS[suffix](path, wanted, limit), lambda error: _unreadable(path, error))
+
+
+def _parts(path: Path, limit: int) -> list[Path]:
+    parts = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    if not parts:
+        raise SourceError(f"{path}: is a directory without .parquet files. Name a file, or a directory that has some.")
+    sizes = [part.stat().st_size for part in parts]
+    if not all(part.is_file() for part in parts):
+        raise SourceError(f"{path}: is not a regular file. Save the table to a file first.")
+    if not all(sizes):
+        raise SourceError(f"{path}: the file is empty. Check how it was written.")
+    if sum(sizes) > limit:
+        raise too_large(str(path), limit)
+    return parts
+
+
+def _unopened(path: Path, error: BaseException) -> SourceError:
+    missing = isinstance(error, FileNotFoundError)
+    why = "there is no such file" if missing else "the file cannot be opened"
+    return SourceError(f"{path}: {why}. Check the path" + ("." if missing else " and who may read it."))
+
+
+def _unreadable(path: Path, error: BaseException) -> SourceError:
+    if isinstance(error, PermissionError):
+        return _unopened(path, error)
+    words = next((words for told, words in _FAULTS if told(error)), "the file is damaged or is not what its name says")
+    return SourceError(f"{path}: {words}. Write it again; the reader's own message is withheld, it may quote records.")
+
+
+_FAULTS: Final[tuple[tuple[Callable[[BaseException], bool], str], ...]] = (
+    (lambda e: isinstance(e, UnicodeError) or "UTF8" in str(e), "the text is not UTF-8"),
+    (lambda e: isinstance(e, (EOFError, zlib.error, gzip.BadGzipFile)), "the compressed file is cut short or damaged"),
+    (lambda e: "CSV parse error: Expected" in str(e), "not every line has as many cells as the header"),
+)
+
+
+class _Metered(io.RawIOBase):
+    """A stream that refuses to go on past the limit, and to end inside a quoted cell."""
+
+    def __init__(self, stream: gzip.GzipFile | IO[bytes], name: str, limit: int) -> None:
+        self._stream, self._name, self._limit = stream, name, limit
+        self._seen = self._quotes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        block = self._stream.read(size)
+        self._seen += len(block)
+        self._quotes += block.count(b'"')
+        if self._seen > self._limit:
+            raise too_large(self._name, self._limit)
+        if not block and self._quotes % 2:
+            raise SourceError(f"{self._name}: a quotation mark is opened and never closed. Write the file again.")
+        return block
+
+
+def _opened(path: Path) -> gzip.GzipFile | IO[bytes]:
+    return gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb")
+
+
+def _delimited(delimiter: str) -> Callable[[Path, Wanted, int], Any]:
+    def reader(path: Path, wanted: Wanted, limit: int) -> Any:
+        header = _header(path, delimiter)
+        chosen = wanted.choose(header)
+        with _opened(path) as stream:
+            text = _csv_reader.read_csv(
+                _Metered(stream, str(path), limit),
+                read_options=_csv_reader.ReadOptions(column_names=_distinct(header, chosen), skip_rows_after_names=1),
+                parse_options=_csv_reader.ParseOptions(
+                    delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=len(header) > 1
+                ),
+                convert_options=_csv_reader.ConvertOptions(
+                    column_types=dict.fromkeys(chosen, _pa.string()), strings_can_be_null=False, include_columns=chosen
+                ),
+            )
+        return _pa.table({name: _typed(name, text[name], name in wanted.labels) for name in chosen})
+
+    return reader
+
+
+def _distinct(header: Sequence[str], chosen: Sequence[str]) -> list[str]:
+    return [name if name in chosen else f"\0{position}" for position, name in enumerate(header)]
+
+
+def _header(path: Path, delimiter: str) -> list[str]:
+    with _opened(path) as stream:
+        start = stream.read(4096)
+    if b"\0" in start or start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise SourceError(f"{path}: is not UTF-8 text (UTF-16, or not text at all). Save it as CSV in UTF-8.")
+    with io.TextIOWrapper(_opened(path), encoding="utf-8-sig", newline="") as text:
+        lines = csv.reader(text, delimiter=delimiter)
+        header, first = [name.strip() for name in next(lines, [])], next(lines, None)
+    if not any(header) or any(_VALUE_LIKE.fullmatch(name) for name in header):
+        raise DataError(
+            f"{path}: the first line must be a header, and this one is blank or has numbers where names should be. "
+            "Add a line with the names of the columns."
+        )
+    if len(header) == 1 and re.search(r"[;\t,|]", header[0]):
+        raise DataError(
+            f"{path}: its cells are not separated by {delimiter!r}. Save it with commas (.csv) or tabs (.tsv)."
+        )
+    if first is None:
+        raise DataError(f"{path}: has a header and no records. Check how it was written.")
+    return header
+
+
+def _typed(name: str, column: Any, is_label: bool) -> Any:
+    """Cells of a text file: numbers when each is a number or missing, else text."""
+    text = _compute.utf8_trim_whitespace(column)
+    if is_label:
+        return text
+    lower = _compute.utf8_lower(text)
+    missing = _compute.is_in(lower, value_set=_pa.array(MISSING))
+    words = _compute.if_else(missing, _pa.scalar(None, _pa.string()), lower)
+    if _compute.all(_compute.is_in(words, value_set=_pa.array(["true", "false", None]))).as_py():
+        return _compute.equal(words, "true")
+    try:
+        numbers = words.cast(_pa.float64())
+    except _pa.ArrowInvalid:
+        return text
+    large = _compute.greater_equal(_compute.abs(numbers), float(EXACT_BELOW))
+    whole = _compute.match_substring_regex(words, "^[-+]?[0-9]+$")
+    if _compute.any(_compute.and_(large, whole)).as_py():
+        raise too_precise(name)
+    return numbers
+
+
+def _parquet(path: Path, wanted: Wanted, _: int) -> Any:
+    with _parquet_reader.ParquetFile(path) as file:
+        chosen = wanted.choose(file.schema_arrow.names)
+        return file.read(columns=chosen).select(chosen)
+
+
+def _arrow_file(path: Path, wanted: Wanted, _: int) -> Any:
+    with _pa.OSFile(str(path)) as stream:
+        is_file = stream.read(6) == b"ARROW1"
+        stream.seek(0)
+        with (_pa.ipc.open_file if is_file else _pa.ipc.open_stream)(stream) as reader:
+            return wanted.take(reader.read_all())
+
+
+_READERS: Final[Mapping[str, Callable[[Path, Wanted, int], Any]]] = {
+    ".csv": _delimited(","),
+    ".csv.gz": _delimited(","),
+    ".tsv": _delimited("\t"),
+    ".tsv.gz": _delimited("\t"),
+    ".parquet": _parquet,
+    ".arrow": _arrow_file,
+    ".feather": _arrow_file,
+}
+
+
+# Frames and arrays
+
+
+def _pandas(frame: Any, wanted: Wanted) -> Any:
+    header = [str(name) for name in frame.columns]
+    return _pa.table({name: arrow_of(frame.iloc[:, header.index(name)]) for name in wanted.choose(header)})
+
+
+def _arrow(source: Any, wanted: Wanted) -> Any:
+    return wanted.take(_pa.table(source))
+
+
+def _polars(frame: Any, wanted: Wanted) -> Any:
+    return _arrow(guarded(frame.collect, lambda _: _not_a_table(frame), _polars_errors.PolarsError), wanted)
+
+
+def _not_a_table(source: object) -> DataError:
+    kind = type(source).__name__
+    return DataError(f"the {kind} is not a table with one type a column. Give it named columns, each of one type.")
+
+
+def _array(array: Any, wanted: Wanted) -> Any:
+    values = matrix(array)
+    names = wanted.names or numbered(values.shape[1])
+    if len(names) != values.shape[1]:
+        raise DataError(f"the schema has {len(names)} columns and the array another number. Give each column a name.")
+    return _pa.table(dict(zip(names, values.T, strict=True)))
+
+
+_OBJECTS: Final[tuple[tuple[str, Callable[[Any, Wanted], Any]], ...]] = (
+    ("itertuples", _pandas),
+    ("__arrow_c_stream__", _arrow),
+    ("__arrow_c_array__", _arrow),
+    ("collect_schema", _polars),
+    ("__array__", _array),
+)
