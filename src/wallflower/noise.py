@@ -60,6 +60,8 @@ class SystemNoise:
 
     def flip(self, exponent: Fraction) -> bool:
         """Exact [CKS20, Algorithm 1]: whole units one by one, then the alternating series of the rest."""
+        if exponent < 0:
+            raise ParameterError("flip: the exponent is below 0 and exp(-exponent) above 1; pass 0 or more.")
         whole, rest = divmod(exponent, 1)
         return all(self._flip_unit(Fraction(1)) for _ in range(int(whole))) and self._flip_unit(Fraction(rest))
 

@@ -19,7 +19,7 @@ from wallflower.errors import LossMismatch, ParameterError
 
 Exact = str | int | Fraction | Decimal
 
-_NUMBER: Final = re.compile(r"\d{1,12}(\.\d{1,40})?([eE][-+]?\d{1,2})?|\d{1,12}/\d{1,40}")
+_NUMBER: Final = re.compile(r"\d{1,12}(\.\d{1,40})?([eE][-+]?\d{1,2})?|\d{1,12}/\d{1,40}", re.ASCII)
 _LARGEST: Final = 10**6
 
 
@@ -85,18 +85,21 @@ def exact(value: Exact, name: str = "epsilon") -> Fraction:
         raise ParameterError(f"{name}: {value!r} is a float and only nearly what you wrote; pass '{value!r}' as text.")
     if isinstance(value, bool) or not isinstance(value, (str, int, Fraction, Decimal)):
         raise ParameterError(f"{name}: got a {type(value).__name__}; pass a number as text, such as '0.5' or '1/2'.")
-    text = str(value).strip()
-    if isinstance(value, str | Decimal) and not _NUMBER.fullmatch(text):
+    number = Fraction(value) if isinstance(value, int | Fraction) else _read(str(value).strip(), name)
+    if not 0 <= number <= _LARGEST:
+        raise ParameterError(f"{name}: the number is outside 0 to {_LARGEST:,}; a loss is a small positive number.")
+    return number
+
+
+def _read(text: str, name: str) -> Fraction:
+    if not _NUMBER.fullmatch(text):
         raise ParameterError(
             f"{name}: {text[:40]!r} is not a number that is zero or more; write '0.5', '1/2' or '1e-6'."
         )
     try:
-        number = Fraction(text)
+        return Fraction(text)
     except ZeroDivisionError:
         raise ParameterError(f"{name}: {text[:40]!r} divides by zero; write '0.5', '1/2' or '1e-6'.") from None
-    if not 0 <= number <= _LARGEST:
-        raise ParameterError(f"{name}: {text[:40]} is outside 0 to {_LARGEST:,}; a loss is a small positive number.")
-    return number
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -130,7 +133,7 @@ class Loss:
                 f"delta: {delta} is 1 or more and protects nobody; pass less than one over the records."
             )
         inferred = Kind.APPROXIMATE if small else Kind.PURE
-        kind = inferred if kind is None or kind in (Kind.PURE, Kind.APPROXIMATE) else kind
+        kind = inferred if kind is None or kind in (Kind.PURE, Kind.APPROXIMATE) else Kind(kind)
         if small and kind is not Kind.APPROXIMATE:
             raise ParameterError(f"delta: a {kind} loss has no delta; leave it out.")
         object.__setattr__(self, "kind", kind)
@@ -193,7 +196,7 @@ class Loss:
         """This zero-concentrated loss, shown as (ε, δ): ε rounded up to six digits [CKS20, Prop 12]."""
         small = exact(delta, "delta")
         epsilon = epsilon_of_zcdp(float(self.rho), float(small))
-        return Loss(Fraction(math.ceil(epsilon * 10**6), 10**6), delta=small, neighbours=self.neighbours)
+        return Loss(Fraction(math.ceil(epsilon * 10**6 + 1e-3), 10**6), delta=small, neighbours=self.neighbours)
 
     def to_json(self) -> dict[str, str]:
         """Exact, for the ledger."""
@@ -249,14 +252,15 @@ def epsilon_of_zcdp(rho: float, delta: float) -> float:
     if not 0 < delta < 1:
         raise ParameterError("delta: showing a zCDP loss as (ε, δ) needs a delta between 0 and 1, such as '1e-6'.")
 
-    def bound(order: float) -> float:
-        return order * rho + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
+    def bound(log_beyond: float) -> float:
+        beyond = math.exp(log_beyond)  # the order of the divergence, less one
+        return (1 + beyond) * rho - math.log1p(1 / beyond) - (math.log(delta) + math.log1p(beyond)) / beyond
 
-    low, high = math.log(1e-9), math.log(1e9)  # order - 1, on a log scale: the bound is unimodal there
-    for _ in range(200):
+    low, high = math.log(1e-9), math.log(1e9)  # every order is valid; the bound is unimodal here, so this is the best
+    for _ in range(100):
         left, right = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (low, right) if bound(1 + math.exp(left)) < bound(1 + math.exp(right)) else (left, high)
-    return max(0.0, bound(1 + math.exp((low + high) / 2)))
+        low, high = (low, right) if bound(left) < bound(right) else (left, high)
+    return max(0.0, bound((low + high) / 2))
 
 
 def zcdp_of_epsilon(epsilon: float, delta: float) -> float:
@@ -266,8 +270,10 @@ def zcdp_of_epsilon(epsilon: float, delta: float) -> float:
     >>> 0.999 < epsilon_of_zcdp(rho, 1e-6) <= 1.0
     True
     """
-    low, high = 0.0, epsilon
-    for _ in range(100):
+    low, high = 0.0, 1.0 + epsilon
+    while epsilon_of_zcdp(high, delta) <= epsilon:
+        high *= 2
+    for _ in range(64):
         middle = (low + high) / 2
         low, high = (middle, high) if epsilon_of_zcdp(middle, delta) <= epsilon else (low, middle)
     return low

@@ -1,0 +1,133 @@
+"""The one door to entropy: scales are never rounded down, draws fit, and a fork repeats nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wallflower.errors import ParameterError
+from wallflower.noise import SystemNoise, rounded_up, system_noise
+
+# Run in a fresh interpreter: forking a process that has threads is not what is being tested.
+FORKED = """
+import json, os, sys
+from fractions import Fraction
+from wallflower.noise import system_noise
+
+def draws():
+    noise, scale = system_noise(), Fraction(2**40)
+    return {
+        "laplace": [noise.laplace(scale) for _ in range(64)],
+        "gaussian": [noise.gaussian(scale) for _ in range(64)],
+        "vector": noise.laplaces(scale, 64),
+        "below": [noise.below(2**64) for _ in range(64)],
+        "flips": [sum(noise.flip(Fraction(1, 2)) << at for at in range(128))],
+    }
+
+first = [draws()] if sys.argv[1] == "warm" else []
+pipes = []
+for _ in range(8):
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.close(read)
+        with os.fdopen(write, "w") as out:
+            json.dump(draws(), out)
+        os._exit(0)
+    os.close(write)
+    pipes.append(read)
+family = first + [draws()]
+for read in pipes:
+    with os.fdopen(read) as said:
+        family.append(json.load(said))
+for _ in pipes:
+    assert os.wait()[1] == 0
+print(json.dumps(family))
+"""
+
+
+@pytest.mark.parametrize("start", ["cold", "warm"])
+def test_forked_children_never_repeat_each_other_or_their_parent(start):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKED, start],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    family = json.loads(done.stdout)
+    assert len(family) == (9 if start == "cold" else 10)
+    for source in ("laplace", "gaussian", "vector", "below", "flips"):
+        values = [value for one in family for value in one[source]]
+        # 2**40 leaves room for a chance repeat among 640 draws once in a few million runs
+        assert len(set(values)) == len(values), source
+
+
+# Scales
+
+
+@given(st.fractions(min_value=Fraction(1, 10**12), max_value=2**51, max_denominator=10**15))
+def test_a_scale_is_rounded_up_to_the_next_float_and_no_further(scale):
+    up = rounded_up(scale)
+    assert Fraction(math.nextafter(up, 0)) < scale <= Fraction(up)
+
+
+@given(st.floats(min_value=1e-300, max_value=2.0**51))
+def test_a_float_is_its_own_scale(scale):
+    assert rounded_up(Fraction(scale)) == scale
+
+
+@pytest.mark.parametrize("scale", [Fraction(0), Fraction(-1), Fraction(2**52), Fraction(10**400)])
+@pytest.mark.parametrize("use", [rounded_up, SystemNoise().laplace, SystemNoise().gaussian])
+def test_an_impossible_scale_is_refused(use, scale):
+    with pytest.raises(ParameterError, match="positive and below"):
+        use(scale)
+
+
+def test_a_scale_too_small_for_a_float_is_still_rounded_up():
+    assert rounded_up(Fraction(1, 10**400)) > 0
+
+
+# Draws
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+@pytest.mark.parametrize("exponent", [40, 51])
+def test_draws_of_a_large_scale_fit_64_bits_and_reach_beyond_the_scale(law, exponent):
+    noise = system_noise()
+    one, many = getattr(noise, law), getattr(noise, f"{law}s")
+    values = [one(Fraction(2**exponent)) for _ in range(64)] + many(Fraction(2**exponent), 64)
+    assert all(type(value) is int and abs(value) < 2**63 - 1 for value in values)
+    assert max(values) > 2 ** (exponent - 3) > -(2 ** (exponent - 3)) > min(values)
+    assert len({value % 2**10 for value in values}) > 90  # the low bits are random too
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_a_tiny_scale_draws_zero(law):
+    assert {getattr(system_noise(), law)(Fraction(1, 100)) for _ in range(50)} == {0}
+
+
+def test_a_coin_with_exponent_zero_always_shows_heads():
+    assert all(system_noise().flip(Fraction(0)) for _ in range(200))
+
+
+def test_a_coin_with_a_huge_exponent_is_quick_and_shows_tails():
+    assert not any(system_noise().flip(Fraction(10**30, 7)) for _ in range(200))
+
+
+def test_a_coin_with_a_negative_exponent_is_refused():
+    with pytest.raises(ParameterError, match="exponent is below 0"):
+        system_noise().flip(Fraction(-1, 2))
+
+
+def test_nothing_takes_a_seed():
+    with pytest.raises(TypeError):
+        SystemNoise(1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        system_noise(seed=1)  # type: ignore[call-arg]
