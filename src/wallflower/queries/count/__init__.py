@@ -1,1 +1,263 @@
-"""How many records are distance-based outliers."""
+"""How many records are distance-based outliers.
+
+A record is an outlier when fewer than `neighbours` others lie within `radius` [KN98]. One person can flip many
+records, so noise goes on a Lipschitz extension of the count whose sensitivity is `slack` + 1 whatever the dimension.
+
+Released    one whole number in [0, N]               Neighbours  replace one record, N public
+Guarantee   pure ε-DP, (ε, δ)-DP or ρ-zCDP           Arithmetic  whole-number noise on a grid of 1/128
+Proof       proof.md, labels (E) (C1) (C2) (N); the paper's own: (G) (U) (S) (L)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Final, Self
+
+from wallflower.data import Points, Table, load
+from wallflower.errors import DataError, LossMismatch, ParameterError
+from wallflower.mechanisms import Additive, calibrate, smooth_additive, smooth_beta
+from wallflower.near import plant, squared_reach
+from wallflower.noise import Noise
+from wallflower.privacy import Kind, Loss, Neighbours
+from wallflower.queries.count.exact import check_neighbours, count_outliers
+from wallflower.queries.count.extension import certified
+from wallflower.queries.count.sensitivity import global_bound, smooth_bound
+from wallflower.query import Option, Plan, PublicFacts, Query, Reading, Status
+
+STEP: Final = Fraction(1, 128)
+GAP: Final = 1 / 256  # eta: how far the certified value may lie below E; two of them make one step of the grid
+USEFUL: Final = 0.1  # an interval that reaches further than this share of the records says little
+SURE: Final = 0.95
+EPSILONS: Final = ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count(Query[Points, int]):
+    """Count the outliers.
+
+    >>> Count(radius=0.5, neighbours=3, loss=Loss("0.5")).cost()
+    Loss(ε=1/2)
+    """
+
+    kind: ClassVar[str] = "count"
+    label: ClassVar[str] = "outlier-count/1"
+    question: ClassVar[str] = "How many outliers are there?"
+    proof: ClassVar[str] = "queries/count/proof.md"
+    status: ClassVar[Status] = Status.WHOLE_NUMBERS
+
+    neighbours: int = field(metadata={"help": "with fewer than this many others near, a record is an outlier"})
+    radius: float = field(metadata={"help": "records closer than this (root of the mean squared difference) are near"})
+    loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
+    columns: tuple[str, ...] | None = field(
+        default=None, metadata={"help": "the columns distances are taken over; all number columns unless given"}
+    )
+    mechanism: str = field(
+        default="extension",
+        metadata={
+            "help": "extension: noise independent of the dimension; global, smooth: the paper's, done right",
+            "choices": ("extension", "global", "smooth"),
+        },
+    )
+    slack: int | None = field(
+        default=None, metadata={"help": "how much of the others one record may carry; chosen from public facts"}
+    )
+    normalise: bool = field(
+        default=True, metadata={"help": "distances per column (as in the papers) rather than plain Euclid"}
+    )
+
+    def __post_init__(self) -> None:
+        check_neighbours(self.neighbours)
+        squared_reach(self.radius, 1, normalise=self.normalise)
+        if self.mechanism not in _NOISE:
+            allowed = ", ".join(_NOISE)
+            raise ParameterError(f"mechanism: {self.mechanism!r} is not known; it is one of {allowed}.")
+        if self.slack is not None and not 1 <= self.slack <= 10**6:
+            raise ParameterError(f"slack: {self.slack!r} is outside 1 to 1,000,000; 2 or 3 suits most tables.")
+        if not isinstance(self.loss, Loss):
+            raise ParameterError("loss: pass a Loss, such as Loss('0.5').")
+        if self.loss.kind not in (Kind.PURE, Kind.APPROXIMATE, Kind.ZCDP):
+            raise LossMismatch(
+                f"count has no theorem for a {self.loss.kind} loss; pass Loss('0.5') or Loss.zcdp('0.1')."
+            )
+        if self.loss.neighbours is not Neighbours.REPLACE_ONE:
+            raise LossMismatch(f"count protects replaced records, not {self.loss.neighbours}; leave neighbours out.")
+        if self.loss.amount == 0:
+            raise ParameterError("epsilon: a loss of 0 allows no answer at all; pass more than 0, such as '0.1'.")
+        if self.mechanism == "smooth" and self.loss.kind is not Kind.APPROXIMATE:
+            raise ParameterError("delta: smooth noise needs one above 0; pass one such as '1e-6', or use extension.")
+
+    def cost(self) -> Loss:
+        return self.loss
+
+    def view(self, data: Any) -> Points:
+        points = data if isinstance(data, Points) else (data if isinstance(data, Table) else load(data)).points()
+        points = points.subspace(self.columns) if self.columns else points
+        if points.n <= self.neighbours:
+            raise DataError(
+                f"asked for {self.neighbours} neighbours among {points.n} records: every record would be an outlier. "
+                f"Choose fewer than {points.n} neighbours."
+            )
+        return points
+
+    def answer(self, data: Points, noise: Noise) -> int:
+        steps = _ANSWERS[self.mechanism](self, data, noise)
+        return min(max(math.floor(steps * STEP + Fraction(1, 2)), 0), data.n)  # post-processing
+
+    def reading(self, value: int, facts: PublicFacts) -> Reading:
+        noise = self.noise(facts.n, facts.dimension)
+        width = noise.half_width(SURE) + 0.5
+        low, high = max(0, math.ceil(value - width)), min(facts.n, math.floor(value + width))
+        return Reading(
+            mechanism=self.mechanism,
+            interval=(float(low), float(high)),
+            words=f"About {value:,} of {facts.n:,} records are outliers (95 % interval {low:,} to {high:,}).",
+            extras={"any": any_outlier(value, noise)} | self._extension_facts(facts.n),
+        )
+
+    def plan(self, *, n: int, dimension: int) -> Plan:
+        options = tuple(option for option in (self._option(name, n, dimension) for name in _NOISE) if option)
+        chosen = next(option for option in options if option.mechanism == self.mechanism)
+        useful = chosen.half_width <= USEFUL * n
+        smallest = self._smallest_useful(n, dimension)
+        limit = f"±{chosen.half_width:.3g} (95 %) among {n:,} records"
+        advice = (
+            f"; from {self._symbol} = {smallest} on it would be" if smallest else "; no reasonable loss makes it so"
+        )
+        return Plan(
+            query=self.kind,
+            cost=self.cost(),
+            facts={"n": n, "dimension": dimension},
+            chosen=self.mechanism,
+            options=options,
+            useful=useful,
+            verdict=f"useful: {limit}" if useful else f"not useful: {limit}{advice}",
+            smallest_useful_epsilon=smallest,
+            curve=tuple((float(e), self._at(e).noise(n, dimension).half_width(SURE)) for e in EPSILONS),
+        )
+
+    def noise(self, n: int, dimension: int) -> Additive:
+        """The noise from public facts; for `smooth`, the most it can be."""
+        return _NOISE[self.mechanism](self, n, dimension)
+
+    def slack_for(self, n: int) -> int:
+        """The slack asked for, or one that suits tables of this size: the more records, the less noise matters."""
+        amount = float(self.loss.amount) if self.loss.kind is not Kind.ZCDP else math.sqrt(2 * float(self.loss.amount))
+        automatic = 2 if n * amount <= 100 else 3 if n * amount <= 300_000 else max(5, 2 * self.neighbours)
+        return self.slack if self.slack is not None else automatic
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(neighbours=5, radius=1.3, loss=Loss("0.5"))
+
+    @property
+    def _symbol(self) -> str:
+        return "ρ" if self.loss.kind is Kind.ZCDP else "ε"
+
+    def _at(self, amount: str) -> Self:
+        loss = self.loss
+        return replace(self, loss=Loss(amount, delta=loss.delta, kind=loss.kind, neighbours=loss.neighbours))
+
+    def _extension_facts(self, n: int) -> dict[str, int]:
+        return {"slack": self.slack_for(n)} if self.mechanism == "extension" else {}
+
+    def _option(self, name: str, n: int, dimension: int) -> Option | None:
+        if name == "smooth" and self.loss.kind is not Kind.APPROXIMATE:
+            return None
+        noise = replace(self, mechanism=name).noise(n, dimension)
+        return Option(
+            mechanism=name,
+            error=noise.mean_error(),
+            half_width=noise.half_width(SURE),
+            deviation=noise.deviation(),
+            note=_NOTES[name],
+        )
+
+    def _smallest_useful(self, n: int, dimension: int) -> str | None:
+        """The least amount, to two digits, at which the interval stays within the useful share of the records."""
+        low, high = -6.0, 3.0
+        if self._at("1000").noise(n, dimension).half_width(SURE) > USEFUL * n:
+            return None
+        for _ in range(20):
+            middle = (low + high) / 2
+            width = self._at(f"{10**middle:.9f}").noise(n, dimension).half_width(SURE)
+            low, high = (low, middle) if width <= USEFUL * n else (middle, high)
+        return two_digits_up(10**high)
+
+
+def any_outlier(value: int, noise: Additive) -> dict[str, Any]:
+    """Scenario 1, is there any outlier at all: read off the released count, which costs nothing more.
+
+    `says` is yes from `threshold` on. Without any outlier it says yes with probability `false_alarm`; with at least
+    `found_from` of them it says no with probability 1 - `SURE` at most. `p_value` is how often a count this high or
+    higher is released when there is none. (Sparse data can raise the count, never lower it, before noise.)
+    """
+    threshold = max(1, math.ceil(noise.half_width(1 - 2 * (1 - SURE)) + 0.5))
+    return {
+        "says": value >= threshold,
+        "threshold": threshold,
+        "false_alarm": noise.upper_tail(threshold - 0.5),
+        "found_from": 2 * threshold,
+        "p_value": noise.upper_tail(value - 0.5),
+    }
+
+
+def two_digits_up(amount: float) -> str:
+    """Round up to two significant digits, as text.
+
+    >>> two_digits_up(0.08173), two_digits_up(2.0), two_digits_up(0.99991)
+    ('0.082', '2', '1')
+    """
+    unit = Fraction(10) ** (math.floor(math.log10(amount)) - 1)
+    return f"{float(math.ceil(Fraction(amount) / unit * (1 - Fraction(1, 10**9))) * unit):.10f}".rstrip("0").rstrip(".")
+
+
+def _extension_noise(query: Count, n: int, dimension: int) -> Additive:
+    return calibrate((query.slack_for(n) + 1) * STEP.denominator + 1, query.loss, step=STEP)  # (N)
+
+
+def _global_noise(query: Count, n: int, dimension: int) -> Additive:
+    return calibrate(global_bound(n, dimension, query.neighbours), query.loss, step=Fraction(1))
+
+
+def _smooth_noise(query: Count, n: int, dimension: int) -> Additive:
+    most = max(1, global_bound(n, dimension, query.neighbours))
+    return smooth_additive(float(most), query.loss.epsilon, step=STEP)
+
+
+def _extension_answer(query: Count, data: Points, noise: Noise) -> Fraction:
+    reach = squared_reach(query.radius, data.dimension, normalise=query.normalise)
+    bounds = certified(plant(data.values, reach), query.neighbours, float(query.slack_for(data.n)), GAP)  # (E) (C2)
+    steps = math.floor((data.n - bounds.lower) * STEP.denominator + 0.5)
+    return Fraction(steps + _extension_noise(query, data.n, data.dimension).draw(noise))  # (N)
+
+
+def _global_answer(query: Count, data: Points, noise: Noise) -> Fraction:
+    count = count_outliers(data.values, query.radius, query.neighbours, normalise=query.normalise)
+    return (count + _global_noise(query, data.n, data.dimension).draw(noise)) / STEP  # (G)
+
+
+def _smooth_answer(query: Count, data: Points, noise: Noise) -> Fraction:
+    count = count_outliers(data.values, query.radius, query.neighbours, normalise=query.normalise)
+    beta = smooth_beta(query.loss.epsilon, query.loss.delta, least=1, step=STEP)
+    bound = smooth_bound(data.values, query.radius, query.neighbours, beta=beta, normalise=query.normalise)  # (S)
+    return count / STEP + smooth_additive(max(1.0, bound), query.loss.epsilon, step=STEP).draw(noise)
+
+
+_NOISE: Final[Mapping[str, Callable[[Count, int, int], Additive]]] = {
+    "extension": _extension_noise,
+    "global": _global_noise,
+    "smooth": _smooth_noise,
+}
+_ANSWERS: Final[Mapping[str, Callable[[Count, Points, Noise], Fraction]]] = {
+    "extension": _extension_answer,
+    "global": _global_answer,
+    "smooth": _smooth_answer,
+}
+_NOTES: Final[Mapping[str, str]] = {
+    "extension": "may overcount where many records have barely enough neighbours",
+    "global": "noise grows with the dimension and the number of neighbours",
+    "smooth": "the most it can be; calm data get less",
+}

@@ -1,0 +1,59 @@
+"""The exact count of distance-based outliers, and the degrees behind it.
+
+A record is an outlier when fewer than `neighbours` others lie within `radius`: closed balls, the record itself left
+out by its index, so that duplicates are neighbours of each other [KN98]. With `normalise` the distance is the root
+of the *mean* squared difference over the columns, as in the papers; without it, plain Euclid.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from wallflower.errors import DataError, ParameterError
+from wallflower.near import Floats, Ints, Tree, counts, plant, squared_reach
+
+
+def degrees(points: ArrayLike, radius: float, *, cap: int | None = None, normalise: bool = True) -> Ints:
+    """How many other records are near each record, counted up to `cap`.
+
+    >>> degrees([[0.0], [0.0], [1.0], [9.0]], 1.0).tolist()
+    [2, 2, 2, 0]
+    """
+    tree = planted(points, radius, normalise=normalise)
+    found = np.empty(tree.n, dtype=np.int64)
+    found[tree.order] = counts(tree, tree.n if cap is None else cap)
+    return found
+
+
+def count_outliers(points: ArrayLike, radius: float, neighbours: int, *, normalise: bool = True) -> int:
+    """How many records have fewer than `neighbours` others within `radius`.
+
+    >>> count_outliers([[0.0], [0.0], [1.0], [9.0]], 1.0, 2)
+    1
+    """
+    check_neighbours(neighbours)
+    return int(np.count_nonzero(degrees(points, radius, cap=neighbours, normalise=normalise) < neighbours))
+
+
+def planted(points: ArrayLike, radius: float, *, normalise: bool) -> Tree:
+    """The tree over the records, for one reach."""
+    values = matrix(points)
+    return plant(values, squared_reach(radius, values.shape[1], normalise=normalise))
+
+
+def matrix(points: ArrayLike) -> Floats:
+    """The records as a finite matrix, one row each; a vector is one column."""
+    values = np.asarray(points, dtype=np.float64)
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2 or values.shape[1] == 0:
+        raise DataError("points must be a table of numbers with at least one column; pass one row per record.")
+    if not np.isfinite(values).all():
+        raise DataError("points hold missing or infinite numbers; every cell must be a finite number.")
+    return values
+
+
+def check_neighbours(neighbours: int) -> None:
+    """Refuse a number of neighbours that is not a positive whole number."""
+    if isinstance(neighbours, bool) or not isinstance(neighbours, (int, np.integer)) or not 1 <= neighbours <= 10**6:
+        raise ParameterError(f"neighbours: {neighbours!r} is not a whole number from 1 to 1,000,000.")
