@@ -1,3 +1,26 @@
 """Questions about outliers in private data, answered under differential privacy."""
 
+from wallflower.data import Points, Schema, Table, load
+from wallflower.errors import PrivacyError
+from wallflower.ledger import Ledger
+from wallflower.opened import opened as open  # noqa: A004 - `wf.open` is what people will type
+from wallflower.privacy import Loss
+from wallflower.queries.count import Count
+from wallflower.release import Release, release
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Count",
+    "Ledger",
+    "Loss",
+    "Points",
+    "PrivacyError",
+    "Release",
+    "Schema",
+    "Table",
+    "__version__",
+    "load",
+    "open",
+    "release",
+]

@@ -8,7 +8,7 @@ said about a released answer (`reading`, post-processing).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from fractions import Fraction
@@ -122,6 +122,11 @@ class Query(ABC, Generic[D, A]):
     @abstractmethod
     def example(cls) -> Self:
         """A query with sensible parameters, for the contract suite and the docs."""
+
+    @classmethod
+    def audits(cls, *, quick: bool) -> Iterable[Any]:
+        """Attacks on the mechanisms, as findings of `audit.py`; a room without any has none."""
+        return ()
 
     def to_json(self) -> dict[str, Any]:
         """The parameters, exactly, as plain JSON."""

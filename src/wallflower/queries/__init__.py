@@ -1,1 +1,10 @@
 """The questions, one room each."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from wallflower.queries.count import Count
+from wallflower.query import Query
+
+QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (Count,)

@@ -11,13 +11,14 @@ Proof       proof.md, labels (E) (C1) (C2) (N); the paper's own: (G) (U) (S) (L)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self
 
 from wallflower.data import Points, Table, load
 from wallflower.errors import DataError, LossMismatch, ParameterError
+from wallflower.lazy import Lazy
 from wallflower.mechanisms import Additive, calibrate, smooth_additive, smooth_beta
 from wallflower.near import plant, squared_reach
 from wallflower.noise import Noise
@@ -26,6 +27,8 @@ from wallflower.queries.count.exact import check_neighbours, count_outliers
 from wallflower.queries.count.extension import certified
 from wallflower.queries.count.sensitivity import global_bound, smooth_bound
 from wallflower.query import Option, Plan, PublicFacts, Query, Reading, Status
+
+_audit = Lazy("wallflower.queries.count.audit")
 
 STEP: Final = Fraction(1, 128)
 GAP: Final = 1 / 256  # eta: how far the certified value may lie below E; two of them make one step of the grid
@@ -151,6 +154,11 @@ class Count(Query[Points, int]):
     @classmethod
     def example(cls) -> Self:
         return cls(neighbours=5, radius=1.3, loss=Loss("0.5"))
+
+    @classmethod
+    def audits(cls, *, quick: bool) -> Iterable[Any]:
+        findings: Iterable[Any] = _audit.findings(quick=quick)
+        return findings
 
     @property
     def _symbol(self) -> str:

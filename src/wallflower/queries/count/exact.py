@@ -46,8 +46,8 @@ def matrix(points: ArrayLike) -> Floats:
     """The records as a finite matrix, one row each; a vector is one column."""
     values = np.asarray(points, dtype=np.float64)
     values = values[:, None] if values.ndim == 1 else values
-    if values.ndim != 2 or values.shape[1] == 0:
-        raise DataError("points must be a table of numbers with at least one column; pass one row per record.")
+    if values.ndim != 2 or 0 in values.shape:
+        raise DataError("points must be a table of numbers with at least one row and one column; pass one row per record.")
     if not np.isfinite(values).all():
         raise DataError("points hold missing or infinite numbers; every cell must be a finite number.")
     return values

@@ -26,6 +26,7 @@ from wallflower.queries.count.programme import Certificate, contested, neighbour
 TOLERANCE = 1e-7
 ROUNDS = 2000
 PATIENCE = 50
+FEW = 300
 HEADROOM = 0.97
 
 Flags = NDArray[np.bool_]
@@ -83,8 +84,8 @@ def certified(tree: Tree, neighbours: int, slack: float, tolerance: float = TOLE
 @dataclass(slots=True)
 class Demand:
     """Who asks what of whom. Most consumers ask `share[j]` of each of the first `found[j]` of `met[j]`; the `active`
-    ones have a row of their own instead: `flow[a, e]` of `listed[a, e]`, e < `length[a]`. The `contestants` are
-    served elsewhere, and ask `background` of the suppliers that are not scarce."""
+    ones have a row of their own instead: `flow[a, e]` of `listed[a, e]`, e < `length[a]`; `pinned` rows were chosen
+    to avoid scarce suppliers. The `contestants` are served elsewhere, and ask `background` of what is not scarce."""
 
     met: Index
     found: Ints
@@ -96,6 +97,7 @@ class Demand:
     listed: Index
     length: Ints
     flow: Floats
+    pinned: Flags
     contestants: Index
 
     def total_up(self) -> None:
@@ -121,10 +123,11 @@ class Demand:
         self.listed = np.concatenate([self.listed, rows])
         self.length = np.concatenate([self.length, self.found[new]])
         self.flow = np.concatenate([self.flow, np.zeros(rows.shape)])
+        self.pinned = np.concatenate([self.pinned, np.zeros(len(new), dtype=np.bool_)])
 
     def lengthen(self, tree: Tree, width: int) -> bool:
         """Look further for the active consumers whose lists were cut off; says whether there were any."""
-        cut = np.flatnonzero(self.length == self.met.shape[1])
+        cut = np.flatnonzero((self.length == self.met.shape[1]) & ~self.pinned)
         width = min(width, tree.n - 1)
         if len(cut) == 0 or width <= self.met.shape[1]:
             return False
@@ -145,9 +148,11 @@ class Demand:
         for row in np.flatnonzero(enough):
             free = supplier[others & (consumer == row)][: self.listed.shape[1]]
             self.listed[few[row], : len(free)], self.length[few[row]] = free, len(free)
+            self.pinned[few[row]] = True
         gone = few[~enough]
         self.contestants = np.concatenate([self.contestants, self.active[gone]])
         self.active, self.length = np.delete(self.active, gone), np.delete(self.length, gone)
+        self.pinned = np.delete(self.pinned, gone)
         self.listed, self.flow = np.delete(self.listed, gone, axis=0), np.delete(self.flow, gone, axis=0)
 
 
@@ -167,6 +172,7 @@ def uniform(tree: Tree, neighbours: int) -> Demand:
         listed=np.empty((0, width), dtype=np.int32),
         length=np.empty(0, dtype=np.int64),
         flow=np.empty((0, width)),
+        pinned=np.empty(0, dtype=np.bool_),
         contestants=nobody,
     )
     _add_shares(met, found, demand.share, np.flatnonzero(demand.share).astype(np.int32), demand.settled)
@@ -192,12 +198,12 @@ def reprice(demand: Demand, worth: Floats, neighbours: int, slack: float) -> Non
         change = np.clip(HEADROOM * slack / np.maximum(demand.loads, 1e-9), 0.2, 1.05)
         np.copyto(worth, np.clip(worth * change, 1e-12, 1.0), where=worth > 0)
         demand.ask(worth, neighbours)
-        excess = float(np.maximum(demand.loads - slack, 0.0).sum())
-        if excess == 0.0:
+        over = demand.loads[demand.loads > slack] - slack
+        if len(over) == 0:
             return
-        if excess < 0.99 * best:
-            best, last = excess, turn
-        elif turn - last >= PATIENCE:
+        if over.sum() < 0.8 * best:
+            best, last = float(over.sum()), turn
+        elif turn - last >= PATIENCE // (1 if len(over) > FEW else 10):  # few are settled faster by contest
             return
 
 

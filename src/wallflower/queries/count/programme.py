@@ -154,17 +154,16 @@ def _verdict(contest: Contest, flow: Floats, cap: Floats, prices: Floats) -> Ver
 
 
 def subgradients(contest: Contest, prices: Floats, tolerance: float) -> Verdict:
-    """Prices follow the excess demand with steps 1/sqrt(t); the average of all replies becomes feasible [NO09]."""
+    """Prices follow the excess demand with steps 1/sqrt(t); the average reply since the last power of two becomes
+    feasible and best [NO09]."""
     starts = np.searchsorted(contest.consumer, np.arange(len(contest.free) + 1))
-    flow, cap, turn = np.zeros(len(contest.consumer)), np.zeros(len(contest.free)), 0
+    flow, cap, turn, since = np.zeros(len(contest.consumer)), np.zeros(len(contest.free)), 0, 0
     best = _verdict(contest, flow, cap, prices)
     while best.gap(contest.room) > tolerance:
-        turn += 1
-        cost, bar, mu = _cheapest(starts, prices[contest.supplier], contest.free, contest.neighbours)
-        mu[cost >= 1.0] = 0.0
-        asked = np.where(prices[contest.supplier] <= bar[contest.consumer], mu[contest.consumer], 0.0)
-        flow += (asked - flow) / turn
-        cap += (mu - cap) / turn
+        turn, since = turn + 1, 1 if turn & (turn + 1) == 0 else since + 1
+        _, mu, asked = _cheapest(starts, prices[contest.supplier], contest.free, contest.neighbours)
+        flow = flow + (asked - flow) / since
+        cap = cap + (mu - cap) / since
         load = np.bincount(contest.supplier, weights=asked, minlength=len(contest.room))
         prices = np.maximum(0.0, prices + (load - contest.room) / (10.0 * np.sqrt(turn)))
         now = _verdict(contest, flow, cap, prices)
@@ -207,14 +206,18 @@ def _restrict(contest: Contest, consumers: Ints, edges: Ints) -> tuple[Contest, 
 @kernel
 def _cheapest(starts: Ints, price: Floats, free: Ints, neighbours: int) -> tuple[Floats, Floats, Floats]:
     """For each consumer the least it pays to be served: its s cheapest suppliers give 1/(s-k+1) each, s as best fits.
-    Also the dearest price it accepts then, and what it asks of each."""
-    cost, bar, mu = np.full(len(free), np.inf), np.zeros(len(free)), np.zeros(len(free))
+    Also what it asks of each, and along which edges."""
+    cost, mu, asked = np.full(len(free), np.inf), np.zeros(len(free)), np.zeros(len(price))
     for c in range(len(free)):
-        dear = np.sort(price[starts[c] : starts[c + 1]])
-        total = 0.0
-        for s in range(len(dear)):
-            total += dear[s]
+        order = starts[c] + np.argsort(price[starts[c] : starts[c + 1]])
+        total, taken = 0.0, 0
+        for s in range(len(order)):
+            total += price[order[s]]
             spare = free[c] + s + 1 - neighbours + 1
-            if spare > 0 and total / spare < cost[c]:
-                cost[c], bar[c], mu[c] = total / spare, dear[s], 1.0 / spare
-    return cost, bar, mu
+            if spare > 0 and total / spare <= cost[c]:
+                cost[c], mu[c], taken = total / spare, 1.0 / spare, s + 1
+        if cost[c] < 1.0:
+            asked[order[:taken]] = mu[c]
+        else:
+            mu[c] = 0.0
+    return cost, mu, asked

@@ -1,0 +1,401 @@
+"""Attacks on mechanisms: can what they claim be refuted?
+
+Sampling    `audit` draws outputs on two neighbouring tables and bounds the loss from below, with confidence.
+Counting    `audit_bound` tries a sensitivity bound on every table of a tiny world, and every neighbour of each.
+Order       `audit_order` notes whether the records were read before the charge was durable.
+
+An audit that finds nothing proves nothing; one that finds something is a counterexample. Everything here runs on
+public, made-up tables. A room lists its own attacks in its `audit.py`, and `audits(kind)` runs them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower.data import Points
+from wallflower.errors import LossMismatch, ParameterError
+from wallflower.forms import find
+from wallflower.lazy import Lazy
+from wallflower.noise import Noise, system_noise
+from wallflower.privacy import Kind, Loss
+from wallflower.query import Query
+
+_queries = Lazy("wallflower.queries")
+_ledger = Lazy("wallflower.ledger")
+_release = Lazy("wallflower.release")
+_special = Lazy("scipy.special")
+
+Floats = NDArray[np.float64]
+Outputs = NDArray[Any]
+Sampler = Callable[[int], Outputs]
+Measure = Callable[[Floats, Floats], Floats]
+Site = tuple[float, ...]
+Records = tuple[Site, ...]
+Ask = Callable[[Query[Any, Any], Points, Any], object]
+
+TRIALS: Final = 60_000
+CONFIDENCE: Final = 0.999
+LEVELS: Final = 2_000  # how many outputs are tried as the edge of an event
+ROUNDING: Final = 1e-12  # the relative error of a computed bound that `smooth_beta` leaves room for
+REACH: Final = 64  # draws beyond so many scales have a probability below 1e-27
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What an attack found. `claimed` is the promise, `lower` what the truth was shown to be at least: an ε, a ρ, a
+    sensitivity or a β. `counterexample` holds the made-up tables that refute the claim, when those were found."""
+
+    name: str
+    claimed: float | None
+    lower: float | None
+    caught: bool
+    words: str
+    expected: bool = False
+    counterexample: tuple[Records, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether a sound mechanism held, or a broken one was caught."""
+        return self.caught == self.expected
+
+
+def audits(kind: str, *, quick: bool = False) -> Iterator[Finding]:
+    """Run every attack that a question's room lists; `quick` takes fewer trials."""
+    yield from find(kind, _queries.QUERIES).audits(quick=quick)
+
+
+# Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A set of outputs. `swapped` says that it is the second table that makes it likelier."""
+
+    side: str
+    edge: Any
+    swapped: bool
+
+    def hits(self, outputs: Outputs) -> int:
+        return int(np.count_nonzero(_SIDES[self.side](outputs, self.edge)))
+
+
+_SIDES: Final[Mapping[str, Callable[[Outputs, Any], NDArray[np.bool_]]]] = {
+    "outputs up to": np.less_equal,
+    "outputs from": np.greater_equal,
+    "outputs of": np.equal,
+}
+
+
+def audit(
+    first: Sampler,
+    second: Sampler,
+    *,
+    claimed: Loss,
+    trials: int = TRIALS,
+    confidence: float = CONFIDENCE,
+    name: str = "mechanism",
+    expected: bool = False,
+) -> Finding:
+    """Refute a claimed loss from `trials` outputs on each of two neighbouring tables, or fail to.
+
+    One half of the outputs chooses the event that tells the tables apart best; the other half, never looked at
+    before, bounds its two probabilities [CP34]. A sound mechanism is caught with probability 1 - `confidence` at most.
+    """
+    measure, half = _measure(claimed), trials // 2
+    if half < 1 or not 0 < confidence < 1:
+        raise ParameterError(
+            f"trials, confidence: {trials} and {confidence} give no bound; pass 2 trials or more and less than 1."
+        )
+    outputs = first(2 * half), second(2 * half)
+    miss = (1 - confidence) / 2
+    event = _best_event(outputs[0][:half], outputs[1][:half], measure, miss)
+    likely, rare = (event.hits(sample[half:]) for sample in (outputs[::-1] if event.swapped else outputs))
+    shown = max(0.0, float(measure(least(likely, half, miss), most(rare, half, miss))))
+    amount, letter = float(claimed.amount), "ρ" if claimed.kind is Kind.ZCDP else "ε"
+    return Finding(
+        name=name,
+        claimed=amount,
+        lower=shown,
+        caught=shown > amount,
+        words=f"claims {claimed}, shown {letter} >= {shown:.3g} by {event.side} {event.edge}: "
+        f"{likely} against {rare} of {half}",
+        expected=expected,
+    )
+
+
+def least(hits: Any, trials: int, miss: float) -> Floats:
+    """A lower bound of a probability that fails with probability `miss` at most [CP34]."""
+    hits = np.asarray(hits, dtype=np.float64)
+    found = _special.betaincinv(np.maximum(hits, 1), trials - hits + 1, miss)
+    return np.where(hits > 0, found, 0.0)
+
+
+def most(hits: Any, trials: int, miss: float) -> Floats:
+    """An upper bound of a probability that fails with probability `miss` at most [CP34]."""
+    return 1.0 - least(trials - np.asarray(hits), trials, miss)
+
+
+def _best_event(first: Outputs, second: Outputs, measure: Measure, miss: float) -> Event:
+    """The event whose bound would be best, judged on these outputs alone."""
+    samples, n = (np.sort(first), np.sort(second)), len(first)
+    places = np.linspace(0, n - 1, LEVELS).astype(np.int64)
+    edges = np.unique(np.concatenate([sample[places] for sample in samples]))
+    below, upto = ([np.searchsorted(sample, edges, side=side) for sample in samples] for side in ("left", "right"))
+    counts = {
+        "outputs up to": upto,
+        "outputs from": [n - before for before in below],
+        "outputs of": [after - before for after, before in zip(upto, below, strict=True)],
+    }
+    best, chosen = -math.inf, Event("outputs up to", edges[0], False)
+    for side, hits in counts.items():
+        for swapped in (False, True):
+            likely, rare = hits[::-1] if swapped else hits
+            worth = measure(least(likely, n, miss), most(rare, n, miss))
+            at = int(np.argmax(worth))
+            if worth[at] > best:
+                best, chosen = float(worth[at]), Event(side, edges[at], swapped)
+    return chosen
+
+
+def _measure(claimed: Loss) -> Measure:
+    if claimed.kind is Kind.ZCDP:
+        return _rho
+    if claimed.kind not in (Kind.PURE, Kind.APPROXIMATE):
+        raise LossMismatch(
+            f"an audit has no test for a {claimed.kind} loss; it knows pure, approximate and zCDP. Claim one of these."
+        )
+    delta = float(claimed.delta)
+
+    def epsilon(likely: Floats, rare: Floats) -> Floats:
+        return np.log(np.maximum(likely - delta, 1e-300)) - np.log(rare)
+
+    return epsilon
+
+
+def _rho(likely: Floats, rare: Floats) -> Floats:
+    """The least ρ with D_α <= ρα for the event and its complement, over many orders α [BS16, Def 1.1]."""
+    p = np.clip(likely, 1e-300, 1 - 1e-12)[..., None]
+    q = np.clip(rare, 1e-300, 1 - 1e-12)[..., None]
+    beyond = np.geomspace(1e-3, 1e3, 64)
+    hit = (1 + beyond) * np.log(p) - beyond * np.log(q)
+    missed = (1 + beyond) * np.log1p(-p) - beyond * np.log1p(-q)
+    divergence = np.logaddexp(hit, missed) / beyond / (1 + beyond)
+    return np.where(likely > rare, divergence.max(axis=-1), 0.0)
+
+
+# From an answer to many outputs
+
+
+class Scripted:
+    """A noise that says `word` and notes which law and scale it was asked for."""
+
+    def __init__(self, word: int = 0) -> None:
+        self.word = word
+        self.asked: list[tuple[str, Fraction]] = []
+
+    def laplace(self, scale: Fraction) -> int:
+        self.asked.append(("laplace", scale))
+        return self.word
+
+    def gaussian(self, scale: Fraction) -> int:
+        self.asked.append(("gaussian", scale))
+        return self.word
+
+    def below(self, bound: int) -> int:
+        raise _not_additive()
+
+    def flip(self, exponent: Fraction) -> bool:
+        raise _not_additive()
+
+
+def replayed(answer: Callable[[Noise], float]) -> Sampler:
+    """Outputs of an answer that draws once and rises with what it draws, as fast as noise can be drawn.
+
+    The answer is asked, with scripted draws, at which draws its output changes; real draws in bulk then need no more
+    than a look at that list. Some are put to the answer itself, to see that the list tells the truth.
+    """
+    script = Scripted()
+    answer(script)
+    if len(script.asked) != 1:
+        raise _not_additive()
+    law, scale = script.asked[0]
+    reach = math.ceil(REACH * scale)
+    said = {word: answer(Scripted(word)) for word in (-reach, reach)}
+    edges = list(_changes(lambda word: answer(Scripted(word)), (-reach, said[-reach]), (reach, said[reach])))
+    starts = np.array([word for word, _ in edges], dtype=np.int64)
+    values = np.array([said[-reach], *(value for _, value in edges)])
+    draw = {"laplace": system_noise().laplaces, "gaussian": system_noise().gaussians}[law]
+
+    def sample(size: int) -> Outputs:
+        words = np.array(draw(scale, size), dtype=np.int64)
+        outputs = values[np.searchsorted(starts, words, side="right")]
+        if any(answer(Scripted(int(words[i]))) != outputs[i] for i in range(min(size, 16))):
+            raise _not_additive()
+        return outputs
+
+    return sample
+
+
+def _changes(
+    answer: Callable[[int], float], low: tuple[int, float], high: tuple[int, float]
+) -> Iterator[tuple[int, float]]:
+    """Where a rising answer changes, and to what."""
+    if low[1] == high[1]:
+        return
+    if high[0] - low[0] == 1:
+        yield high
+        return
+    word = (low[0] + high[0]) // 2
+    middle = word, answer(word)
+    yield from _changes(answer, low, middle)
+    yield from _changes(answer, middle, high)
+
+
+def _not_additive() -> ParameterError:
+    return ParameterError(
+        "the answer does not draw one number and rise with it, and only such an answer is replayed. "
+        "Pass functions that draw the outputs themselves."
+    )
+
+
+# Counting
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Every table of `size` records that stand on these sites; the order of records does not count.
+
+    >>> len(list(World(((0.0,), (1.0,)), 3).tables()))
+    4
+    """
+
+    sites: Records
+    size: int
+
+    def tables(self) -> Iterator[Records]:
+        yield from combinations_with_replacement(sorted(self.sites), self.size)
+
+    def neighbours(self, table: Records) -> Iterator[Records]:
+        """Every table with one record replaced."""
+        for leaver in dict.fromkeys(table):
+            at = table.index(leaver)
+            for site in self.sites:
+                if site != leaver:
+                    yield tuple(sorted((*table[:at], site, *table[at + 1 :])))
+
+
+def audit_bound(
+    bound: Callable[[Floats], float],
+    truth: Callable[[Floats], float],
+    world: World,
+    *,
+    beta: float | None = None,
+    name: str = "bound",
+    expected: bool = False,
+) -> Finding:
+    """Refute a bound on the local sensitivity of `truth`, or fail to: is it large enough on every table of the world,
+    and, where a `beta` is claimed, within a factor e^beta of itself on every neighbour?"""
+    tables = {table: np.array(table) for table in world.tables()}
+    answers = {table: float(truth(values)) for table, values in tables.items()}
+    bounds = {table: float(bound(values)) for table, values in tables.items()}
+    pairs = [(table, other) for table in tables for other in world.neighbours(table)]
+
+    def moved(x: Records, y: Records) -> float:
+        return abs(answers[x] - answers[y])
+
+    def growth(x: Records, y: Records) -> float:
+        return math.log(max(bounds[x], 1e-300) / max(bounds[y], 1e-300))
+
+    x, y = max(pairs, key=lambda pair: moved(*pair) - bounds[pair[0]])
+    claimed, shown = bounds[x], moved(x, y)
+    words = f"the answer moves by {shown:.6g}, the bound is {claimed:.6g}"
+    if beta is not None and shown <= claimed * (1 + ROUNDING):
+        x, y = max(pairs, key=lambda pair: growth(*pair))
+        claimed, shown = beta, growth(x, y)
+        words = f"the bound grows from {bounds[y]:.4g} to {bounds[x]:.4g}: e^{shown:.4f}, allowed is e^{beta:g}"
+    caught = shown > claimed * (1 + ROUNDING)
+    return Finding(
+        name=name,
+        claimed=claimed,
+        lower=shown,
+        caught=caught,
+        words=f"{words}: {_shown(x)} and {_shown(y)}" if caught else f"{words} ({len(tables)} tables)",
+        expected=expected,
+        counterexample=(x, y) if caught else (),
+    )
+
+
+def _shown(table: Records) -> str:
+    return "{" + ", ".join(" ".join(f"{place:g}" for place in site) for site in table) + "}"
+
+
+# Order
+
+
+class Watched(Points):
+    """Points that report the first time their values are read. Taking columns is not a look: nothing comes out."""
+
+    __slots__ = ("_note", "_points")
+    _note: Callable[[], None]
+    _points: Points
+
+    def __init__(self, points: Points, note: Callable[[], None]) -> None:
+        for slot, value in {"_points": points, "_note": note}.items():
+            object.__setattr__(self, slot, value)
+        for slot in ("columns", "name", "schema"):
+            object.__setattr__(self, slot, getattr(points, slot))
+
+    @property
+    def values(self) -> Floats:
+        self._note()
+        return self._points.values
+
+    @property
+    def n(self) -> int:
+        return self._points.n
+
+    def subspace(self, names: Any) -> Points:
+        return Watched(self._points.subspace(names), self._note)
+
+
+def audit_order(
+    query: Query[Any, Any],
+    points: Points,
+    *,
+    ask: Ask | None = None,
+    name: str = "release: pays, then looks",
+    expected: bool = False,
+) -> Finding:
+    """Refute "charged before looked at", or fail to: when the values are read for the first time, does a second
+    connection see the charge? `ask(query, points, ledger)` is `release` unless given."""
+    paid: list[bool] = []
+    with TemporaryDirectory() as folder:
+        place = Path(folder) / "ledger.db"
+
+        def note() -> None:
+            if not paid:
+                with _ledger.Ledger.open(place) as other:
+                    paid.append(bool(other.history(points.name, event="charge")))
+
+        with _ledger.Ledger.open(place) as book:
+            book.grant(points.name, query.cost(), by="auditor")
+            (ask or _release.release)(query, Watched(points, note), book)
+    words = {(): "nobody looked", (True,): "the charge was durable before the first look"}
+    return Finding(
+        name=name,
+        claimed=None,
+        lower=None,
+        caught=paid == [False],
+        words=words.get(tuple(paid), "the records were read while no charge was on disk"),
+        expected=expected,
+    )

@@ -1,0 +1,227 @@
+"""The contract suite: what every question must keep, ours or a plugin's.
+
+for check in CHECKS:
+    check(MyQuestion.example())
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower.chain import canonical
+from wallflower.data import Points
+from wallflower.errors import BudgetExhausted
+from wallflower.ledger import Ledger
+from wallflower.noise import system_noise
+from wallflower.privacy import Loss
+from wallflower.query import Plan, Query, Status
+from wallflower.release import Release, release
+
+Check = Callable[[Query[Any, Any]], None]
+
+FORBIDDEN: Final = frozenset(
+    ("bias", "degrees", "duration", "elapsed", "noise", "raw", "records", "seconds", "sensitivity", "time", "truth")
+)
+_ROWS: Final = 64
+_ANALYST: Final = "check"
+
+
+def names_itself(query: Query[Any, Any]) -> None:
+    """One word for a kind, a label with its version, a question, a proof and its status."""
+    assert query.kind.isidentifier(), "kind is one word: the verb, the folder, the page"
+    assert query.label.rpartition("/")[2].isdigit(), "label ends in its version, such as outlier-count/1"
+    assert query.question.endswith("?"), "question is a question"
+    assert query.proof, "proof says where the proof is"
+    assert isinstance(query.status, Status), "status says how far the proof reaches"
+
+
+def explains_every_field(query: Query[Any, Any]) -> None:
+    """Help for every parameter: it feeds the command line, the docs and the forms."""
+    for item in fields(query):
+        assert item.metadata.get("help"), f"field {item.name} has no help"
+
+
+def is_a_frozen_value(query: Query[Any, Any]) -> None:
+    """Hashable, equal to its copy, never changed."""
+    copy = type(query).from_json(query.to_json())
+    assert copy == query, "from_json(to_json()) is the same question"
+    assert hash(copy) == hash(query), "equal questions have equal hashes"
+    name = fields(query)[0].name
+    try:
+        setattr(query, name, getattr(query, name))
+    except (FrozenInstanceError, TypeError):
+        return
+    raise AssertionError(f"field {name} can be set")
+
+
+def survives_json(query: Query[Any, Any]) -> None:
+    """Parameters and cost come back from the ledger's text exactly."""
+    stored = json.loads(canonical(query.to_json()))
+    assert type(query).from_json(stored) == query, "the question is not the one that was stored"
+    cost = query.cost()
+    assert Loss.from_json(json.loads(canonical(cost.to_json()))) == cost, "the cost is not the one that was stored"
+
+
+def costs_without_data(query: Query[Any, Any]) -> None:
+    """`cost` takes nothing, and a look does not change it."""
+    assert not inspect.signature(query.cost).parameters, "cost takes no data"
+    before = query.cost()
+    for data in samples(query):
+        query.answer(query.view(data), system_noise())
+        assert query.cost() == before, "the cost changed with the data"
+
+
+def plans_from_public_facts(query: Query[Any, Any]) -> None:
+    """`plan` takes sizes only, gives the same plan twice, and fits into JSON."""
+    assert set(inspect.signature(query.plan).parameters) == {"n", "dimension"}, "plan takes n and dimension only"
+    plan = query.plan(n=1000, dimension=3)
+    assert isinstance(plan, Plan), "plan gives a Plan"
+    assert plan == query.plan(n=1000, dimension=3), "plan depends on something else"
+    assert plan.cost == query.cost(), "plan and cost disagree"
+    assert plan.chosen in {option.mechanism for option in plan.options}, "the chosen mechanism is among the options"
+    json.dumps(plan.to_json(), allow_nan=False)
+
+
+def leaves_data_alone(query: Query[Any, Any]) -> None:
+    """Viewing and answering do not write into the data."""
+    for data in samples(query):
+        before = data.values.tobytes()
+        query.answer(query.view(data), system_noise())
+        assert data.values.tobytes() == before, "the data was changed"
+
+
+def answers_whatever_it_sees(query: Query[Any, Any]) -> None:
+    """Equal records, records far apart, clusters: nothing raises because of what was seen."""
+    for data in samples(query):
+        query.answer(query.view(data), system_noise())
+
+
+def pays_before_looking(query: Query[Any, Any]) -> None:
+    """When `answer` runs, another connection already sees the charge."""
+    seen: list[int] = []
+    with _ledger() as (ledger, place):
+        ledger.grant("sample", query.cost(), by=_ANALYST)
+
+        def look(data: Any, noise: Any) -> Any:
+            with Ledger.open(place) as other:
+                seen.append(len(other.history("sample", event="charge")))
+            return query.answer(data, noise)
+
+        release(_Watched(query, look), next(samples(query)), ledger, analyst=_ANALYST)  # type: ignore[arg-type]
+    assert seen == [1], "answer ran before the charge was durable"
+
+
+def refusal_changes_nothing(query: Query[Any, Any]) -> None:
+    """Without budget there is no look and no entry, and the next grant works."""
+    looks: list[bool] = []
+
+    def look(data: Any, noise: Any) -> Any:
+        looks.append(True)
+        return query.answer(data, noise)
+
+    with _ledger() as (ledger, _):
+        ledger.grant("sample", _nothing(query.cost()), by=_ANALYST)
+        head = ledger.verify().head
+        try:
+            release(_Watched(query, look), next(samples(query)), ledger, analyst=_ANALYST)  # type: ignore[arg-type]
+        except BudgetExhausted:
+            assert not looks, "the data was looked at"
+            assert ledger.verify().head == head, "the refusal left a trace"
+        else:
+            raise AssertionError("the question was answered without budget")
+        ledger.grant("sample", query.cost(), by=_ANALYST)
+        release(query, next(samples(query)), ledger, analyst=_ANALYST)
+
+
+def releases_only_the_answer(query: Query[Any, Any]) -> None:
+    """The release survives JSON and holds no word that belongs to the records."""
+    with _ledger() as (ledger, _):
+        ledger.grant("sample", query.cost(), by=_ANALYST)
+        made = release(query, next(samples(query)), ledger, analyst=_ANALYST)
+        assert Release.from_dict(json.loads(made.to_json())) == made, "the release is not the one that was stored"
+        assert ledger.release(made.ledger_id) == json.loads(made.to_json()), "the ledger holds another release"
+    leaked = sorted(FORBIDDEN & set(_keys(made.to_dict())))
+    assert not leaked, f"the release tells {', '.join(leaked)}"
+
+
+def has_a_page(query: Query[Any, Any]) -> None:
+    """docs/KIND.md exists; checked inside the repository only."""
+    root = Path(__file__).parents[2]
+    if (root / "pyproject.toml").exists() and type(query).__module__.startswith("wallflower."):
+        assert (root / "docs" / f"{query.kind}.md").exists(), f"docs/{query.kind}.md is missing"
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    names_itself,
+    explains_every_field,
+    is_a_frozen_value,
+    survives_json,
+    costs_without_data,
+    plans_from_public_facts,
+    leaves_data_alone,
+    answers_whatever_it_sees,
+    pays_before_looking,
+    refusal_changes_nothing,
+    releases_only_the_answer,
+    has_a_page,
+)
+
+
+def samples(query: Query[Any, Any]) -> Iterator[Points]:
+    """Tables of 64 records, ordinary and not, in the columns the question names."""
+    columns = getattr(query, "columns", None) or ("x1", "x2")
+    line = np.linspace(0.0, 8.0, _ROWS)
+    shapes: tuple[NDArray[np.float64], ...] = (
+        np.sin(line),
+        np.zeros(_ROWS),
+        line * 1e6,
+        np.where(line < 7, 0.0, 1e3),
+        np.where(line < 4, -1.0, 1.0),
+    )
+    for shape in shapes:
+        spread = np.column_stack([shape * (1 + place) for place in range(len(columns))])
+        yield Points.from_array(spread, columns=columns, name="sample")
+
+
+class _Watched:
+    """A question whose answer is watched; everything else is its own."""
+
+    def __init__(self, query: Query[Any, Any], answer: Callable[..., Any]) -> None:
+        self._query = query
+        self.answer = answer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._query, name)
+
+
+@contextmanager
+def _ledger() -> Iterator[tuple[Ledger, str]]:
+    with TemporaryDirectory() as folder:
+        place = f"{folder}/ledger.db"
+        with Ledger.open(place) as ledger:
+            yield ledger, place
+
+
+def _nothing(cost: Loss) -> Loss:
+    return cost.less(cost)
+
+
+def _keys(value: Any) -> Iterator[str]:
+    match value:
+        case Mapping():
+            for name, item in value.items():
+                yield str(name)
+                yield from _keys(item)
+        case list() | tuple():
+            for item in value:
+                yield from _keys(item)

@@ -1,0 +1,110 @@
+"""The command line: verbs built from the list of questions.
+
+Answers go to stdout, notices and errors to stderr. Exit codes: 0 ok, 2 usage, 3 budget refused, 4 ledger or I/O,
+5 not allowed, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Final
+
+import typer
+from rich.text import Text
+from typer.main import get_command
+
+from wallflower.cli import lab, questions, steward
+from wallflower.cli.show import failure, show
+from wallflower.errors import PrivacyError
+from wallflower.forms import Question
+from wallflower.lazy import Lazy
+from wallflower.queries import QUERIES
+
+_package = Lazy("wallflower")
+
+_INTERRUPTED: Final = 130
+_BROKEN_PIPE: Final = 141
+_PLANS: Final = "What an answer would cost and how good it would be; spends nothing."
+_OVERVIEW: Final = """\
+[bold]wallflower[/] answers questions about outliers in private data, under differential privacy.
+
+Try these two:
+  [cyan]wallflower demo[/]                     a tour of two minutes on public data, with a report at the end
+  [cyan]wallflower plan {kind} --help[/]         what an answer would cost and how good it would be; spends nothing
+
+Then ask your own data: {kinds}. [dim]wallflower --help[/] lists everything."""
+
+
+def build(asked: Iterable[Question]) -> typer.Typer:
+    """The command line for these questions."""
+    known = tuple(asked)
+    app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+    plans = typer.Typer(
+        help="What an answer would cost and how good it would be; spends nothing.", no_args_is_help=True
+    )
+    app.callback(invoke_without_command=True)(_overview(known))
+    questions.add(app, plans, known)
+    app.add_typer(plans, name="plan", rich_help_panel="Questions")
+    for name in ("data", "budget", "ledger"):
+        app.add_typer(getattr(steward, name), name=name, rich_help_panel="Data owners")
+    lab.add(app, known)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None, asked: Iterable[Question] = QUERIES) -> int:
+    """Run the command line and return its exit code."""
+    sys.excepthook = _unforeseen
+    try:
+        code = get_command(build(asked))(args=arguments, prog_name="wallflower", standalone_mode=False)
+        sys.stdout.flush()
+    except PrivacyError as refusal:
+        failure(str(refusal))
+        return refusal.exit_code
+    except typer.TyperException as misuse:
+        _explain(misuse)
+        return misuse.exit_code
+    except (BrokenPipeError, SystemExit):  # Typer makes the second of the first
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter complains as it ends
+        return _BROKEN_PIPE
+    except OSError as error:
+        failure(f"{error.filename or 'the file'}: {error.strerror or 'cannot be used'}. Check the path and try again.")
+        return 4
+    if code == _INTERRUPTED:
+        failure("Interrupted; the ledger shows whatever was charged (wallflower ledger list).")
+    return code if isinstance(code, int) else 0
+
+
+def _overview(known: Sequence[Question]) -> Callable[..., None]:
+    def overview(
+        context: typer.Context,
+        version: Annotated[bool, typer.Option("--version", help="say which version this is")] = False,
+    ) -> None:
+        """Questions about outliers in private data, answered under differential privacy."""
+        if version:
+            show(f"wallflower {_package.__version__}")
+            raise typer.Exit
+        if context.invoked_subcommand is None:
+            kinds = ", ".join(f"wallflower {question.kind}" for question in known)
+            show(Text.from_markup(_OVERVIEW.format(kind=known[0].kind, kinds=kinds)))
+
+    return overview
+
+
+def _explain(misuse: typer.TyperException) -> None:
+    said = misuse.format_message()
+    if said:  # without one, the help was shown already
+        context = getattr(misuse, "ctx", None)
+        stop = "" if said.endswith((".", "?")) else "."
+        failure(f"{said}{stop} See {context.command_path if context else 'wallflower'} --help.")
+
+
+def _unforeseen(kind: type[BaseException], _: BaseException, trace: TracebackType | None) -> None:
+    """A bug. Its message and its variables may hold records, so only its place is shown."""
+    frames = reversed(traceback.extract_tb(trace))
+    places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames)
+    failure(f"internal error ({kind.__name__}) at {places}. Please report this line; it holds none of your data.")

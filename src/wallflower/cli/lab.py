@@ -1,0 +1,90 @@
+"""Try it, attack it, repeat the papers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from wallflower.cli.options import JsonOption, option, signed
+from wallflower.cli.show import notice, show, show_json, waiting
+from wallflower.errors import ParameterError
+from wallflower.forms import REQUIRED, Question, closest, find
+from wallflower.lazy import Lazy
+
+_demo = Lazy("wallflower.demo")
+_audit = Lazy("wallflower.audit")
+_papers = Lazy("wallflower.papers")
+
+
+def add(app: typer.Typer, questions: Iterable[Question]) -> None:
+    """`demo`, `audit` and `reproduce`."""
+    known = tuple(questions)
+    app.command(epilog="Example: wallflower demo --out demo", rich_help_panel="Try it")(demo)
+    app.command("audit", epilog=f"Example: wallflower audit {known[0].kind}", rich_help_panel="Try it")(
+        _auditing(known)
+    )
+    app.command(epilog="Example: wallflower reproduce okada2015 --quick", rich_help_panel="Try it")(reproduce)
+
+
+def demo(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="where to leave the files")] = Path("wallflower-demo"),
+) -> None:
+    """A guided tour on public medical data: plan, ask, be refused, check the ledger, read the report."""
+    for number, step in enumerate(_demo.steps(out), start=1):
+        show(Text(f"{number}. {step.title}", style="bold cyan"))
+        show(Text(step.words, style="italic"))
+        show(step.shown)
+        show("")
+
+
+def _auditing(questions: tuple[Question, ...]) -> Any:
+    def audit(question: str, as_json: bool) -> None:
+        """Attack a question's mechanisms: sound ones must hold what they claim, broken ones must be caught."""
+        kind = find(question, questions).kind
+        findings = []
+        with waiting(f"attacking {kind}"):
+            for finding in _audit.audits(kind):
+                findings.append(finding)
+                if not as_json:
+                    show(_verdict(finding))
+        if as_json:
+            show_json({"question": kind, "findings": [_finding_json(finding) for finding in findings]})
+        if not all(finding.ok for finding in findings):
+            raise typer.Exit(1)
+
+    names = ", ".join(question.kind for question in questions)
+    which = Annotated[str, typer.Argument(metavar="QUESTION", help=f"which question: {names}")]
+    return signed(audit, option("question", which, REQUIRED), option("as_json", JsonOption, False))
+
+
+def reproduce(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="okada2015 or okada2015-ja")],
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="where to leave tables and plots")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="fewer repetitions")] = False,
+) -> None:
+    """Draw a paper's figures again, its own curves beside honest ones."""
+    papers = _papers.PAPERS
+    if paper not in papers:
+        raise ParameterError(f"{paper!r} is not a paper; there are {', '.join(papers)}. {closest(paper, papers)}")
+    folder = out or Path(f"wallflower-{paper}")
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in papers[paper](folder, quick, notice):
+        show(path)
+
+
+_FINDING = ("name", "claimed", "lower", "caught", "expected", "ok", "words")
+
+
+def _finding_json(finding: Any) -> dict[str, Any]:
+    return {name: getattr(finding, name) for name in _FINDING}
+
+
+def _verdict(finding: Any) -> Text:
+    mark, style = ("holds", "green") if finding.ok else ("FAILS", "bold red")
+    if finding.ok and finding.caught:
+        mark = "caught"
+    return Text.assemble((f"{mark:<7}", style), f"{finding.name}: {finding.words}")

@@ -1,0 +1,151 @@
+"""From the fields of a question to options of the command line, and back."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+import typer
+
+from wallflower.data import Schema
+from wallflower.forms import LOSS_HELP, Blank, Question, blanks, filled, spends
+from wallflower.privacy import Kind, Loss
+from wallflower.query import Query
+from wallflower.release import VARIABLE as ANALYST
+from wallflower.store import VARIABLE as LEDGER
+
+QUESTION: Final = "The question"
+PRIVACY: Final = "Its privacy"
+DATA: Final = "Data and ledger"
+OUTPUT: Final = "Output"
+
+SOURCE: Final = "a CSV, Parquet or Arrow file, or a database URL ending in ?table=NAME or ?sql=SELECT ..."
+
+LedgerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        metavar="PATH|URL",
+        help=f"where the ledger is; left out: ${LEDGER}, or a file in your data home",
+        rich_help_panel=DATA,
+    ),
+]
+SchemaOption = Annotated[
+    str | None,
+    typer.Option("--schema", metavar="FILE", help="public facts: a .toml or .json file", rich_help_panel=DATA),
+]
+DatasetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset", metavar="NAME", help="name the budget hangs on; left out: the file's", rich_help_panel=DATA
+    ),
+]
+AnalystOption = Annotated[
+    str | None,
+    typer.Option("--analyst", metavar="NAME", help=f"who asks; left out: ${ANALYST}, or you", rich_help_panel=DATA),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="print one JSON object", rich_help_panel=OUTPUT)]
+
+
+def _loss_option(name: str) -> Any:
+    help_ = LOSS_HELP[name]
+    return Annotated[str | None, typer.Option(f"--{name}", metavar="NUMBER", help=help_, rich_help_panel=PRIVACY)]
+
+
+Epsilon = _loss_option("epsilon")
+Delta = _loss_option("delta")
+Rho = _loss_option("rho")
+LOSSES: Final[Mapping[str, Any]] = {"epsilon": Epsilon, "delta": Delta, "rho": Rho}
+
+
+def parameters(question: Question) -> list[inspect.Parameter]:
+    """The question's own options, as parameters of a command."""
+    asked = [option(blank.name, _annotation(blank), blank.default) for blank in blanks(question)]
+    stated = [option(name, kind) for name, kind in LOSSES.items()] if spends(question) else []
+    return asked + stated
+
+
+def signed(command: Any, *asked: inspect.Parameter) -> Any:
+    """`command`, which takes keywords, with the signature Typer reads."""
+    command.__signature__ = inspect.Signature(asked)
+    command.__annotations__ = {item.name: item.annotation for item in asked}
+    return command
+
+
+def option(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
+    """One parameter of a command; REQUIRED is no default."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def query_of(question: Question, given: Mapping[str, Any]) -> Query[Any, Any]:
+    """The question these options describe; they are taken out of `given`."""
+    own = {blank.name: _value(blank, given[blank.name]) for blank in blanks(question)}
+    losses = {name: given[name] for name in LOSSES if given.get(name) is not None}
+    return filled(question, own | losses)
+
+
+def names(given: str) -> tuple[str, ...]:
+    """The names in `a, b`."""
+    return tuple(part.strip() for part in given.split(",") if part.strip())
+
+
+def facts_of(schema: str | None, columns: tuple[str, ...] | None) -> Schema | None:
+    """Without a schema, only the columns that are named are read: the others may be anything."""
+    if schema is None:
+        return Schema.of(columns) if columns else None
+    facts = Schema.read(schema)
+    return facts.only(columns) if columns and facts.columns is None else facts
+
+
+def example(question: Question) -> str:
+    """The options that would ask the question's own example."""
+    asked = question.example()
+    words = []
+    for blank in blanks(question):
+        value = getattr(asked, blank.name)
+        if value != blank.default:
+            words += _words(blank, value)
+    loss = getattr(asked, "loss", None)
+    return shlex.join([*words, *(_loss_words(loss) if isinstance(loss, Loss) else ())])
+
+
+def _annotation(blank: Blank) -> Any:
+    hint = Literal[blank.choices] if blank.choices else str if _is_list(blank) else blank.hint
+    metavar = "A,B,..." if _is_list(blank) else None
+    optional = blank.optional or blank.default is None
+    details = typer.Option(help=blank.help, metavar=metavar, rich_help_panel=QUESTION)
+    return Annotated[hint | None if optional else hint, details]
+
+
+def _value(blank: Blank, given: Any) -> Any:
+    if not _is_list(blank) or not isinstance(given, str):
+        return given
+    return names(given)
+
+
+def _is_list(blank: Blank) -> bool:
+    return getattr(blank.hint, "__origin__", None) is tuple
+
+
+def _words(blank: Blank, value: Any) -> list[str]:
+    name = f"--{blank.name.replace('_', '-')}"
+    match value:
+        case bool():
+            return [name if value else name.replace("--", "--no-", 1)]
+        case tuple():
+            return [name, ",".join(map(str, value))]
+        case _:
+            return [name, str(value)]
+
+
+def _loss_words(loss: Loss) -> list[str]:
+    if loss.kind is Kind.ZCDP:
+        return ["--rho", _written(loss.amount)]
+    return ["--epsilon", _written(loss.amount), *(["--delta", _written(loss.delta)] if loss.delta else [])]
+
+
+def _written(number: Any) -> str:
+    nearest = f"{float(number):g}"
+    return nearest if type(number)(nearest) == number else str(number)

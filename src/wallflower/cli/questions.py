@@ -1,0 +1,227 @@
+"""One verb per question: ask it, or plan it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import typer
+
+from wallflower.cli.options import (
+    DATA,
+    OUTPUT,
+    SOURCE,
+    AnalystOption,
+    DatasetOption,
+    JsonOption,
+    LedgerOption,
+    SchemaOption,
+    example,
+    facts_of,
+    option,
+    parameters,
+    query_of,
+    signed,
+)
+from wallflower.cli.show import notice, show, show_json, waiting
+from wallflower.data import Table, load
+from wallflower.errors import BudgetExhausted, ParameterError, PrivacyError, SourceError
+from wallflower.forms import REQUIRED, Question
+from wallflower.lazy import Lazy
+from wallflower.ledger import Ledger
+from wallflower.query import Plan, Query
+from wallflower.release import Guarantee, Release, default_analyst, release, starter_note
+
+_report = Lazy("wallflower.report")
+
+_PLOTS = (".png", ".svg", ".pdf")
+_PAGES = (".html", ".htm")
+
+_ASK = {
+    "schema": SchemaOption,
+    "dataset": DatasetOption,
+    "ledger": LedgerOption,
+    "analyst": AnalystOption,
+    "key": Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="asked again under this key, it is not paid again", rich_help_panel=DATA),
+    ],
+    "as_json": JsonOption,
+    "dry_run": Annotated[
+        bool,
+        typer.Option("--dry-run", help="say the cost and what to expect; spend nothing", rich_help_panel=OUTPUT),
+    ],
+    "plot": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="draw the answer: .png, .svg or .pdf", rich_help_panel=OUTPUT),
+    ],
+    "report": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="write a page about it: .html", rich_help_panel=OUTPUT),
+    ],
+}
+_FLAGS = ("as_json", "dry_run")
+_PLAN = {
+    "records": Annotated[
+        int | None, typer.Option(min=1, help="public number of records, without a source", rich_help_panel=DATA)
+    ],
+    "dimension": Annotated[
+        int | None, typer.Option(min=1, help="number of columns, without a source", rich_help_panel=DATA)
+    ],
+    "schema": SchemaOption,
+    "as_json": JsonOption,
+}
+
+
+class Interrupted(PrivacyError):
+    """Ctrl-C while a question was being asked; says what became of the budget."""
+
+    exit_code: ClassVar[int] = 130
+
+
+def add(app: typer.Typer, plans: typer.Typer, questions: Iterable[Question]) -> None:
+    """A verb on `app`, and one on `plans`, for each question."""
+    for question in questions:
+        ask = f"wallflower {question.kind} people.csv {example(question)}"
+        app.command(question.kind, help=_help(question), epilog=f"Example: {ask}", rich_help_panel="Questions")(
+            _asking(question)
+        )
+        plan = f"wallflower plan {question.kind} --records 1000 --dimension 7 {example(question)}"
+        plans.command(question.kind, help=f"What to expect: {question.question}", epilog=f"Example: {plan}")(
+            _planning(question)
+        )
+
+
+def _help(question: Question) -> str:
+    return f"{question.question}\n\nThe answer is charged to the data set's privacy budget, whether or not you use it."
+
+
+def _asking(question: Question) -> Any:
+    def ask(**given: Any) -> None:
+        query = query_of(question, given)
+        _require_place(given["plot"], _PLOTS)
+        _require_place(given["report"], _PAGES)
+        table = _loaded(query, given["source"], given["schema"], given["dataset"])
+        analyst = given["analyst"] or default_analyst()
+        with Ledger.open(given["ledger"]) as ledger:
+            if given["dry_run"]:
+                _rehearse(query, table, ledger, analyst, as_json=given["as_json"])
+                return
+            made = _released(query, table, ledger, analyst, given["key"])
+            _deliver(made, ledger, given)
+
+    source = option("source", Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)], REQUIRED)
+    common = [option(name, kind, False if name in _FLAGS else None) for name, kind in _ASK.items()]
+    return signed(ask, source, *parameters(question), *common)
+
+
+def _planning(question: Question) -> Any:
+    def plan(**given: Any) -> None:
+        query = query_of(question, given)
+        expected = _expected(query, given)
+        if given["as_json"]:
+            show_json(expected.to_json())
+        else:
+            show(expected)
+
+    source = option("source", Annotated[str | None, typer.Argument(metavar="[SOURCE]", help=SOURCE)])
+    common = [option(name, kind, False if name in _FLAGS else None) for name, kind in _PLAN.items()]
+    return signed(plan, source, *parameters(question), *common)
+
+
+def _expected(query: Query[Any, Any], given: Mapping[str, Any]) -> Plan:
+    if given["source"] is not None:
+        if given["records"] or given["dimension"]:
+            raise ParameterError("the source has its own size. Leave out --records and --dimension, or the source.")
+        return _plan_on(query, _loaded(query, given["source"], given["schema"], None))
+    dimension = given["dimension"] or len(getattr(query, "columns", None) or ())
+    if not given["records"] or not dimension:
+        raise ParameterError(
+            "a plan needs the size of the table, which is public: a SOURCE, or --records N and --dimension D. Give one."
+        )
+    return query.plan(n=given["records"], dimension=dimension)
+
+
+def _plan_on(query: Query[Any, Any], table: Table) -> Plan:
+    view = query.view(table)
+    return query.plan(n=view.n, dimension=view.dimension)
+
+
+def _loaded(query: Query[Any, Any], source: str, schema: str | None, dataset: str | None) -> Table:
+    facts = facts_of(schema, getattr(query, "columns", None))
+    with waiting("reading the data"):
+        return load(source, schema=facts, name=dataset)
+
+
+def _rehearse(query: Query[Any, Any], table: Table, ledger: Ledger, analyst: str, *, as_json: bool) -> None:
+    cost, plan = query.cost(), _plan_on(query, table)
+    left = ledger.remaining(table.name, account=cost.account, analyst=analyst)
+    after = left.less(cost) if cost <= left else None
+    if as_json:
+        words = {"dry_run": True, "kind": query.kind, "dataset": table.name, "analyst": analyst}
+        words |= {"cost": Guarantee(cost).to_json(), "allowed": after is not None, "left": str(left)}
+        show_json(words | {"left_after": None if after is None else str(after), "plan": plan.to_json()})
+    else:
+        show(plan)
+        fate = "it would be refused" if after is None else f"{after} would be left"
+        show(f"Nothing was spent. On {table.name} this would cost {analyst} {cost} of {left}; {fate}.")
+    _say_cap(ledger, table.name)
+    if after is None:
+        raise BudgetExhausted(table.name, asked=cost, left=left)
+
+
+def _released(query: Query[Any, Any], table: Table, ledger: Ledger, analyst: str, key: str | None) -> Release[Any]:
+    before = _last_charge(ledger, table.name, analyst)
+    try:
+        with waiting(query.question):
+            return release(query, table, ledger, analyst=analyst, key=key)
+    except BudgetExhausted:
+        _say_cap(ledger, table.name)
+        raise
+    except KeyboardInterrupt:
+        after = _last_charge(ledger, table.name, analyst)
+        fate = _fate(ledger, after, query.cost()) if after > before else "nothing was charged."
+    raise Interrupted(f"Interrupted; {fate}")
+
+
+def _say_cap(ledger: Ledger, dataset: str) -> None:
+    if any(line.starter for line in ledger.budget(dataset)):
+        notice(starter_note(dataset))
+
+
+def _last_charge(ledger: Ledger, dataset: str, analyst: str) -> int:
+    return max((entry.id for entry in ledger.history(dataset, analyst=analyst, event="charge", last=1)), default=0)
+
+
+def _fate(ledger: Ledger, charge: int, cost: object) -> str:
+    if ledger.release(charge) is not None:
+        return (
+            f"Interrupted; {cost} was charged (entry {charge}) and the answer is kept: wallflower ledger list --json."
+        )
+    return f"{cost} was charged (entry {charge}) and stays charged, since the look had begun. Ask again."
+
+
+def _deliver(made: Release[Any], ledger: Ledger, given: Mapping[str, Any]) -> None:
+    for note in made.notes:
+        notice(note)
+    if made.replayed:
+        notice(f"This was asked before under the key {given['key']!r}: the same answer again, and nothing was charged.")
+    if given["as_json"]:
+        show_json(made.to_dict())
+    else:
+        show(made)
+    if given["plot"] is not None:
+        made.plot().savefig(given["plot"], dpi=200)
+    if given["report"] is not None:
+        _report.write(given["report"], [made], ledger)
+
+
+def _require_place(path: Path | None, endings: tuple[str, ...]) -> None:
+    """Refuse before anything is paid."""
+    if path is None:
+        return
+    if path.suffix.lower() not in endings:
+        raise ParameterError(f"{path}: cannot be written as that. It must end in {' or '.join(endings)}. Rename it.")
+    if not path.absolute().parent.is_dir():
+        raise SourceError(f"{path}: there is no such directory. Nothing was asked. Create it first.")

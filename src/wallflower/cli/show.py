@@ -1,0 +1,219 @@
+"""How things look in a terminal: answers on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import singledispatch
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from wallflower.budget import Line
+from wallflower.chain import Entry, Verified
+from wallflower.errors import PrivacyError
+from wallflower.query import Plan
+from wallflower.release import Release, readable, rough, symbol
+
+_WIDE: Final = 160
+
+
+def show(thing: object) -> None:
+    """Print an answer. A file or a pipe has no width of its own, so it gets a generous one and no padding."""
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+    with console.capture() as captured:
+        console.print(rendered(thing), crop=False)
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def show_json(value: Mapping[str, Any]) -> None:
+    """Print exactly one JSON object."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def notice(words: str) -> None:
+    """Say something beside the answer."""
+    _stderr().print(Text(words, style="yellow"), soft_wrap=True)
+
+
+def failure(words: str) -> None:
+    """Say in one line what went wrong."""
+    _stderr().print(Text.assemble(("wallflower: ", "bold red"), words), soft_wrap=True)
+
+
+@contextmanager
+def waiting(words: str) -> Iterator[None]:
+    """A sign of life while something takes long, on a terminal only."""
+    with _stderr().status(escape(words)):
+        yield
+
+
+@singledispatch
+def rendered(thing: object) -> RenderableType:
+    """What a thing looks like; a plain sentence is left to the terminal to wrap, so that it can be copied."""
+    return Text(str(thing), no_wrap=True, overflow="ignore")
+
+
+@rendered.register
+def _(text: Text) -> RenderableType:
+    return text
+
+
+@rendered.register
+def _(group: Group) -> RenderableType:
+    return group
+
+
+@rendered.register
+def _(grid: Grid) -> RenderableType:
+    return grid
+
+
+@rendered.register
+def _(release: Release) -> RenderableType:  # type: ignore[type-arg]
+    promise = release.guarantee
+    rows = [
+        ("answer", Text(release.said, style="bold green")),
+        ("reading", Text(release.words)),
+        ("guarantee", Text(promise.words)),
+        ("mechanism", Text(f"{release.mechanism}; {release.proof}; {release.status}")),
+        ("data set", Text(f"{release.dataset}: {release.facts}")),
+        ("ledger", Text(f"entry {release.ledger_id} by {release.analyst}; {release.left} is left")),
+    ]
+    rows += [(_spaced(name), Text(_flat(value))) for name, value in release.extras.items()]
+    return Group(Text(release.question, style="bold"), _facts(rows))
+
+
+@rendered.register
+def _(plan: Plan) -> RenderableType:
+    grid = _grid("mechanism", ">typical error", ">95 % within", ">deviation", "")
+    for option in plan.options:
+        chosen = option.mechanism == plan.chosen
+        name = f"{option.mechanism} (chosen)" if chosen else option.mechanism
+        sizes = (f"± {rough(option.error)}", f"± {rough(option.half_width)}", rough(option.deviation))
+        grid.add_row(name, *sizes, option.note, style="bold" if chosen else "")
+    rows = [
+        ("cost", Text(str(plan.cost))),
+        ("public facts", Text(", ".join(f"{name} = {value:,}" for name, value in plan.facts.items()))),
+        ("verdict", Text(plan.verdict, style="green" if plan.useful else "yellow")),
+    ]
+    if plan.smallest_useful_epsilon is not None:
+        rows.append(("useful from", Text(f"{symbol(plan.cost)}={plan.smallest_useful_epsilon}")))
+    return Group(Text(f"What to expect of {plan.query}", style="bold"), _facts(rows), _indented(grid))
+
+
+@rendered.register
+def _(verified: Verified) -> RenderableType:
+    words = f"The chain holds: {verified.entries} entries. Note its head elsewhere, to find cuts later:"
+    return Group(Text(words, style="green"), Text(f"  {verified.head}"))
+
+
+@rendered.register
+def _(refusal: PrivacyError) -> RenderableType:
+    return Text.assemble(("refused: ", "bold red"), str(refusal))
+
+
+@rendered.register
+def _(path: Path) -> RenderableType:
+    return Text(str(path), style="cyan", no_wrap=True, overflow="ignore")
+
+
+@rendered.register(list)
+@rendered.register(tuple)
+def _(things: Sequence[object]) -> RenderableType:
+    if not things:
+        return Text("nothing yet")
+    if isinstance(things[0], Entry):
+        return _entries([thing for thing in things if isinstance(thing, Entry)])
+    return Group(*map(rendered, things))
+
+
+def budgets(lines: Mapping[str, Sequence[Line]]) -> RenderableType:
+    """Limits, spending and shares of data sets."""
+    grid = _grid("data set", "account", ">limit", ">spent", ">left", ">free", "")
+    for dataset, accounts in lines.items():
+        for line in accounts:
+            losses = map(str, (line.limit, line.spent, line.left, line.free))
+            grid.add_row(dataset, line.account, *losses, "starter cap, nobody granted" if line.starter else "")
+            for share in line.shares:
+                grid.add_row("", f"  {share.analyst}", *map(str, (share.allocated, share.spent, share.left)), "", "")
+    return grid
+
+
+def table_facts(facts: Mapping[str, Any]) -> RenderableType:
+    """The public facts of a table."""
+    stated = sorted({name for column in facts["columns"] for name in column} - {"name", "type"})
+    grid = _grid("column", "type", *(f">{name}" for name in stated))
+    for column in facts["columns"]:
+        grid.add_row(column["name"], column["type"], *(_flat(column.get(name, "")) for name in stated))
+    clip = "values are moved into their bounds" if facts["clip"] else "values outside their bounds are refused"
+    return Group(Text(f"{facts['name']}: {facts['rows']:,} records; {clip}", style="bold"), grid)
+
+
+def line_json(line: Line) -> dict[str, Any]:
+    """One account, exactly."""
+    losses = {name: str(getattr(line, name)) for name in ("limit", "spent", "left", "free")}
+    shares = [
+        {"analyst": share.analyst} | {name: str(getattr(share, name)) for name in ("allocated", "spent", "left")}
+        for share in line.shares
+    ]
+    return {"account": line.account, "starter": line.starter, **losses, "shares": shares}
+
+
+def _stderr() -> Console:
+    return Console(file=sys.stderr, highlight=False)
+
+
+def _entries(entries: Sequence[Entry]) -> RenderableType:
+    grid = _grid(">id", "time", "event", "data set", "analyst", "question", "loss", "hash")
+    for entry in entries:
+        what = entry.label or ""
+        if entry.charge is not None:
+            what = f"{what} (answers {entry.charge})"
+        loss = "" if entry.loss is None else str(entry.loss)
+        who = entry.analyst or str(entry.details.get("by", ""))
+        grid.add_row(str(entry.id), entry.time, entry.event, entry.dataset, who, what, loss, entry.hash[:12])
+    return grid
+
+
+def _grid(*headings: str) -> Grid:
+    grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for heading in headings:
+        grid.add_column(heading.lstrip(">"), justify="right" if heading.startswith(">") else "left", overflow="fold")
+    return grid
+
+
+def _facts(rows: Sequence[tuple[str, RenderableType]]) -> RenderableType:
+    grid = Grid.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in rows:
+        grid.add_row(name, value)
+    return _indented(grid)
+
+
+def _indented(grid: Grid) -> RenderableType:
+    return Padding(grid, (0, 0, 0, 2), expand=False)
+
+
+def _flat(value: object) -> str:
+    match value:
+        case Mapping():
+            return ", ".join(f"{_spaced(name)} {_flat(item)}" for name, item in value.items())
+        case list() | tuple():
+            return ", ".join(map(_flat, value))
+        case bool() | None:
+            return {True: "yes", False: "no", None: "none"}[value]
+        case _:
+            return readable(value)
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")

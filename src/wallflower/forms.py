@@ -1,0 +1,152 @@
+"""A question as a form: what it asks for, in words, read from its fields.
+
+One description has many faces: the methods of `wf.open`, the options of the command line, the fields of a web form.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from difflib import get_close_matches
+from types import NoneType, UnionType
+from typing import Any, Final, Union, get_args, get_origin, get_type_hints
+
+from wallflower.errors import ParameterError
+from wallflower.privacy import Exact, Loss
+from wallflower.query import Query
+
+Question = type[Query[Any, Any]]
+
+REQUIRED: Final = inspect.Parameter.empty
+LOSS_HELP: Final[Mapping[str, str]] = {
+    "epsilon": "privacy loss ε to spend, exactly as written: 0.5 or 1/2",
+    "delta": "probability δ by which ε may fail, such as 1e-6; left out: none",
+    "rho": "zero-concentrated privacy loss ρ, instead of ε and δ",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blank:
+    """One thing a question asks for. `hint` is its type without None; `default` is REQUIRED when there is none."""
+
+    name: str
+    hint: Any
+    optional: bool
+    default: Any
+    help: str
+    choices: tuple[str, ...] = ()
+
+
+def blanks(question: Question) -> tuple[Blank, ...]:
+    """What a question asks for, but its loss."""
+    hints = get_type_hints(question)
+    return tuple(_blank(item, hints[item.name]) for item in fields(question) if item.name != "loss")
+
+
+def spends(question: Question) -> bool:
+    """Whether a loss is among the parameters."""
+    return any(item.name == "loss" for item in fields(question))
+
+
+def filled(question: Question, given: Mapping[str, Any]) -> Query[Any, Any]:
+    """The question with these parameters; a loss is stated as `loss`, `epsilon` (and `delta`) or `rho`."""
+    known = {blank.name: blank for blank in blanks(question)}
+    words = ("loss", *LOSS_HELP) if spends(question) else ()
+    for name in given:
+        if name not in known and name not in words:
+            raise ParameterError(
+                f"{question.kind}: {name} is not asked for; it takes {', '.join((*known, *words))}. "
+                + closest(name, (*known, *words))
+            )
+    for name, blank in known.items():
+        if blank.default is REQUIRED and name not in given:
+            raise ParameterError(f"{question.kind}: {name} is missing ({blank.help}). Pass {name}=...")
+    parameters = {name: value for name, value in given.items() if name in known}
+    if spends(question):
+        parameters["loss"] = loss_of(question.kind, **{name: given.get(name) for name in words})
+    return question(**parameters)
+
+
+def loss_of(
+    asker: str,
+    *,
+    epsilon: Exact | None = None,
+    delta: Exact | None = None,
+    rho: Exact | None = None,
+    loss: Loss | None = None,
+) -> Loss:
+    """The loss that was stated, in whichever way."""
+    stated = {"epsilon": epsilon, "delta": delta, "rho": rho, "loss": loss}
+    match [name for name, value in stated.items() if value is not None]:
+        case ["loss"] if isinstance(loss, Loss):
+            return loss
+        case ["epsilon"] | ["epsilon", "delta"] if epsilon is not None:
+            return Loss(epsilon, delta=0 if delta is None else delta)
+        case ["rho"] if rho is not None:
+            return Loss.zcdp(rho)
+        case []:
+            raise ParameterError(
+                f"{asker}: no privacy loss is stated, and none is assumed. State epsilon (with or without delta), "
+                "or rho; epsilon 0.5 is a careful start."
+            )
+        case _:
+            raise ParameterError(
+                f"{asker}: a loss is stated once: as epsilon (with or without delta), as rho, or as a Loss. Keep one."
+            )
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """The last beat of an error about an unknown name."""
+    close = get_close_matches(name, list(known), n=1)
+    return f"Did you mean {close[0]}?" if close else "Choose among these."
+
+
+def find(kind: str, questions: Iterable[Question]) -> Question:
+    """The question of this name."""
+    known = {question.kind: question for question in questions}
+    if kind not in known:
+        raise ParameterError(f"{kind!r} is not a question; there are {', '.join(known)}. {closest(kind, known)}")
+    return known[kind]
+
+
+def signature(question: Question, *more: inspect.Parameter) -> inspect.Signature:
+    """How the question is called, for help(), completion and notebooks."""
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    asked = [
+        inspect.Parameter(
+            blank.name, keyword, default=blank.default, annotation=blank.hint | None if blank.optional else blank.hint
+        )
+        for blank in blanks(question)
+    ]
+    losses = [inspect.Parameter(name, keyword, default=None, annotation=Exact | None) for name in LOSS_HELP]
+    losses += [inspect.Parameter("loss", keyword, default=None, annotation=Loss | None)]
+    return inspect.Signature([*asked, *(losses if spends(question) else ()), *more])
+
+
+def described(question: Question) -> str:
+    """A docstring made of the question and what its fields say."""
+    words = {blank.name: _with_choices(blank) for blank in blanks(question)}
+    words |= {**LOSS_HELP, "loss": "the same as a Loss"} if spends(question) else {}
+    width = max(map(len, words), default=0)
+    return "\n".join([question.question, "", *(f"{name:<{width}}  {text}" for name, text in words.items())])
+
+
+def _blank(item: Field[Any], hint: Any) -> Blank:
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    own = tuple(part for part in parts if part is not NoneType)
+    default = item.default if item.default is not MISSING else REQUIRED
+    if item.default_factory is not MISSING:
+        default = item.default_factory()
+    return Blank(
+        name=item.name,
+        hint=own[0],
+        optional=len(own) < len(parts),
+        default=default,
+        help=str(item.metadata.get("help", "")),
+        choices=tuple(item.metadata.get("choices", ())),
+    )
+
+
+def _with_choices(blank: Blank) -> str:
+    return f"{blank.help}: {', '.join(blank.choices)}" if blank.choices else blank.help

@@ -1,0 +1,139 @@
+"""A data set, opened: one method per question, built from the list of questions.
+
+people = wf.open("people.csv", schema="people.toml")
+people.plan.count(neighbours=5, radius=1.3, epsilon="0.5")
+people.count(neighbours=5, radius=1.3, epsilon="0.5")
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from wallflower.budget import Line
+from wallflower.data import Points, Schema, Table, load
+from wallflower.errors import ParameterError
+from wallflower.forms import Question, described, filled, find, signature
+from wallflower.ledger import Ledger
+from wallflower.queries import QUERIES
+from wallflower.query import Plan, Query
+from wallflower.release import Release, default_analyst, release
+
+_KEY = inspect.Parameter("key", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | None)
+
+
+class _Verbs:
+    """Attributes that are questions."""
+
+    _extra: tuple[inspect.Parameter, ...] = ()
+
+    def __init__(self, questions: Iterable[Question]) -> None:
+        self._questions = tuple(questions)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            question = find(name, self._questions)
+        except ParameterError as unknown:
+            raise AttributeError(str(unknown), name=name, obj=self) from None
+        return _method(question, self._verb(question), self._extra)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(question.kind for question in self._questions)]
+
+    def _verb(self, question: Question) -> Callable[..., Any]:
+        raise NotImplementedError
+
+
+class Planner(_Verbs):
+    """What each question would give, before anything is spent."""
+
+    def __init__(self, table: Table | Points, questions: Iterable[Question]) -> None:
+        super().__init__(questions)
+        self._table = table
+
+    def __call__(self, kind: str, **parameters: Any) -> Plan:
+        return self._verb(find(kind, self._questions))(**parameters)
+
+    def of(self, query: Query[Any, Any]) -> Plan:
+        """What to expect of this query here: from the number of records and columns alone."""
+        view = query.view(self._table)
+        return query.plan(n=view.n, dimension=view.dimension)
+
+    def _verb(self, question: Question) -> Callable[..., Plan]:
+        return lambda **given: self.of(filled(question, given))
+
+
+class Opened(_Verbs):
+    """A data set with its ledger. Each question is a method; `plan` has the same methods and spends nothing."""
+
+    _extra = (_KEY,)
+
+    def __init__(
+        self, table: Table | Points, ledger: Ledger, analyst: str, questions: Iterable[Question] = QUERIES
+    ) -> None:
+        super().__init__(questions)
+        self._table, self._ledger, self._analyst = table, ledger, analyst
+        self.plan = Planner(table, self._questions)
+
+    @property
+    def name(self) -> str:
+        return self._table.name
+
+    def ask(self, query: Query[Any, Any], *, key: str | None = None) -> Release[Any]:
+        """Answer a query and pay for it."""
+        return release(query, self._table, self._ledger, analyst=self._analyst, key=key)
+
+    def budget(self) -> list[Line]:
+        """Limit, spending and what is left, for each kind of loss."""
+        return self._ledger.budget(self.name)
+
+    def releases(self) -> list[Release[Any]]:
+        """Everything this data set has released, oldest first."""
+        return [Release.from_dict(entry.details) for entry in self._ledger.history(self.name, event="release")]
+
+    def __repr__(self) -> str:
+        verbs = ", ".join(question.kind for question in self._questions)
+        return f"<{self.name}: {self._table.n} records, {self._table.dimension} columns; ask {verbs}; {self._ledger!r}>"
+
+    def _verb(self, question: Question) -> Callable[..., Release[Any]]:
+        return lambda *, key=None, **given: self.ask(filled(question, given), key=key)
+
+
+def opened(
+    source: object,
+    *,
+    schema: Schema | str | Path | None = None,
+    ledger: Ledger | str | Path | None = None,
+    name: str | None = None,
+    analyst: str | None = None,
+) -> Opened:
+    """Open a data set to ask questions of it.
+
+    `source` is a Table, Points, or anything `load` reads; `schema` its public facts, or the file that states them;
+    `ledger` a Ledger, a path or URL, or None for the default; the budget hangs on `name`.
+    """
+    table = _loaded(source, schema, name)
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    return Opened(table, book, analyst or default_analyst())
+
+
+def _loaded(source: object, schema: Schema | str | Path | None, name: str | None) -> Table | Points:
+    if isinstance(source, Table | Points):
+        if schema is not None or name is not None:
+            raise ParameterError(
+                f"a {type(source).__name__} brings its own schema and name. Leave both out, or open the source instead."
+            )
+        return source
+    facts = schema if isinstance(schema, Schema) or schema is None else Schema.read(schema)
+    return load(source, schema=facts, name=name)
+
+
+def _method(question: Question, verb: Callable[..., Any], extra: tuple[inspect.Parameter, ...]) -> Callable[..., Any]:
+    verb.__name__ = verb.__qualname__ = question.kind
+    verb.__doc__ = described(question)
+    verb.__signature__ = signature(question, *extra)  # type: ignore[attr-defined]
+    return verb

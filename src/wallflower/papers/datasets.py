@@ -1,0 +1,130 @@
+"""The tables the papers looked at, with the question asked of each.
+
+Synthetic 1 is made here and WDBC comes with scikit-learn. Adult and Ionosphere are read from the folder named by
+`$WALLFLOWER_DATA`, else from a `shared/data` in this or a higher folder; nothing is copied. Columns are scaled by
+public constants stated below, never by the sample.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from wallflower.demo import MALIGNANT, REFERENCE
+from wallflower.errors import SourceError
+from wallflower.lazy import Lazy
+from wallflower.near import Floats
+from wallflower.queries.count.exact import count_outliers
+from wallflower.synthetic import mixture, synthetic1
+
+_sklearn = Lazy("sklearn.datasets")
+
+# The paper does not name its seven attributes: these are the six numbers of the table, and sex as 0 or 1.
+ADULT: Final[Mapping[str, tuple[float, float]]] = {
+    "age": (38.6, 13.7),
+    "fnlwgt": (190_000.0, 106_000.0),
+    "education-num": (10.1, 2.57),
+    "capital-gain": (1080.0, 7450.0),
+    "capital-loss": (87.5, 403.0),
+    "hours-per-week": (40.4, 12.4),
+    "sex": (0.67, 0.47),
+}
+BAD: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sample:
+    """Records and the question asked of them."""
+
+    name: str
+    values: Floats
+    neighbours: int
+    radius: float
+
+    @property
+    def n(self) -> int:
+        return len(self.values)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.values.shape[1])
+
+    @property
+    def outliers(self) -> int:
+        return count_outliers(self.values, self.radius, self.neighbours)
+
+
+def made1(seed: int = 0) -> Sample:
+    """Synthetic 1 of [Oka15]."""
+    return Sample(name="Synthetic 1", values=synthetic1(seed), neighbours=3, radius=1.1)
+
+
+def mixed(n: int, dimension: int, radius: float, seed: int = 0) -> Sample:
+    """A contaminated Gaussian of the accuracy table."""
+    name = f"mixture N={n:,}, d={dimension}"
+    return Sample(name=name, values=mixture(n, dimension, seed=seed), neighbours=5, radius=radius)
+
+
+def tumours(seed: int = 0) -> Sample:
+    """WDBC: the 357 benign records and the first 10 malignant ones. There is one such table, whatever the seed."""
+    table = _sklearn.load_breast_cancer()
+    rows = np.vstack([table.data[table.target == 1], table.data[table.target == 0][:MALIGNANT]])
+    center, scale = np.array(list(REFERENCE.values())).T
+    return Sample(name="WDBC", values=(rows - center) / scale, neighbours=5, radius=1.3)
+
+
+def adult1() -> Sample:
+    """Adult 1 of [Oka15]: the first 45 records above 50K of the training part and the first 5 others."""
+    path = found("adult/adult.csv.gz")
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["split"] == "train"]
+    above = [row for row in rows if row["income"] == ">50K"][:45]
+    below = [row for row in rows if row["income"] != ">50K"][:5]
+    raw = [
+        [float(row[name]) if name != "sex" else float(row[name] == "Male") for name in ADULT] for row in above + below
+    ]
+    center, scale = np.array(list(ADULT.values())).T
+    return Sample(name="Adult 1", values=(np.array(raw) - center) / scale, neighbours=3, radius=0.35)
+
+
+def ionosphere(neighbours: int, radius: float) -> Sample:
+    """Ionosphere: the 225 good returns and the first 10 bad ones; all columns already lie in [-1, 1]."""
+    path = found("ionosphere/ionosphere.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    good = [row[:-1] for row in rows if row[-1] == "g"]
+    bad = [row[:-1] for row in rows if row[-1] == "b"][:BAD]
+    values = np.array(good + bad, dtype=np.float64)
+    return Sample(name="Ionosphere", values=values, neighbours=neighbours, radius=radius)
+
+
+def available(makers: Iterable[Callable[[], Sample]], say: Callable[[str], None]) -> list[Sample]:
+    """The samples that can be had here; says which cannot, and why."""
+    samples = []
+    for make in makers:
+        try:
+            samples.append(make())
+        except SourceError as reason:
+            say(f"skipped: {reason}")
+    return samples
+
+
+def found(name: str) -> Path:
+    """Where a file of the data folder is."""
+    stated = os.environ.get("WALLFLOWER_DATA")
+    here, package = Path.cwd(), Path(__file__).resolve()
+    folders = (
+        [Path(stated)] if stated else [above / "shared" / "data" for above in (here, *here.parents, *package.parents)]
+    )
+    for folder in folders:
+        if (folder / name).is_file():
+            return folder / name
+    place = "$WALLFLOWER_DATA" if stated else "any shared/data above here"
+    raise SourceError(f"{name} is not in {place}. Set WALLFLOWER_DATA to the folder that holds it.")

@@ -1,0 +1,244 @@
+"""Tables, pictures and the page of a reproduction; what is not private is red and dashed, and says so."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any, Final
+
+from wallflower.lazy import Lazy
+from wallflower.papers.methods import INVALID, NOT_PRIVATE, Method
+from wallflower.report import ACCENT, INK, QUIET, svg
+
+_matplotlib = Lazy("matplotlib")
+_figures = Lazy("matplotlib.figure")
+_ticker = Lazy("matplotlib.ticker")
+
+WRONG: Final = "#d9480f"
+_STYLE: Final[dict[str, Any]] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "wallflower",
+    **dict.fromkeys(("axes.labelcolor", "axes.titlecolor", "text.color", "xtick.color", "ytick.color"), INK),
+    **dict.fromkeys(("axes.edgecolor", "grid.color", "legend.edgecolor"), QUIET),
+}
+_HONEST: Final = ((INK, "o", 7), ("#5c7cfa", "s", 6), ("#9c36b5", "^", 5), ("#2b8a3e", "D", 4))
+_PRINTED: Final = ((WRONG, "x", 5), ("#e03131", "+", 7))
+_OURS: Final = (ACCENT, "o", 5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """One line of a panel; `why` says what is wrong with it, if anything is."""
+
+    label: str
+    values: tuple[float, ...]
+    why: str = ""
+    ours: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """Lines over one axis, all of them positive, on a logarithmic scale."""
+
+    title: str
+    along: tuple[float, ...]
+    curves: tuple[Curve, ...]
+    across: str
+    up: str
+    claim: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """A table: numbers stay exact in the file and are shortened for people."""
+
+    heading: tuple[str, ...]
+    rows: tuple[tuple[str | float, ...], ...]
+
+    def write(self, path: Path) -> None:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([self.heading, *self.rows])
+
+    def text(self) -> str:
+        """Columns aligned by blanks, numbers to the right."""
+        cells = [self.heading, *(tuple(map(short, row)) for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        words = [isinstance(cell, str) for cell in self.rows[0]]
+        lines = (
+            "  ".join(
+                f"{cell:<{width}}" if word else f"{cell:>{width}}"
+                for cell, width, word in zip(row, widths, words, strict=True)
+            )
+            for row in cells
+        )
+        return "\n".join(line.rstrip() for line in lines)
+
+    def html(self) -> str:
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.heading)
+        body = "".join(_row(row) for row in self.rows)
+        return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One figure or table of the paper, drawn again."""
+
+    name: str
+    title: str
+    caption: str
+    sheet: Sheet
+    panels: tuple[Panel, ...] = ()
+
+
+def leave(folder: Path, section: Section, say: Callable[[str], None]) -> Iterator[Path]:
+    """Write the table and the picture of a section, and say the table."""
+    path = folder / f"{section.name}.csv"
+    section.sheet.write(path)
+    say(f"{section.title}\n{section.sheet.text()}\n")
+    yield path
+    if section.panels:
+        path = folder / f"{section.name}.png"
+        with _matplotlib.rc_context(_STYLE):
+            drawn(section.panels).savefig(path, dpi=150, facecolor="white")
+        yield path
+
+
+def write_page(path: Path, title: str, lead: str, sections: Sequence[Section]) -> Path:
+    """One HTML page, complete in itself: no script, no other file."""
+    body = "".join(map(_section, sections))
+    filled = Template(_PAGE).substitute(title=escape(title), lead=escape(lead), style=_CSS, body=body)
+    path.write_text(filled, encoding="utf-8")
+    return path
+
+
+def drawn(panels: Sequence[Panel]) -> Any:
+    """The panels side by side, one legend below them."""
+    with _matplotlib.rc_context(_STYLE):
+        figure = _figures.Figure(figsize=(4.7 * max(len(panels), 1.8), 5.0), layout="constrained")
+        for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+            _draw(axes, panel)
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower left", ncols=2, frameon=False, handlelength=3)
+    return figure
+
+
+def curve(method: Method, values: tuple[float, ...], *, ours: bool) -> Curve:
+    """The line of a method, its guarantee in its label."""
+    return Curve(label=f"{method.label}: {method.guarantee}", values=values, why=method.why, ours=ours)
+
+
+def short(cell: str | float) -> str:
+    """A number as people read it.
+
+    >>> short(591.23), short(6.0766), short(1000000), short("text")
+    ('591', '6.08', '1,000,000', 'text')
+    """
+    match cell:
+        case str():
+            return cell
+        case int():
+            return f"{cell:,}"
+        case _:
+            return f"{cell:,.0f}" if abs(cell) >= 100 else f"{cell:.3g}"
+
+
+def _draw(axes: Any, panel: Panel) -> None:
+    honest, wrong = iter(_HONEST), iter(_PRINTED)
+    for line in panel.curves:
+        colour, marker, size = _OURS if line.ours else next(wrong if line.why else honest)
+        axes.plot(
+            panel.along,
+            line.values,
+            label=line.label,
+            color=colour,
+            marker=marker,
+            markersize=size,
+            markerfacecolor=colour if line.ours else "none",
+            linewidth=2.6 if line.ours else 1.2,
+            linestyle=(0, (4, 2)) if line.why else "-",
+            zorder=3 if line.ours else 2,
+        )
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(_ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(_ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.yaxis.set_minor_locator(_ticker.NullLocator())
+    axes.set_xticks(panel.along)
+    if panel.claim:
+        _draw_claim(axes, panel)
+    axes.set_title(panel.title)
+    axes.set_xlabel(panel.across)
+    axes.set_ylabel(panel.up)
+    axes.grid(True, alpha=0.25, linewidth=0.6)
+    axes.spines[["right", "top"]].set_visible(False)
+
+
+def _draw_claim(axes: Any, panel: Panel) -> None:
+    start, height = panel.claim or (0.0, 0.0)
+    axes.hlines(height, start, panel.along[-1], color=WRONG, linewidth=1, linestyle=":")
+    axes.annotate(
+        f"paper's claim: < {height:g}",
+        (panel.along[-1], height),
+        (0, 4),
+        textcoords="offset points",
+        color=WRONG,
+        fontsize=8,
+        ha="right",
+    )
+
+
+def _row(row: Sequence[str | float]) -> str:
+    is_wrong = any(cell in (INVALID, NOT_PRIVATE) for cell in row)
+    cells = "".join(
+        f"<td>{escape(cell)}</td>" if isinstance(cell, str) else f'<td class="number">{escape(short(cell))}</td>'
+        for cell in row
+    )
+    return f'<tr class="wrong">{cells}</tr>' if is_wrong else f"<tr>{cells}</tr>"
+
+
+def _section(section: Section) -> str:
+    picture = f'<figure class="wide">{svg(drawn(section.panels))}</figure>' if section.panels else ""
+    lines = {line.label: line for panel in section.panels for line in panel.curves}
+    wrong = "".join(
+        f'<li class="wrong"><strong>{escape(label)}</strong>: {escape(line.why)}.</li>'
+        for label, line in lines.items()
+        if line.why
+    )
+    return (
+        f"<section><h2>{escape(section.title)}</h2>{picture}<p>{escape(section.caption)}</p>"
+        f"<ul>{wrong}</ul>{section.sheet.html()}</section>"
+    )
+
+
+_CSS: Final = """
+:root { --ink: #22303c; --quiet: #6b7a87; --accent: #0b7285; --page: #fbfcfd; --line: #dde3e8; --wrong: #c92a2a;
+  color-scheme: light dark; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #dfe7ec; --quiet: #93a3af; --accent: #4cc3d6; --page: #12181d; --line: #2d3943; --wrong: #ff8787; } }
+body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, "DejaVu Sans", sans-serif; }
+main { max-width: 62rem; margin: 0 auto; padding: 2rem 1.25rem; } section { margin: 2.5rem 0; }
+h1 { font-size: 1.7rem; } h2 { font-size: 1.15rem; } .lead { color: var(--quiet); } figure { margin: 1rem 0; }
+.plot { width: 100%; min-width: 36rem; max-width: 56rem; height: auto; } .wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .88rem; } ul:empty { display: none; }
+th, td { text-align: left; vertical-align: top; padding: .3rem 1rem .3rem 0; border-top: 1px solid var(--line); }
+th { color: var(--quiet); font-weight: 600; } .number { font-variant-numeric: tabular-nums; }
+.wrong { color: var(--wrong); }
+"""
+
+_PAGE: Final = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>$title</title><style>$style</style></head>
+<body><main>
+<h1>$title</h1>
+<p class="lead">$lead</p>
+$body
+</main></body></html>
+"""

@@ -1,0 +1,291 @@
+"""Attacks on the outlier count: the mechanisms we release, and broken ones that an audit has to catch.
+
+The broken ones are mistakes that were made in print or nearly by us. They live here, named broken, and no release can
+reach them: nothing but an audit imports this file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower.audit import TRIALS, Finding, Floats, Sampler, World, audit, audit_bound, audit_order, replayed
+from wallflower.data import Points
+from wallflower.mechanisms import calibrate
+from wallflower.near import plant
+from wallflower.noise import Noise, system_noise
+from wallflower.privacy import Loss
+from wallflower.queries.count import GAP, Count
+from wallflower.queries.count.exact import count_outliers
+from wallflower.queries.count.extension import certified
+from wallflower.queries.count.sensitivity import global_bound, local_bounds, smooth_bound, sweep, window
+from wallflower.query import Query
+
+Cover = Callable[[Floats, NDArray[np.bool_], float], int]
+Bound = Callable[[Floats], float]
+
+QUICK_TRIALS: Final = 8_000
+PURE, CONCENTRATED = Loss("1"), Loss.zcdp("1/2")
+APPROXIMATE, WIDE = Loss("1", delta="1e-6"), Loss("1/4", delta="1/5")
+FAR: Final = 1000.0
+
+# Neighbouring tables that one record tells apart as far as it can; some sure outliers and a sure cluster keep the
+# counts away from 0 and N, where clamping would hide the difference.
+_AROUND: Final = [FAR, 2 * FAR, 3 * FAR, *[4 * FAR] * 5]
+LINE: Final = [-1.0, -1.0, -1.0, 1.0, 1.0, 1.0, *_AROUND]  # 0 carries them all: 2k+1 at k=3
+STAR: Final = [-1.0, 1.0, *_AROUND]  # E moves by slack + 1 = 3 at k=1
+PENTAGON: Final = [(math.cos(0.4 * math.pi * i), math.sin(0.4 * math.pi * i)) for i in range(5)]  # 5k+1
+DISC: Final = [*((0.999 * x, 0.999 * y) for x, y in PENTAGON), *((x, 0.0) for x in _AROUND)]
+CROWD: Final = [0.0] * 8  # duplicates, who ignore each other when self-exclusion goes by value
+
+# Places where rounding favours the attacker: six records within reach of a seventh and, to the last digit, of no
+# other; four records on one circle that a sweep by angles sees together only from the last of them.
+HEXAGON: Final = [
+    *[(0.900707975474482, 0.5884240744118252), (-0.5025163864955259, 0.7643825637604899)] * 5,
+    *[(-1.356513089268007, -0.3628661362404154), (-0.8072854300704801, -1.666073325589985)] * 5,
+    *[(0.5959389318995277, -1.8420318149386499), (1.449935634672009, -0.7147831149377445)] * 5,
+    *[(FAR * i, 0.0) for i in range(1, 21)],
+    *[(-FAR, 0.0)] * 20,
+]
+CIRCLE: Final = World(
+    (
+        (2.6392087301811333, -0.17250185753609004),
+        (1.254983351895187, 0.6094291294493848),
+        (-0.033679449989123755, -0.6430804714512026),
+        (2.4976306472479544, -1.6558252126919273),
+        (FAR, FAR),
+    ),
+    5,
+)
+
+# Worlds, with the radius in plain Euclid
+PATH: Final = World(tuple((float(x),) for x in range(7)), 4)
+PLUS: Final = World(((0.0, 0.0), (2.0, 0.0), (-2.0, 0.0), (0.0, 2.0), (0.0, -2.0), (9.0, 9.0)), 5)
+DIAMOND: Final = World(((1.0, 2.0), (0.0, 2.0), (1.0, 1.0), (1.0, 3.0), (2.0, 2.0), (0.0, 0.0)), 5)
+SPARSE: Final = World(((0.0, 0.0), (3.0, 0.0), (6.0, 0.0), (9.0, 0.0), (20.0, 0.0)), 8)
+
+
+def findings(*, quick: bool) -> Iterator[Finding]:
+    """Every attack: what must hold, then what must be caught."""
+    trials = QUICK_TRIALS if quick else TRIALS
+    query, points = _count(1, PURE), _points([0.0, *STAR])
+    yield audit_order(query, points)
+    for name, (asked, first, second) in SOUND.items():
+        yield audit(_outputs(asked, first), _outputs(asked, second), claimed=asked.loss, trials=trials, name=name)
+    yield from _sound_bounds()
+    yield audit_order(query, points, ask=_broken_look_first, name="broken: looks, then pays", expected=True)
+    for name in HALVED:
+        asked, first, second = SOUND[name]
+        samplers = _outputs(asked, first, _Halved), _outputs(asked, second, _Halved)
+        yield audit(*samplers, claimed=asked.loss, trials=trials, name=f"broken: half the noise, {name}", expected=True)
+    samplers = _by_value([0.5, *CROWD]), _by_value([FAR, *CROWD])
+    yield audit(*samplers, claimed=PURE, trials=trials, name="broken: leaves out itself by value", expected=True)
+    yield from _broken_bounds()
+
+
+def _count(neighbours: int, loss: Loss, mechanism: str = "extension") -> Count:
+    slack = 2 if mechanism == "extension" else None
+    return Count(neighbours=neighbours, radius=1.0, loss=loss, mechanism=mechanism, slack=slack, normalise=False)
+
+
+def _points(records: Any) -> Points:
+    values = np.array(records, dtype=np.float64)
+    return Points.from_array(values[:, None] if values.ndim == 1 else values, name="made-up")
+
+
+_ON_STAR: Final = [0.0, *STAR], [-FAR, *STAR]
+_ON_LINE: Final = [0.0, *LINE], [-FAR, *LINE]
+_ON_DISC: Final = [(0.0, 0.0), *DISC], [(-FAR, 0.0), *DISC]
+SOUND: Final[dict[str, tuple[Count, Any, Any]]] = {
+    "extension, pure": (_count(1, PURE), *_ON_STAR),
+    "extension, pure, contested": (_count(1, PURE), *_ON_DISC),
+    "extension, zCDP": (_count(1, CONCENTRATED), *_ON_STAR),
+    "extension, approximate": (_count(1, WIDE), *_ON_STAR),
+    "global, Laplace on a line": (_count(3, PURE, "global"), *_ON_LINE),
+    "global, Laplace on a disc": (_count(1, PURE, "global"), *_ON_DISC),
+    "global, Gaussian": (_count(3, CONCENTRATED, "global"), *_ON_LINE),
+    "smooth, Laplace": (_count(3, APPROXIMATE, "smooth"), *_ON_LINE),
+}
+ROUNDED: Final = "global, where rounding favours the attacker"
+SOUND[ROUNDED] = (
+    Count(neighbours=5, radius=1.0, loss=Loss("2"), mechanism="global"),
+    [(0.04671127270200095, -0.53882462558908), *HEXAGON],
+    [(0.0, -FAR), *HEXAGON],
+)
+HALVED: Final = ("extension, pure", "global, Laplace on a line", "global, Gaussian")
+
+
+def _outputs(query: Count, records: Any, through: Callable[[Noise], Noise] = lambda noise: noise) -> Sampler:
+    points = _points(records)
+    return replayed(lambda noise: query.answer(points, through(noise)))
+
+
+# Bounds that must hold
+
+
+def _sound_bounds() -> Iterator[Finding]:
+    beta, outliers = 0.3, partial(count_outliers, radius=1.0, neighbours=1, normalise=False)
+    yield audit_bound(
+        lambda _: 3 + GAP, partial(_sparing, neighbours=1), PLUS_WIDE, name="extension: slack + 1 on a plus"
+    )
+    yield audit_bound(lambda _: 3 + GAP, partial(_sparing, neighbours=2), PATH, name="extension: slack + 1 on a path")
+    yield audit_bound(_everywhere, outliers, DIAMOND, name="global bound on a diamond")
+    local = partial(local_bounds, radius=1.0, neighbours=1, upto=0, normalise=False)
+    for place, world in {"path": PATH, "diamond": DIAMOND}.items():
+        yield audit_bound(lambda values: local(values)[0], outliers, world, name=f"local bound on a {place}")
+    smooth = partial(smooth_bound, neighbours=1, beta=beta, normalise=False)
+    for place, (world, radius) in {"path": (PATH, 1.0), "plus": (PLUS, 1.2), "row": (SPARSE, 1.0)}.items():
+        truth = partial(count_outliers, radius=radius, neighbours=1, normalise=False)
+        bound = partial(smooth, radius=radius)
+        yield audit_bound(bound, truth, world, beta=beta, name=f"smooth bound on a {place}")
+    bound, truth = partial(smooth, radius=0.5**0.5 * 2), partial(count_outliers, radius=0.5**0.5 * 2)
+    yield audit_bound(bound, truth, CIRCLE, beta=beta, name="smooth bound, where rounding favours the attacker")
+
+
+PLUS_WIDE: Final = World(((0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)), 5)
+
+
+def _sparing(values: Floats, neighbours: int) -> float:
+    return certified(plant(values, 1.0), neighbours, 2.0, GAP).lower
+
+
+def _everywhere(values: Floats) -> float:
+    return global_bound(len(values), values.shape[1], 1)
+
+
+# Broken, on purpose
+
+
+def _broken_look_first(query: Query[Any, Any], points: Points, ledger: Any) -> None:
+    value = query.answer(points, system_noise())
+    ledger.record(ledger.charge(points.name, query, analyst="auditor"), {"value": value})
+
+
+class _Halved:
+    """BROKEN: half the noise that was asked for."""
+
+    def __init__(self, noise: Noise) -> None:
+        self.noise = noise
+
+    def laplace(self, scale: Fraction) -> int:
+        return self.noise.laplace(scale / 2)
+
+    def gaussian(self, scale: Fraction) -> int:
+        return self.noise.gaussian(scale / 2)
+
+    def below(self, bound: int) -> int:
+        return self.noise.below(bound)
+
+    def flip(self, exponent: Fraction) -> bool:
+        return self.noise.flip(exponent)
+
+
+def _by_value(records: list[float]) -> Sampler:
+    """BROKEN: a record's duplicates are not its neighbours (Definition 7 of the paper), the noise as if they were."""
+    values = np.array(records)
+    gaps = np.abs(values[:, None] - values)
+    count = int(np.count_nonzero(np.count_nonzero((gaps > 0) & (gaps <= 1.0), axis=1) < 1))
+    noise = calibrate(global_bound(len(values), 1, 1), PURE, step=Fraction(1))
+    return replayed(lambda source: min(max(count + noise.draw(source), 0), len(values)))
+
+
+def _broken_bounds() -> Iterator[Finding]:
+    beta = 0.3
+    for name, (cover, world) in BROKEN_COVERS.items():
+        yield audit_bound(
+            partial(_local, cover=cover),
+            partial(count_outliers, radius=1.0, neighbours=1, normalise=False),
+            world,
+            name=f"broken: {name}",
+            expected=True,
+        )
+    for name, (bound, world, radius) in BROKEN_SMOOTHING.items():
+        yield audit_bound(
+            partial(bound, radius=radius, beta=beta),
+            partial(count_outliers, radius=radius, neighbours=1, normalise=False),
+            world,
+            beta=beta,
+            name=f"broken: {name}",
+            expected=True,
+        )
+
+
+def ladder(values: Floats, radius: float, cover: Cover, *, capped: bool = True) -> list[int]:
+    """U_0, U_1 … at k=1 from a bound `cover(values, members, radius)` on the members that fit one ball."""
+    n, dimension = values.shape
+    gaps = np.sqrt(((values[:, None] - values) ** 2).sum(axis=2))
+    degree = np.count_nonzero(gaps <= radius, axis=1) - 1
+    highest = global_bound(n, dimension, 1) if capped else 2 * n + 1
+    return [
+        min(highest, max(cover(values, np.abs(degree - level) <= t, radius) for level in (0, 1)) + t + 1)
+        for t in range(n + 1)
+    ]
+
+
+def _local(values: Floats, *, cover: Cover) -> float:
+    return ladder(values, 1.0, cover)[0]
+
+
+def smoothed(values: Floats, radius: float, beta: float, *, cover: Cover) -> float:
+    """The largest of e^(-beta t) U_t."""
+    return max(bound * math.exp(-beta * t) for t, bound in enumerate(ladder(values, radius, cover)))
+
+
+def exact_cover(values: Floats, members: NDArray[np.bool_], radius: float) -> int:
+    """The most members in one ball, in one or two dimensions."""
+    reach, chosen = (radius * (1 + 1e-9)) ** 2, values[members]
+    if not len(chosen):
+        return 0
+    return int(window(np.sort(chosen[:, 0]), 4 * reach) if values.shape[1] == 1 else sweep(chosen, reach))
+
+
+def _broken_skip_last(values: Floats, members: NDArray[np.bool_], radius: float) -> int:
+    """BROKEN: `i < |P|` with i from 1 never comes to the last of P (Algorithm 1 of the paper)."""
+    ordered = np.sort(values[members, 0])[:-1]
+    return int(window(ordered, 4 * (radius * (1 + 1e-9)) ** 2))
+
+
+def _broken_at_records(values: Floats, members: NDArray[np.bool_], radius: float) -> int:
+    """BROKEN: only balls around records of the table, though a new record may stand anywhere (the Japanese bound)."""
+    gaps = np.sqrt(((values[:, None] - values[members]) ** 2).sum(axis=2))
+    return int(np.count_nonzero(gaps <= radius, axis=1).max())
+
+
+def _broken_centres(values: Floats, members: NDArray[np.bool_], radius: float) -> int:
+    """BROKEN: a new member brings a new centre, and with it more than one."""
+    gaps = np.sqrt(((values[members][:, None] - values[members]) ** 2).sum(axis=2))
+    return int(np.count_nonzero(gaps <= 2 * radius, axis=1).max(initial=0))
+
+
+def _broken_switch(values: Floats, members: NDArray[np.bool_], radius: float) -> int:
+    """BROKEN: exact while there are few members, a rough bound from then on."""
+    many = int(np.count_nonzero(members))
+    return many if many > 3 else exact_cover(values, members, radius)
+
+
+def _broken_cap(values: Floats, radius: float, beta: float) -> float:
+    """BROKEN: stops by the capped bound but keeps terms that are not capped (Algorithm 2 of the paper)."""
+    highest, best = _everywhere(values), 0.0
+    for t, bound in enumerate(ladder(values, radius, exact_cover, capped=False)):
+        if best >= highest * math.exp(-beta * t):
+            break
+        best = max(best, bound * math.exp(-beta * t))
+    return best
+
+
+BROKEN_COVERS: Final[dict[str, tuple[Cover, World]]] = {
+    "Algorithm 1 skips the last record": (_broken_skip_last, PATH),
+    "the Japanese bound on a line": (_broken_at_records, PATH),
+    "the Japanese bound in the plane": (_broken_at_records, DIAMOND),
+}
+BROKEN_SMOOTHING: Final[dict[str, tuple[Callable[..., float], World, float]]] = {
+    "cover counted around its own members": (partial(smoothed, cover=_broken_centres), PLUS, 1.2),
+    "exact cover if small, else a rough bound": (partial(smoothed, cover=_broken_switch), SPARSE, 1.0),
+    "Algorithm 2 caps half of its terms": (_broken_cap, PATH, 1.0),
+}

@@ -1,0 +1,342 @@
+"""The one door: charge, then look, then record.
+
+A question is paid for durably before anybody looks, so a crash costs budget and never privacy. What comes out is a
+`Release`: the private value, what may be said about it, and what was promised. Nothing in it but the value depends on
+the records, and nothing is raised because of what was seen.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final, Generic, Self
+
+from wallflower.data import Points, Table, load
+from wallflower.lazy import Lazy
+from wallflower.ledger import Ledger, Receipt
+from wallflower.noise import system_noise
+from wallflower.privacy import Kind, Loss, Neighbours
+from wallflower.query import A, D, Query
+
+VARIABLE: Final = "WALLFLOWER_ANALYST"
+
+_pa = Lazy("pyarrow")
+_package = Lazy("wallflower")
+_report = Lazy("wallflower.report")
+
+_SHOWN_AT: Final = "1e-6"
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What a release promises, and to whom.
+
+    >>> Guarantee(Loss("0.5")).words.split(":")[0]
+    'Pure differential privacy at ε=1/2'
+    """
+
+    loss: Loss
+
+    @property
+    def kind(self) -> Kind:
+        return self.loss.kind
+
+    @property
+    def epsilon(self) -> float | None:
+        return None if self.kind is Kind.ZCDP else _number(self.loss.amount)
+
+    @property
+    def delta(self) -> float:
+        return _number(self.loss.delta)
+
+    @property
+    def rho(self) -> float | None:
+        return _number(self.loss.amount) if self.kind is Kind.ZCDP else None
+
+    @property
+    def adjacency(self) -> Neighbours:
+        return self.loss.neighbours
+
+    @property
+    def unit(self) -> str:
+        """Whose change is hidden, in words."""
+        return self.adjacency.words
+
+    @property
+    def words(self) -> str:
+        return _WORDS[self.kind](self.loss)
+
+    def to_json(self) -> dict[str, Any]:
+        said = {"kind": str(self.kind), "epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        exact = {name: str(value) for name, value in self.loss.to_json().items()}
+        return said | {
+            "adjacency": str(self.adjacency),
+            "words": self.words,
+            "exact": str(self.loss),
+            "loss": exact,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        return cls(Loss.from_json(stored["loss"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """The public facts a reading may use: it never sees the records."""
+
+    n: int
+    dimension: int
+    columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.n:,} records, {self.dimension} column{'s' if self.dimension > 1 else ''}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"n": self.n, "dimension": self.dimension, "columns": list(self.columns)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Release(Generic[A]):
+    """A private answer and everything that may be said about it.
+
+    `interval` is a 95 % confidence interval where the mechanism has one; `left` is what the analyst could still spend
+    on this data set afterwards; `replayed` marks an answer that was paid for earlier, under the same key.
+    """
+
+    value: A
+    interval: tuple[float, float] | None
+    words: str
+    guarantee: Guarantee
+    mechanism: str
+    proof: str
+    status: str
+    kind: str
+    label: str
+    question: str
+    parameters: Mapping[str, Any]
+    dataset: str
+    facts: Facts
+    analyst: str
+    ledger_id: int
+    left: Loss
+    notes: tuple[str, ...] = ()
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    version: str
+    replayed: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values, exact where it matters."""
+        plain = {item.name: getattr(self, item.name) for item in fields(self)}
+        return plain | {
+            "interval": None if self.interval is None else list(self.interval),
+            "guarantee": self.guarantee.to_json(),
+            "parameters": dict(self.parameters),
+            "facts": self.facts.to_json(),
+            "left": Guarantee(self.left).to_json()["loss"] | {"exact": str(self.left)},
+            "notes": list(self.notes),
+            "extras": dict(self.extras),
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Release[Any]:
+        """The release that `to_dict` described; unknown entries of a newer version are left out."""
+        known = {item.name: stored[item.name] for item in fields(cls) if item.name in stored}
+        facts, interval = stored["facts"], stored["interval"]
+        return Release(
+            **known
+            | {
+                "interval": None if interval is None else (interval[0], interval[1]),
+                "guarantee": Guarantee.from_json(stored["guarantee"]),
+                "facts": Facts(n=facts["n"], dimension=facts["dimension"], columns=tuple(facts["columns"])),
+                "left": Loss.from_json(stored["left"]),
+                "notes": tuple(stored["notes"]),
+            }
+        )
+
+    def to_json(self) -> str:
+        """One JSON object, as text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def to_arrow(self) -> Any:
+        """A pyarrow Table of one row, to be stacked with others of its kind."""
+        low, high = self.interval or (None, None)
+        promise, double = self.guarantee, _pa.float64()
+        numbers = {"low": low, "high": high, "epsilon": promise.epsilon, "delta": promise.delta, "rho": promise.rho}
+        words = {name: getattr(self, name) for name in ("mechanism", "proof", "status", "label", "analyst", "version")}
+        row = {"dataset": self.dataset, "kind": self.kind, "value": self.value, "ledger_id": self.ledger_id, **words}
+        row |= {"guarantee": str(promise.kind), "adjacency": str(promise.adjacency), "n": self.facts.n}
+        row |= {"parameters": json.dumps(dict(self.parameters), sort_keys=True)}
+        columns = {name: _pa.array([value]) for name, value in row.items()}
+        return _pa.table(columns | {name: _pa.array([value], type=double) for name, value in numbers.items()})
+
+    def plot(self) -> Any:
+        """A matplotlib Figure: the value with its interval, and what each ε would have given."""
+        return _report.figure(self)
+
+    def _repr_html_(self) -> str:
+        html: str = _report.card(self)
+        return html
+
+    def __repr__(self) -> str:
+        return f"Release({self.kind} of {self.dataset}: {self.said}, {self.guarantee.loss}, ledger {self.ledger_id})"
+
+    def __str__(self) -> str:
+        lines = [self.question, f"  {self.said}", f"  {self.words}", f"  {self.guarantee.words}"]
+        lines.append(f"  {self.dataset}, ledger entry {self.ledger_id}; {self.left} is left for {self.analyst}.")
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+
+    @property
+    def said(self) -> str:
+        """The value and its interval, rounded for reading."""
+        if self.interval is None:
+            return readable(self.value)
+        low, high = map(readable, self.interval)
+        return f"{readable(self.value)} (95 % interval {low} to {high})"
+
+
+def release(
+    query: Query[D, A],
+    data: object,
+    ledger: Ledger | str | Path | None,
+    *,
+    analyst: str | None = None,
+    key: str | None = None,
+) -> Release[A]:
+    """Answer once and pay for it: the only function that sees both data and ledger.
+
+    `data` is a Table, Points, or anything `load` reads. `ledger` is a Ledger, a path or URL, or None for the default
+    one. A question asked again under the same `key` is not paid again: its stored release comes back.
+    """
+    with _opened(ledger) as book:
+        table = data if isinstance(data, Table | Points) else load(data)
+        view = query.view(table)
+        receipt = book.charge(table.name, query, analyst=analyst or default_analyst(), key=key)
+        if receipt.stored is not None:
+            return replace(Release.from_dict(receipt.stored), replayed=True)
+        value = query.answer(view, system_noise())
+        made = _made(query, value, Facts(n=view.n, dimension=view.dimension, columns=tuple(view.columns)), receipt)
+        book.record(receipt, made.to_dict())
+        return made
+
+
+def default_analyst() -> str:
+    """Who is asking: $WALLFLOWER_ANALYST, or the user of the operating system."""
+    try:
+        return os.environ.get(VARIABLE) or getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"  # a container may run without a name for its user
+
+
+def readable(value: object) -> str:
+    """A number as a reader wants it.
+
+    >>> readable(1234.5678), readable(0.01234), readable(14)
+    ('1,234.6', '0.0123', '14')
+    """
+    if not isinstance(value, float):
+        return f"{value:,}" if isinstance(value, int) else str(value)
+    if value.is_integer() and abs(value) < 2**53:
+        return f"{int(value):,}"
+    return f"{value:,.1f}" if abs(value) >= 1 else f"{value:.3g}"
+
+
+def rough(value: float) -> str:
+    """A number to three digits.
+
+    >>> rough(3.9512), rough(12.0), rough(1099.4)
+    ('3.95', '12', '1,100')
+    """
+    return f"{float(f'{value:.3g}'):,g}"
+
+
+def symbol(loss: Loss) -> str:
+    """The letter a loss is written with."""
+    return "ρ" if loss.kind is Kind.ZCDP else "ε"
+
+
+def _opened(ledger: Ledger | str | Path | None) -> AbstractContextManager[Ledger]:
+    return nullcontext(ledger) if isinstance(ledger, Ledger) else Ledger.open(ledger)
+
+
+def _made(query: Query[D, A], value: A, facts: Facts, receipt: Receipt) -> Release[A]:
+    reading = query.reading(value, facts)
+    return Release(
+        value=value,
+        interval=reading.interval,
+        words=reading.words,
+        guarantee=Guarantee(receipt.cost),
+        mechanism=reading.mechanism,
+        proof=query.proof,
+        status=str(query.status),
+        kind=query.kind,
+        label=query.label,
+        question=query.question,
+        parameters=query.to_json(),
+        dataset=receipt.dataset,
+        facts=facts,
+        analyst=receipt.analyst,
+        ledger_id=receipt.id,
+        left=receipt.left,
+        notes=(starter_note(receipt.dataset),) if receipt.starter else (),
+        extras=dict(reading.extras),
+        version=_package.__version__,
+    )
+
+
+def starter_note(dataset: str) -> str:
+    return (
+        f"Nobody has granted {dataset} a budget, so the starter cap of {Ledger.STARTER} applies; "
+        "the data owner changes it with `wallflower budget grant`."
+    )
+
+
+def _number(exact: Fraction) -> float:
+    return int(exact) if exact.denominator == 1 else float(exact)
+
+
+def _times(epsilon: Fraction) -> str:
+    if epsilon > 10:
+        return f"e^{float(epsilon):g} times"
+    return f"{math.ceil(math.exp(epsilon) * 100) / 100:g} times"
+
+
+def _pure(loss: Loss) -> str:
+    return (
+        f"Pure differential privacy at {loss}: with {loss.neighbours.words}, every answer stays at most "
+        f"{_times(loss.amount)} as likely."
+    )
+
+
+def _approximate(loss: Loss) -> str:
+    return (
+        f"Approximate differential privacy at {loss}: with {loss.neighbours.words}, every answer stays at most "
+        f"{_times(loss.amount)} as likely, up to a probability of {float(loss.delta):g}."
+    )
+
+
+def _concentrated(loss: Loss) -> str:
+    return (
+        f"Zero-concentrated differential privacy at {loss}, which implies ε={float(loss.at(_SHOWN_AT).amount):.4g} "
+        f"with δ={_SHOWN_AT}. Neighbours: {loss.neighbours.words}."
+    )
+
+
+def _other(loss: Loss) -> str:
+    return f"{loss.kind.capitalize()} privacy at {loss}. Neighbours: {loss.neighbours.words}."
+
+
+_WORDS: Final[Mapping[Kind, Callable[[Loss], str]]] = {
+    Kind.PURE: _pure,
+    Kind.APPROXIMATE: _approximate,
+    Kind.ZCDP: _concentrated,
+    Kind.OUTPUT_CONSTRAINED: _other,
+    Kind.METRIC: _other,
+}

@@ -1,0 +1,42 @@
+"""Made-up records for figures, tests and benchmarks.
+
+Data are not noise: nothing here protects anybody, so here, and only here, a seed is right.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower.errors import ParameterError
+
+Floats = NDArray[np.float64]
+
+
+def synthetic1(seed: int) -> Floats:
+    """Synthetic 1 of [Oka15]: 45 records of N(0, I), then 5 of N((20, 20), 100 I), in two columns.
+
+    >>> synthetic1(seed=0).shape
+    (50, 2)
+    """
+    return _two_clouds(45, 5, 2, center=20.0, spread=10.0, seed=seed)
+
+
+def mixture(n: int, dimension: int, *, seed: int, share: float = 0.01, spread: float = 3.0) -> Floats:
+    """A contaminated Gaussian: records of N(0, I), the last `share` of them of N(0, spread² I) instead.
+
+    >>> mixture(1000, 7, seed=0).shape
+    (1000, 7)
+    """
+    if n < 1 or dimension < 1 or not 0 <= share <= 1 or not spread > 0:
+        raise ParameterError(
+            f"mixture: n={n}, dimension={dimension}, share={share}, spread={spread} make no table; "
+            "n and dimension are 1 or more, share is between 0 and 1, spread above 0."
+        )
+    few = round(share * n)
+    return _two_clouds(n - few, few, dimension, center=0.0, spread=spread, seed=seed)
+
+
+def _two_clouds(many: int, few: int, dimension: int, *, center: float, spread: float, seed: int) -> Floats:
+    draw = np.random.default_rng(seed)
+    return np.vstack([draw.normal(0.0, 1.0, (many, dimension)), draw.normal(center, spread, (few, dimension))])

@@ -1,0 +1,74 @@
+"""A question of our own, to show that nothing above the rooms knows which questions there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+from wallflower.data import Points, Table
+from wallflower.errors import ParameterError
+from wallflower.noise import Noise
+from wallflower.privacy import Loss
+from wallflower.query import Option, Plan, PublicFacts, Query, Reading, Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Above(Query[Points, int]):
+    """Count the records whose first column is above a public bar."""
+
+    kind: ClassVar[str] = "above"
+    label: ClassVar[str] = "above-the-bar/1"
+    question: ClassVar[str] = "How many records are above the bar?"
+    proof: ClassVar[str] = "[DMNS06, Prop 1]"
+    status: ClassVar[Status] = Status.WHOLE_NUMBERS
+
+    bar: float = field(metadata={"help": "records above this are counted"})
+    loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
+    columns: tuple[str, ...] | None = field(default=None, metadata={"help": "columns to look at; all when left out"})
+    side: str = field(default="above", metadata={"help": "which side of the bar", "choices": ("above", "below")})
+    clamp: bool = field(default=True, metadata={"help": "keep the answer between 0 and the number of records"})
+    most: int | None = field(default=None, metadata={"help": "never answer more than this"})
+
+    def __post_init__(self) -> None:
+        if not self.bar < 1e9:
+            raise ParameterError("above: bar must be a finite number below 1e9. Choose another.")
+
+    def cost(self) -> Loss:
+        return self.loss
+
+    def plan(self, *, n: int, dimension: int) -> Plan:
+        width = 3.0 / float(self.loss.amount)
+        option = Option(mechanism="laplace", error=width / 3, half_width=width, deviation=width / 2, note="plain")
+        return Plan(
+            query=self.label,
+            cost=self.loss,
+            facts={"n": n, "dimension": dimension},
+            chosen="laplace",
+            options=(option,),
+            useful=width < n / 2,
+            verdict="useful" if width < n / 2 else "not useful: the noise drowns the answer",
+            smallest_useful_epsilon=str(Fraction(6, n)),
+            curve=tuple((epsilon, 3.0 / epsilon) for epsilon in (0.1, 0.2, 0.5, 1.0, 2.0)),
+        )
+
+    def view(self, data: Any) -> Points:
+        points = data.points(self.columns) if isinstance(data, Table) else data
+        return points if self.columns is None or points.columns == self.columns else points.subspace(self.columns)
+
+    def answer(self, data: Points, noise: Noise) -> int:
+        above = int((data.values[:, 0] > self.bar).sum())
+        count = above if self.side == "above" else data.n - above
+        noisy = count + noise.laplace(1 / self.loss.amount)
+        kept = max(0, min(data.n, noisy)) if self.clamp else noisy
+        return kept if self.most is None else min(kept, self.most)
+
+    def reading(self, value: int, facts: PublicFacts) -> Reading:
+        width = 3.0 / float(self.loss.amount)
+        interval = (max(0.0, value - width), min(float(facts.n), value + width))
+        words = f"About {value} of {facts.n} records are {self.side} the bar."
+        return Reading(mechanism="laplace", interval=interval, words=words, extras={"share": value / facts.n})
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(bar=1.5, loss=Loss("0.5"))

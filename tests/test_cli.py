@@ -1,0 +1,375 @@
+"""The command line, with a question of our own and with those that ship."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from above import Above
+from wallflower import cli, report
+from wallflower.cli import lab
+from wallflower.errors import PrivacyError
+from wallflower.ledger import Ledger
+from wallflower.privacy import Loss
+from wallflower.release import Release
+
+HERE = Path(__file__).parent
+ASK = ("--bar", "7", "--columns", "a,b")
+COMMANDS = [
+    [],
+    ["above"],
+    ["plan", "above"],
+    ["data", "describe"],
+    ["budget", "show"],
+    ["budget", "grant"],
+    ["budget", "allocate"],
+    ["ledger", "list"],
+    ["ledger", "verify"],
+    ["ledger", "export"],
+    ["demo"],
+    ["audit"],
+    ["reproduce"],
+]
+
+
+class Shell:
+    """Runs the command line in this process, in a folder of its own."""
+
+    def __init__(self, folder: Path, capsys: Any) -> None:
+        self.folder, self._capsys = folder, capsys
+        self.out = self.err = ""
+
+    def __call__(self, *arguments: str) -> int:
+        self._capsys.readouterr()
+        code = cli.main(arguments, (Above,))
+        self.out, self.err = self._capsys.readouterr()
+        return code
+
+    def json(self, *arguments: str) -> Any:
+        assert self(*arguments, "--json") == 0, self.err
+        assert self.out.count("\n") == 1
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def shell(tmp_path: Path, capsys: Any, monkeypatch: Any) -> Shell:
+    (tmp_path / "ward.csv").write_text("a,b,who\n" + "".join(f"{row},{row * row},x\n" for row in range(30)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setattr(report, "QUERIES", (Above,))
+    monkeypatch.setenv("WALLFLOWER_LEDGER", str(tmp_path / "ledger.db"))
+    monkeypatch.setenv("WALLFLOWER_ANALYST", "ana")
+    return Shell(tmp_path, capsys)
+
+
+# Asking
+
+
+def test_an_answer_is_one_json_object_and_the_rest_goes_to_stderr(shell: Shell) -> None:
+    made = shell.json("above", "ward.csv", *ASK, "--epsilon", "0.5")
+    assert {"value", "interval", "guarantee", "mechanism", "ledger_id"} <= set(made)
+    assert made["guarantee"]["kind"] == "pure"
+    assert (made["guarantee"]["epsilon"], made["guarantee"]["delta"]) == (0.5, 0)
+    assert made["guarantee"]["adjacency"] == "replace-one-record"
+    assert (made["dataset"], made["analyst"], made["ledger_id"]) == ("ward", "ana", 1)
+    assert "starter cap of ε=1" in shell.err
+    assert Release.from_dict(made).parameters["columns"] == ["a", "b"]
+
+
+def test_an_answer_is_a_table_otherwise(shell: Shell) -> None:
+    assert shell("above", "ward.csv", *ASK, "--epsilon", "0.5") == 0
+    for words in (
+        "How many records are above the bar?",
+        "95 % interval",
+        "Pure differential privacy at ε=1/2",
+        "ε=1/2 is left",
+    ):
+        assert words in shell.out
+    assert not any(line.endswith(" ") for line in shell.out.splitlines())
+
+
+def test_options_reach_the_question(shell: Shell) -> None:
+    made = shell.json(
+        *(
+            "above",
+            "ward.csv",
+            *ASK,
+            "--rho",
+            "0.5",
+            "--side",
+            "below",
+            "--no-clamp",
+            "--most",
+            "3",
+            "--dataset",
+            "icu",
+        ),
+        *("--analyst", "bo", "--ledger", grant(shell, "icu", Loss.zcdp("1"))),
+    )
+    parameters = made["parameters"]
+    assert (parameters["side"], parameters["clamp"], parameters["most"]) == ("below", False, 3)
+    assert made["guarantee"]["rho"] == 0.5
+    assert (made["dataset"], made["analyst"], made["notes"]) == ("icu", "bo", [])
+
+
+def grant(shell: Shell, dataset: str, loss: Loss) -> str:
+    place = str(shell.folder / "other.db")
+    with Ledger.open(place) as ledger:
+        ledger.grant(dataset, loss, by="steward")
+    return place
+
+
+def test_a_dry_run_says_the_cost_and_spends_nothing(shell: Shell, monkeypatch: Any) -> None:
+    monkeypatch.setattr(Above, "answer", lambda *_: pytest.fail("looked"))
+    rehearsed = shell.json("above", "ward.csv", *ASK, "--epsilon", "0.25", "--dry-run")
+    assert (rehearsed["dry_run"], rehearsed["allowed"], rehearsed["left_after"]) == (True, True, "ε=3/4")
+    assert rehearsed["plan"]["facts"] == {"n": 30, "dimension": 2}
+    assert shell("above", "ward.csv", *ASK, "--epsilon", "0.25", "--dry-run") == 0
+    assert "Nothing was spent. On ward this would cost ana ε=1/4 of ε=1; ε=3/4 would be left." in shell.out
+    assert shell("above", "ward.csv", *ASK, "--epsilon", "2", "--dry-run") == 3
+    assert shell.json("ledger", "list") == {"entries": []}
+
+
+def test_the_same_key_is_paid_once_and_said(shell: Shell) -> None:
+    ask = ("above", "ward.csv", *ASK, "--epsilon", "0.5", "--key", "k")
+    first = shell.json(*ask)
+    assert shell.json(*ask) == first | {"replayed": True}
+    assert "nothing was charged" in shell.err
+
+
+def test_a_plot_and_a_page_are_written(shell: Shell) -> None:
+    assert shell("above", "ward.csv", *ASK, "--epsilon", "0.5", "--plot", "a.svg", "--report", "a.html") == 0
+    assert (shell.folder / "a.svg").read_text().startswith("<?xml")
+    assert "<!doctype html>" in (shell.folder / "a.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "words"),
+    [
+        (("--plot", "a.exe"), 2, "must end in .png or .svg or .pdf"),
+        (("--report", "nowhere/a.html"), 4, "no such directory"),
+        (("--schema", "no.toml"), 4, "the schema cannot be opened"),
+        (("--epsilon", "x"), 2, "is not a number"),
+        (("--epsilon", "0.5", "--rho", "1"), 2, "a loss is stated once"),
+        (("--epsilon", "9"), 3, "asked for ε=9, ε=1 is left"),
+        (("--ledger", "nowhere/ledger.db"), 4, "No such file or directory"),
+        (("--bar", "x"), 2, "'--bar'"),
+        (("--side", "up"), 2, "'above', 'below'"),
+        (("--baar", "1"), 2, "--bar"),
+        (("--columns", "a,z"), 2, "column 'z' was asked for"),
+    ],
+)
+def test_a_refusal_is_one_line_before_anything_is_paid(shell: Shell, more: Any, code: int, words: str) -> None:
+    loss = () if "--epsilon" in more else ("--epsilon", "0.5")
+    assert shell("above", "ward.csv", *ASK, *loss, *more) == code
+    assert shell.out == ""
+    *notices, said = shell.err.splitlines()
+    assert said.startswith("wallflower: ")
+    assert words in said
+    assert ["starter cap" in notice for notice in notices] == [True] * (code == 3)
+    assert shell.json("ledger", "list") == {"entries": []}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("abov",), "Did you mean 'above'?"),
+        (("above", "ward.csv", "--epsilon", "1"), "Missing option '--bar'. See wallflower above --help."),
+        (("above", "ward.csv", "--bar", "1"), "no privacy loss is stated"),
+        (("plan", "above", "--bar", "1", "--epsilon", "1"), "--records N and --dimension D"),
+        (("plan", "above", "ward.csv", "--bar", "1", "--epsilon", "1", "--records", "9"), "has its own size"),
+        (("audit", "abov"), "Did you mean above?"),
+        (("budget", "grant", "ward"), "no privacy loss is stated"),
+    ],
+)
+def test_wrong_usage_says_what_to_do(shell: Shell, arguments: tuple[str, ...], words: str) -> None:
+    assert shell(*arguments) == 2
+    assert words in shell.err
+
+
+def test_ctrl_c_says_what_became_of_the_budget(shell: Shell, monkeypatch: Any) -> None:
+    def interrupt(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    ask = ("above", "ward.csv", *ASK, "--epsilon", "0.5")
+    with monkeypatch.context() as early:
+        early.setattr(Above, "view", interrupt)
+        assert shell(*ask) == 130
+        assert shell.err == "wallflower: Interrupted; nothing was charged.\n"
+    with monkeypatch.context() as late:
+        late.setattr(Above, "answer", interrupt)
+        assert shell(*ask) == 130
+        assert "Interrupted; ε=1/2 was charged (entry 1) and stays charged" in shell.err
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(Ledger, "history", interrupt)
+        assert shell("ledger", "list") == 130
+        assert "Interrupted; the ledger shows" in shell.err
+
+
+def test_a_bug_shows_its_place_and_never_a_record(shell: Shell, monkeypatch: Any) -> None:
+    def bug(*_: Any) -> Any:
+        raise RuntimeError("patient 4711 has 17 neighbours")
+
+    monkeypatch.setattr(Above, "answer", bug)
+    with pytest.raises(RuntimeError) as caught:
+        shell("above", "ward.csv", *ASK, "--epsilon", "0.5")
+    sys.excepthook(caught.type, caught.value, caught.tb)
+    said = shell._capsys.readouterr().err
+    assert "internal error (RuntimeError) at test_cli.py:" in said
+    assert "4711" not in said
+
+
+# Planning, budgets, ledger
+
+
+def test_a_plan_needs_sizes_only(shell: Shell) -> None:
+    plan = shell.json("plan", "above", "--bar", "1", "--epsilon", "0.5", "--records", "1000", "--dimension", "7")
+    assert plan["facts"] == {"n": 1000, "dimension": 7}
+    assert shell.json("plan", "above", "ward.csv", *ASK, "--epsilon", "0.5")["facts"] == {"n": 30, "dimension": 2}
+    assert shell("plan", "above", "--bar", "1", "--epsilon", "1", "--records", "50", "--columns", "a,b") == 0
+    assert "n = 50, dimension = 2" in shell.out
+    assert "laplace (chosen)" in shell.out
+
+
+def test_data_is_described_by_public_facts(shell: Shell) -> None:
+    facts = shell.json("data", "describe", "ward.csv", "--columns", "a,b")
+    assert (facts["name"], facts["rows"]) == ("ward", 30)
+    (shell.folder / "ward.toml").write_text("[columns.a]\nlow = 0\nhigh = 99\n[columns.who]\ncategories = ['x', 'y']\n")
+    assert shell("data", "describe", "ward.csv", "--schema", "ward.toml") == 0
+    for words in ("ward: 30 records", "99", "x, y"):
+        assert words in shell.out
+
+
+def test_budgets_are_shown_granted_and_allocated(shell: Shell) -> None:
+    assert shell("budget", "show") == 0
+    assert "The ledger is empty" in shell.err
+    assert shell("budget", "show", "ward") == 0
+    assert "starter cap" in shell.out
+    granted = shell.json("budget", "grant", "ward", "--epsilon", "3", "--delta", "1e-6", "--reason", "pilot")
+    assert granted["accounts"][0]["limit"] == "ε=3, δ=1/1000000"
+    assert shell("budget", "allocate", "ward", "bo", "--epsilon", "1") == 0
+    assert "Allocated ε=1 of ward to bo" in shell.out
+    assert shell("budget", "allocate", "ward", "cy", "--epsilon", "3") == 3
+    assert shell("budget", "show") == 0
+    assert "bo" in shell.out
+    shown = shell.json("budget", "show")["datasets"]["ward"][0]
+    assert (shown["free"], shown["shares"][0]["left"]) == ("ε=2, δ=1/1000000", "ε=1")
+
+
+def test_the_ledger_is_listed_checked_and_exported(shell: Shell) -> None:
+    shell.json("above", "ward.csv", *ASK, "--epsilon", "0.5")
+    assert shell("ledger", "list", "--dataset", "ward") == 0
+    assert "above-the-bar/1 (answers 1)" in shell.out
+    assert shell.json("ledger", "list", "--last", "1")["entries"][0]["body"]["kind"] == "above"
+    head = shell.json("ledger", "verify")["head"]
+    assert shell("ledger", "verify", "--head", head) == 0
+    assert head in shell.out
+    assert shell("ledger", "verify", "--head", "f" * 64) == 4
+    assert shell("ledger", "export") == 0
+    exported = shell.out
+    assert shell("ledger", "export", "-o", "ledger.jsonl") == 0
+    assert (shell.folder / "ledger.jsonl").read_text() == exported
+    assert [json.loads(line)["event"] for line in exported.splitlines()] == ["charge", "release"]
+    assert shell("ledger", "export", "-o", "nowhere/ledger.jsonl") == 4
+
+
+# Laboratory
+
+
+def finding(name: str, *, caught: bool, ok: bool, words: str) -> Any:
+    return SimpleNamespace(name=name, claimed=1, lower=0.9, caught=caught, expected=caught, ok=ok, words=words)
+
+
+def test_an_audit_fails_when_a_finding_does(shell: Shell, monkeypatch: Any) -> None:
+    sound = finding("laplace", caught=False, ok=True, words="0.9 ≤ 1")
+    broken = finding("half", caught=True, ok=True, words="1.9 > 1")
+    missed = finding("late", caught=False, ok=False, words="missed")
+    monkeypatch.setattr(lab, "_audit", SimpleNamespace(audits=lambda kind: [sound, broken]))
+    assert shell("audit", "above") == 0
+    assert shell.out.splitlines() == ["holds  laplace: 0.9 ≤ 1", "caught half: 1.9 > 1"]
+    assert len(shell.json("audit", "above")["findings"]) == 2
+    monkeypatch.setattr(lab, "_audit", SimpleNamespace(audits=lambda kind: [missed]))
+    assert shell("audit", "above") == 1
+    assert "FAILS  late" in shell.out
+
+
+def test_a_paper_is_reproduced_into_a_folder(shell: Shell, monkeypatch: Any) -> None:
+    def paper(folder: Path, quick: bool, say: Any) -> list[Path]:
+        say(f"quick: {quick}")
+        return [folder / "figure1.png"]
+
+    monkeypatch.setattr(lab, "_papers", SimpleNamespace(PAPERS={"okada2015": paper}))
+    assert shell("reproduce", "okada2015", "--quick") == 0
+    assert (shell.out, shell.err) == ("wallflower-okada2015/figure1.png\n", "quick: True\n")
+    assert shell("reproduce", "okada2016") == 2
+    assert "Did you mean okada2015?" in shell.err
+
+
+# What ships
+
+
+def test_the_demo_can_be_walked_again_and_again(shell: Shell, capsys: Any) -> None:
+    for _ in range(4):  # the fourth walk finds the budget gone, and grants again
+        assert cli.main(["demo"]) == 0
+    said = capsys.readouterr().out
+    assert "refused: tumours: asked for ε=3" in said
+    assert "The chain holds" in said
+    folder = shell.folder / "wallflower-demo"
+    assert (folder / "report.html").read_text().count("<svg") == 4
+    with Ledger.open(folder / "ledger.db") as ledger:
+        assert [len(ledger.history(event=event)) for event in ("grant", "charge", "release")] == [2, 4, 4]
+        assert ledger.verify().entries == 10
+    command = said.rstrip().splitlines()[-1].split()
+    assert cli.main(command[1:]) == 0
+    assert "Nothing was spent. On tumours" in capsys.readouterr().out
+
+
+def test_the_contract_for_outside_checks(shell: Shell, capsys: Any) -> None:
+    asked = ["count", "ward.csv", "--columns", "a,b", "--neighbours", "3", "--radius", "1.3", "--epsilon", "0.5"]
+    assert cli.main([*asked, "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert {"value", "interval", "guarantee", "mechanism", "ledger_id"} <= set(made)
+    assert {"kind", "epsilon", "delta", "adjacency"} <= set(made["guarantee"])
+
+
+# Help and manners
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_help_with_an_example(shell: Shell, command: list[str]) -> None:
+    assert shell(*command, "--help") == 0
+    assert not command or f"Example: wallflower {' '.join(command)}" in shell.out
+
+
+def test_the_example_in_the_help_of_a_question_is_one_that_works(shell: Shell) -> None:
+    assert shell("above", "--help") == 0
+    line = next(line for line in shell.out.splitlines() if "Example:" in line)
+    words = line.replace("│", "").split("wallflower ")[1].split()
+    assert shell(words[0], "ward.csv", "--columns", "a", *words[2:]) == 0
+
+
+@pytest.mark.parametrize("group", ["plan", "data", "budget", "ledger"])
+def test_a_group_without_a_command_shows_its_help(shell: Shell, group: str) -> None:
+    assert shell(group) == 2
+    assert f"Usage: wallflower {group}" in shell.out
+    assert shell.err == ""
+
+
+def test_without_arguments_it_says_what_to_try(shell: Shell) -> None:
+    assert shell() == 0
+    assert "wallflower demo" in shell.out
+    assert "wallflower plan above" in shell.out
+    assert shell("--version") == 0
+    assert shell.out.startswith("wallflower 0.")
+
+
+def test_every_refusal_of_ours_has_an_exit_code_that_is_documented() -> None:
+    def tree(kind: type[PrivacyError]) -> set[int]:
+        return {kind.exit_code}.union(*(tree(child) for child in kind.__subclasses__()))
+
+    assert tree(PrivacyError) <= {2, 3, 4, 5, 130}

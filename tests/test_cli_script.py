@@ -1,0 +1,86 @@
+"""The command line as a process of its own: start-up, pipes, interrupts, terminals."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+RUN = "import sys; from above import Above; from wallflower.cli import main; sys.exit(main(None, (Above,)))"
+ASK = ("above", "ward.csv", "--bar", "7", "--columns", "a,b", "--epsilon", "0.25")
+
+
+@pytest.fixture(autouse=True)
+def ward(tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "ward.csv").write_text("a,b\n" + "".join(f"{row},{row * row}\n" for row in range(30)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WALLFLOWER_LEDGER", str(tmp_path / "ledger.db"))
+
+
+def run(*arguments: str, code: str = RUN, **more: Any) -> subprocess.Popen[str]:
+    environment = os.environ | {"PYTHONPATH": str(HERE)}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more
+    return subprocess.Popen([sys.executable, "-c", code, *arguments], env=environment, text=True, **streams)
+
+
+def test_the_console_script_answers_help_without_heavy_modules() -> None:
+    script = Path(sys.executable).with_name("wallflower")
+    done = subprocess.run([script, "--help"], capture_output=True, text=True, timeout=60, check=True)
+    assert "demo" in done.stdout
+    heavy = "{'matplotlib', 'opendp', 'pyarrow', 'duckdb', 'sklearn', 'pandas'} & set(sys.modules)"
+    probe = f"import sys, wallflower.cli; print({heavy})"
+    assert subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    assert "95 % interval" in run(*ASK).communicate(timeout=60)[0]
+    for arguments in (("ledger", "export"), ("ledger", "list"), (*ASK, "--json")):
+        reading, writing = os.pipe()
+        os.close(reading)
+        process = run(*arguments, stdout=writing)
+        os.close(writing)
+        assert "Broken" not in process.communicate(timeout=60)[1]
+        assert process.returncode == 141
+
+
+def test_a_real_interrupt_is_clean() -> None:
+    slow = "import time; from above import Above\n"
+    slow += "Above.answer = lambda *_: (print('looking', flush=True), time.sleep(600))\n"
+    process = run(*ASK, code=slow + RUN)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "looking\n"
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.startswith("wallflower: Interrupted; ε=1/4 was charged (entry 1)")
+    assert "Traceback" not in errors
+
+
+def test_a_bug_in_a_look_shows_no_record() -> None:
+    broken = "from above import Above\ndef answer(*_): raise ValueError('patient 4711')\nAbove.answer = answer\n"
+    process = run(*ASK, code=broken + RUN)
+    output, errors = process.communicate(timeout=60)
+    assert (output, process.returncode) == ("", 1)
+    assert "internal error (ValueError)" in errors
+    assert "4711" not in errors
+
+
+def test_progress_is_shown_on_a_terminal_only() -> None:
+    process = run(*ASK, "--json")
+    assert "How many" not in process.communicate(timeout=60)[1]
+    ours, theirs = pty.openpty()
+    process = run(*ASK, "--json", stderr=theirs)
+    output = process.communicate(timeout=60)[0]
+    os.close(theirs)
+    said = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert "How many records" in said
+    assert json.loads(output)["ledger_id"] == 3

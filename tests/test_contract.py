@@ -1,0 +1,127 @@
+"""Every question keeps the contract."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import wallflower
+from above import Above
+from wallflower.checks import CHECKS
+from wallflower.privacy import Loss
+from wallflower.queries import QUERIES
+from wallflower.query import Query, Reading
+
+KNOWN = [*QUERIES, Above]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("question", KNOWN, ids=lambda question: question.kind)
+def test_contract(question: type[Query[Any, Any]], check: Any) -> None:
+    check(question.example())
+
+
+def test_kinds_and_labels_are_unique_and_exported() -> None:
+    assert len({question.kind for question in KNOWN}) == len({question.label for question in KNOWN}) == len(KNOWN)
+    for question in QUERIES:
+        assert getattr(wallflower, question.__name__) is question
+        assert question.__name__ in wallflower.__all__
+        assert question.__module__ == f"wallflower.queries.{question.kind}"
+
+
+def test_no_question_takes_a_name_the_command_line_needs() -> None:
+    taken = {"source", "schema", "dataset", "ledger", "analyst", "key", "as_json", "dry_run", "plot", "report"}
+    for question in KNOWN:
+        assert not taken & {item.name for item in fields(question)}
+
+
+# The suite has teeth: each broken question fails the check that is about it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken(Above):
+    kind: ClassVar[str] = "broken"
+
+    @classmethod
+    def example(cls) -> Any:
+        return cls(bar=1.0, loss=Loss("0.5"))
+
+
+class Nameless(Broken):
+    question: ClassVar[str] = "Records."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mute(Broken):
+    deep: int = field(default=1)
+
+
+class Melting(Broken):
+    __setattr__ = object.__setattr__
+
+
+class Forgetful(Broken):
+    def to_json(self) -> dict[str, Any]:
+        return Above.to_json(self) | {"bar": 2.0}
+
+
+class Greedy(Broken):
+    def cost(self, data: Any = None) -> Loss:
+        return self.loss
+
+
+class Peeking(Broken):
+    def plan(self, *, n: int, dimension: int, data: Any = None) -> Any:
+        return Above.plan(self, n=n, dimension=dimension)
+
+
+class Scribbling(Broken):
+    def answer(self, data: Any, noise: Any) -> int:
+        data.values.base.setflags(write=True)
+        data.values.base[0, 0] += 1
+        return 0
+
+
+class Fragile(Broken):
+    def answer(self, data: Any, noise: Any) -> int:
+        return int(1 / float(np.ptp(data.values)))
+
+
+class Chatty(Broken):
+    def reading(self, value: int, facts: Any) -> Reading:
+        return Reading(mechanism="laplace", interval=None, words="", extras={"deep": [{"noise": 3}]})
+
+
+class Unstorable(Broken):
+    def answer(self, data: Any, noise: Any) -> Any:
+        return np.int64(Above.answer(self, data, noise))
+
+
+class Gratis(Broken):
+    def cost(self) -> Loss:
+        return Loss("0")
+
+
+BROKEN = [
+    (Nameless, "names_itself"),
+    (Mute, "explains_every_field"),
+    (Melting, "is_a_frozen_value"),
+    (Forgetful, "survives_json"),
+    (Greedy, "costs_without_data"),
+    (Peeking, "plans_from_public_facts"),
+    (Scribbling, "leaves_data_alone"),
+    (Fragile, "answers_whatever_it_sees"),
+    (Chatty, "releases_only_the_answer"),
+    (Unstorable, "releases_only_the_answer"),
+    (Gratis, "refusal_changes_nothing"),
+]
+
+
+@pytest.mark.parametrize(("question", "name"), BROKEN, ids=lambda item: getattr(item, "__name__", item))
+def test_the_suite_catches(question: Any, name: str) -> None:
+    check = next(check for check in CHECKS if check.__name__ == name)
+    with pytest.raises((AssertionError, ZeroDivisionError, TypeError)):
+        check(question.example())

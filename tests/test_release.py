@@ -1,0 +1,270 @@
+"""The one door: charge, then look, then record; and what comes out of it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import wallflower as wf
+from above import Above
+from wallflower.errors import BudgetExhausted, DataError, KeyConflict, ParameterError
+from wallflower.ledger import Ledger
+from wallflower.opened import Opened
+from wallflower.privacy import Kind, Loss, Neighbours
+from wallflower.release import Guarantee, Release, default_analyst, readable, release
+
+ROWS = np.column_stack([np.arange(40.0), np.arange(40.0)[::-1]])
+
+
+@pytest.fixture
+def points() -> wf.Points:
+    return wf.Points.from_array(ROWS, columns=("a", "b"), name="ward")
+
+
+def above(epsilon: str = "0.25", **more: Any) -> Above:
+    return Above(bar=9.5, loss=Loss(epsilon), **more)
+
+
+def test_a_release_is_charged_answered_and_recorded(points: wf.Points, ledger: Ledger) -> None:
+    made = release(above(), points, ledger, analyst="ana")
+    assert [entry.event for entry in ledger.history("ward")] == ["charge", "release"]
+    assert ledger.release(made.ledger_id) == made.to_dict()
+    assert (made.dataset, made.analyst, made.left, made.ledger_id) == ("ward", "ana", Loss("0.75"), 1)
+    assert 0 <= made.value <= 40
+    assert ledger.verify().entries == 2
+
+
+def test_the_charge_is_durable_before_the_look(points: wf.Points, place: str) -> None:
+    seen = []
+
+    class Nosy(Above):
+        def answer(self, data: Any, noise: Any) -> int:
+            with Ledger.open(place) as other:
+                seen.append([entry.event for entry in other.history("ward")])
+            return super().answer(data, noise)
+
+    with Ledger.open(place) as ledger:
+        release(Nosy(bar=1, loss=Loss("0.5")), points, ledger, analyst="ana")
+    assert seen == [["charge"]]
+
+
+def test_a_refusal_looks_at_nothing_and_leaves_no_trace(points: wf.Points, ledger: Ledger) -> None:
+    class Blind(Above):
+        def answer(self, data: Any, noise: Any) -> int:
+            raise AssertionError("looked")
+
+    with pytest.raises(BudgetExhausted):
+        release(Blind(bar=1, loss=Loss("2")), points, ledger)
+    assert ledger.history() == []
+
+
+def test_an_unfit_table_is_refused_before_anything_is_charged(points: wf.Points, ledger: Ledger) -> None:
+    with pytest.raises(DataError, match="column 'c'"):
+        release(above(columns=("c",)), points, ledger)
+    assert ledger.history() == []
+
+
+def test_the_same_key_gives_the_same_release_without_a_look(points: wf.Points, ledger: Ledger) -> None:
+    first = release(above(), points, ledger, analyst="ana", key="k")
+    other = wf.Points.from_array(ROWS + 1000, columns=("a", "b"), name="ward")
+    again = release(above(), other, ledger, analyst="ana", key="k")
+    assert again == replace(first, replayed=True)
+    assert not first.replayed
+    assert ledger.remaining("ward") == Loss("0.75")
+    with pytest.raises(KeyConflict):
+        release(above("0.5"), points, ledger, analyst="ana", key="k")
+
+
+def test_a_failed_look_stays_charged_and_the_next_question_is_answered(points: wf.Points, ledger: Ledger) -> None:
+    class Torn(Above):
+        def answer(self, data: Any, noise: Any) -> int:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        release(Torn(bar=1, loss=Loss("0.5")), points, ledger, analyst="ana")
+    assert ledger.remaining("ward") == Loss("0.5")
+    assert release(above(), points, ledger, analyst="ana").left == Loss("0.25")
+
+
+def test_data_may_be_anything_that_loads_and_a_ledger_anything_that_opens(tmp_path: Path, monkeypatch: Any) -> None:
+    source = tmp_path / "ward.csv"
+    source.write_text("a,b\n" + "".join(f"{row},{row}\n" for row in range(20)))
+    monkeypatch.setenv("WALLFLOWER_LEDGER", str(tmp_path / "default.db"))
+    assert release(above(), source, tmp_path / "own.db").dataset == "ward"
+    assert release(above(), pa.table({"a": [1.0, 2.0], "b": [1.0, 2.0]}), None).dataset == "unnamed"
+    with Ledger.open(tmp_path / "default.db") as ledger:
+        assert ledger.datasets() == ["unnamed"]
+
+
+def test_the_starter_cap_is_said_in_the_release_until_somebody_grants(points: wf.Points, ledger: Ledger) -> None:
+    assert "starter cap of ε=1" in release(above(), points, ledger).notes[0]
+    ledger.grant("ward", Loss("2"), by="steward")
+    assert release(above(), points, ledger).notes == ()
+
+
+def test_a_release_survives_json_and_a_newer_version(points: wf.Points, ledger: Ledger) -> None:
+    made = release(above(), points, ledger)
+    stored = json.loads(made.to_json())
+    assert Release.from_dict(stored) == made
+    assert Release.from_dict(stored | {"from a newer version": 1}) == made
+    assert stored["guarantee"]["epsilon"] == 0.25
+    assert (stored["guarantee"]["delta"], stored["guarantee"]["rho"]) == (0, None)
+    assert (stored["guarantee"]["kind"], stored["guarantee"]["adjacency"]) == ("pure", "replace-one-record")
+    assert stored["facts"] == {"n": 40, "dimension": 2, "columns": ["a", "b"]}
+    assert stored["version"] == wf.__version__
+
+
+def test_nothing_but_the_answer_depends_on_the_records(ledger: Ledger) -> None:
+    private = ("value", "interval", "words", "extras", "ledger_id", "left")
+    public = []
+    for rows in (ROWS, ROWS * 1e6, np.zeros_like(ROWS)):
+        points = wf.Points.from_array(rows, columns=("a", "b"), name="ward")
+        made = release(above(), points, ledger).to_dict()
+        public.append({name: value for name, value in made.items() if name not in private})
+    assert public[0] == public[1] == public[2]
+
+
+def test_a_reading_never_gets_the_records(points: wf.Points, ledger: Ledger) -> None:
+    class Curious(Above):
+        def reading(self, value: int, facts: Any) -> Any:
+            assert not hasattr(facts, "values")
+            return super().reading(value, facts)
+
+    release(Curious(bar=1, loss=Loss("0.5")), points, ledger)
+
+
+def test_releases_stack_as_arrow_rows(points: wf.Points, ledger: Ledger) -> None:
+    ledger.grant("ward", Loss("1", delta="1e-6"), by="steward")
+    ledger.grant("ward", Loss.zcdp("1"), by="steward")
+    losses = (Loss("0.5"), Loss("0.25", delta="1e-9"), Loss.zcdp("0.5"))
+    rows = pa.concat_tables([release(Above(bar=1, loss=loss), points, ledger).to_arrow() for loss in losses])
+    assert rows["epsilon"].to_pylist() == [0.5, 0.25, None]
+    assert rows["rho"].to_pylist() == [None, None, 0.5]
+    assert rows["ledger_id"].to_pylist() == [3, 5, 7]
+
+
+def test_a_release_reads_well(points: wf.Points, ledger: Ledger) -> None:
+    made = replace(release(above(), points, ledger, analyst="ana"), value=1234.5678, interval=(1230.0, 1240.25))
+    assert repr(made) == "Release(above of ward: 1,234.6 (95 % interval 1,230 to 1,240.2), ε=1/4, ledger 1)"
+    assert "at most 1.29 times as likely" in str(made)
+    assert replace(made, interval=None).said == "1,234.6"
+    assert readable("text") == "text"
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        (Loss("0.5"), "Pure differential privacy at ε=1/2"),
+        (Loss("20"), "at most e^20 times"),
+        (Loss("1", delta="1e-6"), "up to a probability of 1e-06"),
+        (Loss.zcdp("0.02"), "which implies ε="),
+        (Loss("1", kind=Kind.METRIC, neighbours=Neighbours.READING), "any one reading"),
+        (Loss("1", kind=Kind.OUTPUT_CONSTRAINED), "Output-constrained privacy"),
+    ],
+)
+def test_every_guarantee_has_words_and_survives_json(loss: Loss, words: str) -> None:
+    promise = Guarantee(loss)
+    assert words in promise.words
+    assert Guarantee.from_json(json.loads(json.dumps(promise.to_json()))) == promise
+    assert (promise.kind, promise.adjacency) == (loss.kind, loss.neighbours)
+
+
+def test_the_analyst_is_the_variable_or_the_user(monkeypatch: Any) -> None:
+    monkeypatch.setenv("WALLFLOWER_ANALYST", "ana")
+    assert default_analyst() == "ana"
+    monkeypatch.delenv("WALLFLOWER_ANALYST")
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 4_000_000_000)
+    assert default_analyst() == "user 4000000000"
+
+
+# wf.open
+
+
+@pytest.fixture
+def ward(points: wf.Points, ledger: Ledger) -> Opened:
+    return Opened(points, ledger, "ana", (Above,))
+
+
+def test_an_opened_data_set_has_a_method_per_question(ward: Opened) -> None:
+    made = ward.above(bar=9.5, epsilon="0.25", key="k")
+    assert (made.kind, made.analyst) == ("above", "ana")
+    assert ward.above(bar=9.5, epsilon="1/4", key="k").replayed
+    assert ward.releases() == [made]
+    assert ward.budget()[0].spent == Loss("0.25")
+    assert {"above", "plan", "budget", "releases"} <= set(dir(ward))
+
+
+def test_methods_tell_what_they_take(ward: Opened) -> None:
+    taken = inspect.signature(ward.above).parameters
+    assert list(taken)[:2] == ["bar", "columns"]
+    assert {"epsilon", "delta", "rho", "loss", "key"} <= set(taken)
+    assert ward.above.__doc__.startswith("How many records are above the bar?")
+    assert "which side of the bar: above, below" in ward.above.__doc__
+    assert "key" not in inspect.signature(ward.plan.above).parameters
+
+
+def test_a_plan_spends_nothing(ward: Opened) -> None:
+    plan = ward.plan.above(bar=9.5, epsilon="0.25")
+    assert plan == ward.plan("above", bar=9.5, epsilon="0.25") == ward.plan.of(above())
+    assert plan.facts == {"n": 40, "dimension": 2}
+    assert ward.releases() == []
+    assert ward.budget()[0].spent == Loss("0")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"bar": 1, "epsilon": 0.5}, "0.5 is a float and only nearly what you wrote"),
+        ({"baar": 1, "epsilon": "0.5"}, "Did you mean bar?"),
+        ({"epsilon": "0.5"}, "bar is missing"),
+        ({"bar": 1}, "no privacy loss is stated"),
+        ({"bar": 1, "epsilon": "1", "rho": "1"}, "a loss is stated once"),
+        ({"bar": 1, "epsilon": "1", "loss": Loss("1")}, "a loss is stated once"),
+        ({"bar": 1, "delta": "1e-6"}, "a loss is stated once"),
+    ],
+)
+def test_a_wrong_call_says_what_to_do(ward: Opened, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(ParameterError, match=words.replace("?", r"\?")):
+        ward.above(**given)
+    assert ward.releases() == []
+
+
+def test_a_loss_is_stated_in_any_of_three_ways(ward: Opened) -> None:
+    assert ward.plan.above(bar=1, loss=Loss("0.5")).cost == Loss("0.5")
+    assert ward.plan.above(bar=1, epsilon="0.5", delta="1e-6").cost == Loss("0.5", delta="1e-6")
+    assert ward.plan.above(bar=1, rho="0.5").cost == Loss.zcdp("0.5")
+
+
+def test_an_unknown_question_is_an_attribute_error_with_a_suggestion(ward: Opened) -> None:
+    with pytest.raises(AttributeError, match="Did you mean above"):
+        ward.abov  # noqa: B018
+    assert not hasattr(ward, "_repr_html_")
+
+
+def test_an_opened_data_set_shows_public_facts_only(ward: Opened) -> None:
+    assert repr(ward).startswith("<ward: 40 records, 2 columns; ask above; Ledger(")
+
+
+def test_open_reads_source_schema_and_ledger(tmp_path: Path) -> None:
+    (tmp_path / "ward.csv").write_text("a,who\n1,x\n2,y\n3,z\n")
+    (tmp_path / "ward.toml").write_text('name = "icu"\n[columns.a]\nscale = 2\n')
+    people = wf.open(tmp_path / "ward.csv", schema=tmp_path / "ward.toml", ledger=tmp_path / "ledger.db", analyst="ana")
+    assert (people.name, people.releases()) == ("icu", [])
+    table = wf.load(tmp_path / "ward.csv", schema=wf.Schema.of(["a"]))
+    assert wf.open(table, ledger=tmp_path / "ledger.db").name == "ward"
+    with pytest.raises(ParameterError, match="brings its own schema and name"):
+        wf.open(table, ledger=tmp_path / "ledger.db", name="icu")
+
+
+def test_the_package_exports_what_it_says() -> None:
+    assert all(hasattr(wf, name) for name in wf.__all__)
+    assert sorted(wf.__all__) == wf.__all__
