@@ -35,7 +35,7 @@ def test_the_console_script_answers_help_without_heavy_modules() -> None:
     script = Path(sys.executable).with_name("wallflower")
     done = subprocess.run([script, "--help"], capture_output=True, text=True, timeout=60, check=True)
     assert "demo" in done.stdout
-    heavy = "{'matplotlib', 'opendp', 'pyarrow', 'duckdb', 'sklearn', 'pandas'} & set(sys.modules)"
+    heavy = "{'matplotlib', 'opendp', 'pyarrow', 'duckdb', 'sklearn', 'pandas', 'numba', 'scipy'} & set(sys.modules)"
     probe = f"import sys, wallflower.cli; print({heavy})"
     assert subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout == "set()\n"
 

@@ -39,7 +39,7 @@ def test_degrees_are_those_of_the_definition(n, dimension, seed, normalise, cap)
     assert found.tolist() == np.minimum(expected, n if cap is None else cap).tolist()
 
 
-@pytest.mark.parametrize("dimension, radius", [(1, 0.01), (2, 0.2), (3, 0.4), (7, 0.7), (30, 1.2)])
+@pytest.mark.parametrize(("dimension", "radius"), [(1, 0.01), (2, 0.2), (3, 0.4), (7, 0.7), (30, 1.2)])
 def test_scikit_learn_finds_the_same(dimension, radius):
     points = np.random.default_rng(7).standard_normal((3000, dimension))
     index = NearestNeighbors(radius=radius * np.sqrt(dimension)).fit(points)

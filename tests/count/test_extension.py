@@ -40,12 +40,13 @@ def test_the_value_is_that_of_the_whole_programme(n, dimension, seed, k, slack, 
     assert truth <= n - outliers(points, 0.5, k) + 1e-9
 
 
-@pytest.mark.parametrize("sites, n, k", [(LINE, 5, 1), (LINE, 5, 2), (FINE_LINE, 4, 2), (SQUARE, 4, 1), (SQUARE, 4, 2)])
+@pytest.mark.parametrize(
+    ("sites", "n", "k"), [(LINE, 5, 1), (LINE, 5, 2), (FINE_LINE, 4, 2), (SQUARE, 4, 1), (SQUARE, 4, 2)]
+)
 @pytest.mark.parametrize("slack", [1.0, 2.0])
 def test_on_every_tiny_table_one_record_moves_it_by_slack_plus_one_at_most(sites, n, k, slack):
     value = {
-        choice: inliers([sites[i] for i in choice], 1.0, k, slack=slack, normalise=False)
-        for choice in tables(sites, n)
+        choice: inliers([sites[i] for i in choice], 1.0, k, slack=slack, normalise=False) for choice in tables(sites, n)
     }
     moves = [abs(value[choice] - value[other]) for choice in value for other in neighbours_of(choice, sites)]
     assert max(moves) <= slack + 1 + 1e-6
@@ -68,7 +69,7 @@ def test_two_broken_sensitivities_would_be_seen():
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("slack", [2.0, 3.0])
+@pytest.mark.parametrize("slack", [1.5, 2.0])
 def test_the_climb_to_the_programme_is_exact_on_crowded_data(seed, slack):
     """Sparse data, where prices alone do not settle it: compare with the whole programme."""
     points = np.random.default_rng(seed).uniform(0, 1, (150, 2))
@@ -91,9 +92,7 @@ def test_the_bias_is_bounded_by_the_uniform_overload():
 
 def test_the_order_of_records_does_not_matter():
     points = np.random.default_rng(8).uniform(0, 1, (300, 3))
-    values = {
-        round(inliers(np.random.default_rng(seed).permutation(points), 0.12, 4, slack=2), 5) for seed in range(4)
-    }
+    values = {round(inliers(np.random.default_rng(seed).permutation(points), 0.12, 4, slack=2), 5) for seed in range(4)}
     assert len(values) == 1
 
 
@@ -148,7 +147,7 @@ def test_the_mass_is_that_of_the_largest_flow(n, seed, k):
     assert outlier_mass(points, 0.3, k) == pytest.approx(flow(points, 0.3, k), abs=1e-6)
 
 
-@pytest.mark.parametrize("sites, n, k", [(LINE, 5, 2), (SQUARE, 4, 2), (FINE_LINE, 4, 3)])
+@pytest.mark.parametrize(("sites", "n", "k"), [(LINE, 5, 2), (SQUARE, 4, 2), (FINE_LINE, 4, 3)])
 def test_on_every_tiny_table_the_mass_moves_by_two_at_most(sites, n, k):
     mass = {c: outlier_mass([sites[i] for i in c], 1.0, k, normalise=False) for c in tables(sites, n)}
     assert max(abs(mass[c] - mass[o]) for c in mass for o in neighbours_of(c, sites)) <= 2 + 1e-9

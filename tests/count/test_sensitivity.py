@@ -8,11 +8,10 @@ from test_exact import points_of
 from worlds import FINE_LINE, LINE, SQUARE, cases, neighbours_of, outliers, tables
 
 from wallflower.errors import ParameterError
+from wallflower.queries.count.limits import KISSING, kissing
 from wallflower.queries.count.sensitivity import (
-    KISSING,
     _adjacency,
     global_bound,
-    kissing,
     local_bounds,
     peel,
     smooth_bound,

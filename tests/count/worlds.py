@@ -79,4 +79,15 @@ LINE = [(float(x),) for x in range(7)]
 FINE_LINE = [(x / 2,) for x in range(9)]
 SQUARE = [(float(x), float(y)) for x in range(3) for y in range(3)]
 
-__all__ = ["FINE_LINE", "LINE", "SQUARE", "Fraction", "cases", "extension", "neighbours_of", "outliers", "pairs", "tables"]
+__all__ = [
+    "FINE_LINE",
+    "LINE",
+    "SQUARE",
+    "Fraction",
+    "cases",
+    "extension",
+    "neighbours_of",
+    "outliers",
+    "pairs",
+    "tables",
+]

@@ -20,15 +20,16 @@ from wallflower.data import Points, Table, load
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.lazy import Lazy
 from wallflower.mechanisms import Additive, calibrate, smooth_additive, smooth_beta
-from wallflower.near import plant, squared_reach
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss, Neighbours
-from wallflower.queries.count.exact import check_neighbours, count_outliers
-from wallflower.queries.count.extension import certified
-from wallflower.queries.count.sensitivity import global_bound, smooth_bound
+from wallflower.queries.count.limits import check_neighbours, check_radius, rounding_bound
 from wallflower.query import Option, Plan, PublicFacts, Query, Reading, Status
 
 _audit = Lazy("wallflower.queries.count.audit")
+
+_exact = Lazy("wallflower.queries.count.exact")
+_extension = Lazy("wallflower.queries.count.extension")
+_sensitivity = Lazy("wallflower.queries.count.sensitivity")
 
 STEP: Final = Fraction(1, 128)
 GAP: Final = 1 / 256  # eta: how far the certified value may lie below E; two of them make one step of the grid
@@ -73,7 +74,7 @@ class Count(Query[Points, int]):
 
     def __post_init__(self) -> None:
         check_neighbours(self.neighbours)
-        squared_reach(self.radius, 1, normalise=self.normalise)
+        check_radius(self.radius)
         if self.mechanism not in _NOISE:
             allowed = ", ".join(_NOISE)
             raise ParameterError(f"mechanism: {self.mechanism!r} is not known; it is one of {allowed}.")
@@ -227,30 +228,33 @@ def _extension_noise(query: Count, n: int, dimension: int) -> Additive:
 
 
 def _global_noise(query: Count, n: int, dimension: int) -> Additive:
-    return calibrate(global_bound(n, dimension, query.neighbours), query.loss, step=Fraction(1))
+    return calibrate(rounding_bound(n, dimension, query.neighbours), query.loss, step=Fraction(1))
 
 
 def _smooth_noise(query: Count, n: int, dimension: int) -> Additive:
-    most = max(1, global_bound(n, dimension, query.neighbours))
+    most = max(1, rounding_bound(n, dimension, query.neighbours))
     return smooth_additive(float(most), query.loss.epsilon, step=STEP)
 
 
 def _extension_answer(query: Count, data: Points, noise: Noise) -> Fraction:
-    reach = squared_reach(query.radius, data.dimension, normalise=query.normalise)
-    bounds = certified(plant(data.values, reach), query.neighbours, float(query.slack_for(data.n)), GAP)  # (E) (C2)
+    tree = _exact.planted(data.values, query.radius, normalise=query.normalise)  # (P)
+    bounds = _extension.certified(tree, query.neighbours, float(query.slack_for(data.n)), GAP)  # (E) (C1) (C2)
     steps = math.floor((data.n - bounds.lower) * STEP.denominator + 0.5)
     return Fraction(steps + _extension_noise(query, data.n, data.dimension).draw(noise))  # (N)
 
 
 def _global_answer(query: Count, data: Points, noise: Noise) -> Fraction:
-    count = count_outliers(data.values, query.radius, query.neighbours, normalise=query.normalise)
+    count: int = _exact.count_outliers(data.values, query.radius, query.neighbours, normalise=query.normalise)
     return (count + _global_noise(query, data.n, data.dimension).draw(noise)) / STEP  # (G)
 
 
 def _smooth_answer(query: Count, data: Points, noise: Noise) -> Fraction:
-    count = count_outliers(data.values, query.radius, query.neighbours, normalise=query.normalise)
+    count: int = _exact.count_outliers(data.values, query.radius, query.neighbours, normalise=query.normalise)
     beta = smooth_beta(query.loss.epsilon, query.loss.delta, least=1, step=STEP)
-    bound = smooth_bound(data.values, query.radius, query.neighbours, beta=beta, normalise=query.normalise)  # (S)
+    cap = rounding_bound(data.n, data.dimension, query.neighbours)
+    bound = _sensitivity.smooth_bound(
+        data.values, query.radius, query.neighbours, beta=beta, normalise=query.normalise, cap=cap
+    )  # (U) (L) (S)
     return count / STEP + smooth_additive(max(1.0, bound), query.loss.epsilon, step=STEP).draw(noise)
 
 

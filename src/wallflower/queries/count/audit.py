@@ -17,31 +17,33 @@ from numpy.typing import NDArray
 
 from wallflower.audit import TRIALS, Finding, Floats, Sampler, World, audit, audit_bound, audit_order, replayed
 from wallflower.data import Points
-from wallflower.mechanisms import calibrate
+from wallflower.mechanisms import Additive, calibrate
 from wallflower.near import plant
 from wallflower.noise import Noise, system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.count import GAP, Count
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.count.extension import certified
-from wallflower.queries.count.sensitivity import global_bound, local_bounds, smooth_bound, sweep, window
+from wallflower.queries.count.limits import global_bound, rounding_bound
+from wallflower.queries.count.sensitivity import local_bounds, smooth_bound, sweep, window
 from wallflower.query import Query
 
 Cover = Callable[[Floats, NDArray[np.bool_], float], int]
-Bound = Callable[[Floats], float]
 
 QUICK_TRIALS: Final = 8_000
+LEAST_TRIALS: Final = 30_000  # to tell ε = 2 from 2.38
+ROUNDED: Final = "global, where rounding favours the attacker"
 PURE, CONCENTRATED = Loss("1"), Loss.zcdp("1/2")
 APPROXIMATE, WIDE = Loss("1", delta="1e-6"), Loss("1/4", delta="1/5")
-FAR: Final = 1000.0
+SLACK, BETA, FAR = 2, 0.3, 1000.0
 
 # Neighbouring tables that one record tells apart as far as it can; some sure outliers and a sure cluster keep the
 # counts away from 0 and N, where clamping would hide the difference.
-_AROUND: Final = [FAR, 2 * FAR, 3 * FAR, *[4 * FAR] * 5]
-LINE: Final = [-1.0, -1.0, -1.0, 1.0, 1.0, 1.0, *_AROUND]  # 0 carries them all: 2k+1 at k=3
-STAR: Final = [-1.0, 1.0, *_AROUND]  # E moves by slack + 1 = 3 at k=1
-PENTAGON: Final = [(math.cos(0.4 * math.pi * i), math.sin(0.4 * math.pi * i)) for i in range(5)]  # 5k+1
-DISC: Final = [*((0.999 * x, 0.999 * y) for x, y in PENTAGON), *((x, 0.0) for x in _AROUND)]
+_APART, _TOGETHER = (FAR, 2 * FAR), (4 * FAR,) * 4
+LINE: Final = [-1.0, -1.0, -1.0, 1.0, 1.0, 1.0, *_APART, *_TOGETHER]  # 0 carries them all: 2k+1 at k=3
+STAR: Final = [-1.0, 1.0, *_APART, *_TOGETHER[:2]]  # E moves by slack + 1 at k=1
+PENTAGON: Final = [(0.999 * math.cos(0.4 * math.pi * i), 0.999 * math.sin(0.4 * math.pi * i)) for i in range(5)]
+DISC: Final = [*PENTAGON, *((x, 0.0) for x in (*_APART, *_TOGETHER[:2]))]  # (0, 0) carries them all: 5k+1 at k=1
 CROWD: Final = [0.0] * 8  # duplicates, who ignore each other when self-exclusion goes by value
 
 # Places where rounding favours the attacker: six records within reach of a seventh and, to the last digit, of no
@@ -50,8 +52,8 @@ HEXAGON: Final = [
     *[(0.900707975474482, 0.5884240744118252), (-0.5025163864955259, 0.7643825637604899)] * 5,
     *[(-1.356513089268007, -0.3628661362404154), (-0.8072854300704801, -1.666073325589985)] * 5,
     *[(0.5959389318995277, -1.8420318149386499), (1.449935634672009, -0.7147831149377445)] * 5,
-    *[(FAR * i, 0.0) for i in range(1, 21)],
-    *[(-FAR, 0.0)] * 20,
+    *[(FAR * i, 0.0) for i in range(1, 9)],
+    *[(-FAR, 0.0)] * 8,
 ]
 CIRCLE: Final = World(
     (
@@ -66,9 +68,10 @@ CIRCLE: Final = World(
 
 # Worlds, with the radius in plain Euclid
 PATH: Final = World(tuple((float(x),) for x in range(7)), 4)
+SMALL_PLUS: Final = World(((0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)), 5)
 PLUS: Final = World(((0.0, 0.0), (2.0, 0.0), (-2.0, 0.0), (0.0, 2.0), (0.0, -2.0), (9.0, 9.0)), 5)
 DIAMOND: Final = World(((1.0, 2.0), (0.0, 2.0), (1.0, 1.0), (1.0, 3.0), (2.0, 2.0), (0.0, 0.0)), 5)
-SPARSE: Final = World(((0.0, 0.0), (3.0, 0.0), (6.0, 0.0), (9.0, 0.0), (20.0, 0.0)), 8)
+ROW: Final = World(((0.0, 0.0), (3.0, 0.0), (6.0, 0.0), (9.0, 0.0), (20.0, 0.0)), 7)
 
 
 def findings(*, quick: bool) -> Iterator[Finding]:
@@ -84,13 +87,16 @@ def findings(*, quick: bool) -> Iterator[Finding]:
         asked, first, second = SOUND[name]
         samplers = _outputs(asked, first, _Halved), _outputs(asked, second, _Halved)
         yield audit(*samplers, claimed=asked.loss, trials=trials, name=f"broken: half the noise, {name}", expected=True)
-    samplers = _by_value([0.5, *CROWD]), _by_value([FAR, *CROWD])
+    samplers = _broken_by_value([0.5, *CROWD]), _broken_by_value([FAR, *CROWD])
     yield audit(*samplers, claimed=PURE, trials=trials, name="broken: leaves out itself by value", expected=True)
+    asked, name = SOUND[ROUNDED][0], "broken: 5k + 1 in spite of rounding"
+    samplers = _broken_strict(asked, _ON_HEXAGON[0]), _broken_strict(asked, _ON_HEXAGON[1])
+    yield audit(*samplers, claimed=asked.loss, trials=max(trials, LEAST_TRIALS), name=name, expected=True)
     yield from _broken_bounds()
 
 
 def _count(neighbours: int, loss: Loss, mechanism: str = "extension") -> Count:
-    slack = 2 if mechanism == "extension" else None
+    slack = SLACK if mechanism == "extension" else None
     return Count(neighbours=neighbours, radius=1.0, loss=loss, mechanism=mechanism, slack=slack, normalise=False)
 
 
@@ -102,6 +108,7 @@ def _points(records: Any) -> Points:
 _ON_STAR: Final = [0.0, *STAR], [-FAR, *STAR]
 _ON_LINE: Final = [0.0, *LINE], [-FAR, *LINE]
 _ON_DISC: Final = [(0.0, 0.0), *DISC], [(-FAR, 0.0), *DISC]
+_ON_HEXAGON: Final = [(0.04671127270200095, -0.53882462558908), *HEXAGON], [(0.0, -FAR), *HEXAGON]
 SOUND: Final[dict[str, tuple[Count, Any, Any]]] = {
     "extension, pure": (_count(1, PURE), *_ON_STAR),
     "extension, pure, contested": (_count(1, PURE), *_ON_DISC),
@@ -111,13 +118,8 @@ SOUND: Final[dict[str, tuple[Count, Any, Any]]] = {
     "global, Laplace on a disc": (_count(1, PURE, "global"), *_ON_DISC),
     "global, Gaussian": (_count(3, CONCENTRATED, "global"), *_ON_LINE),
     "smooth, Laplace": (_count(3, APPROXIMATE, "smooth"), *_ON_LINE),
+    ROUNDED: (Count(neighbours=5, radius=1.0, loss=Loss("2"), mechanism="global"), *_ON_HEXAGON),
 }
-ROUNDED: Final = "global, where rounding favours the attacker"
-SOUND[ROUNDED] = (
-    Count(neighbours=5, radius=1.0, loss=Loss("2"), mechanism="global"),
-    [(0.04671127270200095, -0.53882462558908), *HEXAGON],
-    [(0.0, -FAR), *HEXAGON],
-)
 HALVED: Final = ("extension, pure", "global, Laplace on a line", "global, Gaussian")
 
 
@@ -130,29 +132,29 @@ def _outputs(query: Count, records: Any, through: Callable[[Noise], Noise] = lam
 
 
 def _sound_bounds() -> Iterator[Finding]:
-    beta, outliers = 0.3, partial(count_outliers, radius=1.0, neighbours=1, normalise=False)
-    yield audit_bound(
-        lambda _: 3 + GAP, partial(_sparing, neighbours=1), PLUS_WIDE, name="extension: slack + 1 on a plus"
-    )
-    yield audit_bound(lambda _: 3 + GAP, partial(_sparing, neighbours=2), PATH, name="extension: slack + 1 on a path")
-    yield audit_bound(_everywhere, outliers, DIAMOND, name="global bound on a diamond")
+    outliers = partial(count_outliers, radius=1.0, neighbours=1, normalise=False)
     local = partial(local_bounds, radius=1.0, neighbours=1, upto=0, normalise=False)
+    for neighbours, (place, world) in enumerate({"plus": SMALL_PLUS, "path": PATH}.items(), start=1):
+        inliers = partial(_inliers, neighbours=neighbours)
+        yield audit_bound(lambda _: SLACK + 1 + GAP, inliers, world, name=f"extension: slack + 1 on a {place}")
+    yield audit_bound(_everywhere, outliers, DIAMOND, name="global bound on a diamond")
     for place, world in {"path": PATH, "diamond": DIAMOND}.items():
         yield audit_bound(lambda values: local(values)[0], outliers, world, name=f"local bound on a {place}")
-    smooth = partial(smooth_bound, neighbours=1, beta=beta, normalise=False)
-    for place, (world, radius) in {"path": (PATH, 1.0), "plus": (PLUS, 1.2), "row": (SPARSE, 1.0)}.items():
-        truth = partial(count_outliers, radius=radius, neighbours=1, normalise=False)
-        bound = partial(smooth, radius=radius)
-        yield audit_bound(bound, truth, world, beta=beta, name=f"smooth bound on a {place}")
-    bound, truth = partial(smooth, radius=0.5**0.5 * 2), partial(count_outliers, radius=0.5**0.5 * 2)
-    yield audit_bound(bound, truth, CIRCLE, beta=beta, name="smooth bound, where rounding favours the attacker")
+    yield _smooth("on a path", PATH, 1.0)
+    yield _smooth("on a plus", PLUS, 1.2)
+    yield _smooth("on a row", ROW, 1.0)
+    yield _smooth("where rounding favours the attacker", CIRCLE, 1.0, normalise=True)
 
 
-PLUS_WIDE: Final = World(((0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)), 5)
+def _smooth(place: str, world: World, radius: float, *, normalise: bool = False) -> Finding:
+    truth = partial(count_outliers, radius=radius, neighbours=1, normalise=normalise)
+    cap = rounding_bound(world.size, len(world.sites[0]), 1)
+    bound = partial(smooth_bound, radius=radius, neighbours=1, beta=BETA, normalise=normalise, cap=cap)
+    return audit_bound(bound, truth, world, beta=BETA, name=f"smooth bound {place}")
 
 
-def _sparing(values: Floats, neighbours: int) -> float:
-    return certified(plant(values, 1.0), neighbours, 2.0, GAP).lower
+def _inliers(values: Floats, neighbours: int) -> float:
+    return certified(plant(values, 1.0), neighbours, SLACK, GAP).lower
 
 
 def _everywhere(values: Floats) -> float:
@@ -186,17 +188,26 @@ class _Halved:
         return self.noise.flip(exponent)
 
 
-def _by_value(records: list[float]) -> Sampler:
+def _broken_by_value(records: list[float]) -> Sampler:
     """BROKEN: a record's duplicates are not its neighbours (Definition 7 of the paper), the noise as if they were."""
     values = np.array(records)
     gaps = np.abs(values[:, None] - values)
     count = int(np.count_nonzero(np.count_nonzero((gaps > 0) & (gaps <= 1.0), axis=1) < 1))
-    noise = calibrate(global_bound(len(values), 1, 1), PURE, step=Fraction(1))
-    return replayed(lambda source: min(max(count + noise.draw(source), 0), len(values)))
+    return _noisy(count, len(values), calibrate(global_bound(len(values), 1, 1), PURE, step=Fraction(1)))
+
+
+def _broken_strict(query: Count, records: Any) -> Sampler:
+    """BROKEN: 5k + 1, which is true of real numbers in the plane and not of rounded distances."""
+    n, strict = len(records), global_bound(len(records), 2, query.neighbours)
+    count = count_outliers(records, query.radius, query.neighbours, normalise=query.normalise)
+    return _noisy(count, n, calibrate(strict, query.loss, step=Fraction(1)))
+
+
+def _noisy(count: int, n: int, noise: Additive) -> Sampler:
+    return replayed(lambda source: min(max(count + noise.draw(source), 0), n))
 
 
 def _broken_bounds() -> Iterator[Finding]:
-    beta = 0.3
     for name, (cover, world) in BROKEN_COVERS.items():
         yield audit_bound(
             partial(_local, cover=cover),
@@ -207,10 +218,10 @@ def _broken_bounds() -> Iterator[Finding]:
         )
     for name, (bound, world, radius) in BROKEN_SMOOTHING.items():
         yield audit_bound(
-            partial(bound, radius=radius, beta=beta),
+            partial(bound, radius=radius, beta=BETA),
             partial(count_outliers, radius=radius, neighbours=1, normalise=False),
             world,
-            beta=beta,
+            beta=BETA,
             name=f"broken: {name}",
             expected=True,
         )
@@ -286,6 +297,6 @@ BROKEN_COVERS: Final[dict[str, tuple[Cover, World]]] = {
 }
 BROKEN_SMOOTHING: Final[dict[str, tuple[Callable[..., float], World, float]]] = {
     "cover counted around its own members": (partial(smoothed, cover=_broken_centres), PLUS, 1.2),
-    "exact cover if small, else a rough bound": (partial(smoothed, cover=_broken_switch), SPARSE, 1.0),
+    "exact cover if small, else a rough bound": (partial(smoothed, cover=_broken_switch), ROW, 1.0),
     "Algorithm 2 caps half of its terms": (_broken_cap, PATH, 1.0),
 }

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wallflower.errors import DataError, ParameterError
+from wallflower.errors import DataError
 from wallflower.near import Floats, Ints, Tree, counts, plant, squared_reach
+from wallflower.queries.count.limits import check_neighbours
 
 
 def degrees(points: ArrayLike, radius: float, *, cap: int | None = None, normalise: bool = True) -> Ints:
@@ -47,13 +48,9 @@ def matrix(points: ArrayLike) -> Floats:
     values = np.asarray(points, dtype=np.float64)
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or 0 in values.shape:
-        raise DataError("points must be a table of numbers with at least one row and one column; pass one row per record.")
+        raise DataError(
+            "points must be a table of numbers with at least one row and one column; pass one row per record."
+        )
     if not np.isfinite(values).all():
         raise DataError("points hold missing or infinite numbers; every cell must be a finite number.")
     return values
-
-
-def check_neighbours(neighbours: int) -> None:
-    """Refuse a number of neighbours that is not a positive whole number."""
-    if isinstance(neighbours, bool) or not isinstance(neighbours, (int, np.integer)) or not 1 <= neighbours <= 10**6:
-        raise ParameterError(f"neighbours: {neighbours!r} is not a whole number from 1 to 1,000,000.")

@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from wallflower.errors import ParameterError
 from wallflower.jit import kernel
 from wallflower.near import Floats, Index, Ints, Tree, lists
-from wallflower.queries.count.exact import check_neighbours, planted
+from wallflower.queries.count.exact import planted
 from wallflower.queries.count.flow import largest_flow
+from wallflower.queries.count.limits import check_neighbours
 from wallflower.queries.count.programme import Certificate, contested, neighbourhoods
 
 TOLERANCE = 1e-7

@@ -129,7 +129,7 @@ def _highs(contest: Contest, method: str, options: dict[str, bool]) -> tuple[Flo
         c=np.concatenate([-np.ones(consumers), np.zeros(consumers + edges)]),
         A_ub=coo_array((weights, (rows, columns)), shape=shape).tocsr(),
         b_ub=np.concatenate([np.zeros(consumers + edges), contest.room]),
-        bounds=(0, 1),
+        bounds=(0, 1),  # (C3)
         method=method,
         options=options | {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )

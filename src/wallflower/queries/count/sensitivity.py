@@ -8,49 +8,19 @@ neighbouring tables [NRS07]. All are capped by the same global bound (proof.md, 
 from __future__ import annotations
 
 import math
-from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc
 
 from wallflower.errors import ParameterError
 from wallflower.jit import kernel
 from wallflower.near import MARGIN, Floats, Ints, Tree, counts, plant
-from wallflower.queries.count.exact import check_neighbours, planted
+from wallflower.queries.count.exact import planted
+from wallflower.queries.count.limits import check_neighbours, global_bound, kissing, rounding_bound
 
-# How many points can stand around one, pairwise more than one radius apart: exact for strict distances up to three
-# dimensions [SW53], upper bounds on the kissing number above [dLV08, BV08].
-KISSING: Final = (
-    *(2, 5, 12, 24, 44, 78, 134, 240, 363, 553, 868, 1356),
-    *(2066, 3177, 4858, 7320, 10978, 16406, 24417, 36195, 53524, 80810, 122351, 196560),
-)
+__all__ = ["global_bound", "kissing", "local_bounds", "peel", "rounding_bound", "smooth_bound", "sweep", "window"]
 
 PEEL_LIMIT = 10_000
-
-
-def kissing(dimension: int) -> int:
-    """An upper bound on the strict kissing number.
-
-    >>> [kissing(d) for d in (1, 2, 3, 24)]
-    [2, 5, 12, 196560]
-    """
-    if dimension < 1:
-        raise ParameterError(f"dimension: {dimension!r} is below 1; choose at least one column.")
-    if dimension <= len(KISSING):
-        return KISSING[dimension - 1]
-    share = float(betainc((dimension - 1) / 2, 0.5, 0.25))
-    return math.floor(min(1e15, 2 / share * (1 + 1e-9))) if share > 0 else 10**15
-
-
-def global_bound(n: int, dimension: int, neighbours: int) -> int:
-    """The most the count can move when one of `n` records is replaced (G).
-
-    >>> global_bound(367, 2, 3), global_bound(3, 2, 3)
-    (16, 0)
-    """
-    check_neighbours(neighbours)
-    return 0 if n <= neighbours else min(n, neighbours * kissing(dimension) + 1)
 
 
 def local_bounds(points: ArrayLike, radius: float, neighbours: int, *, upto: int, normalise: bool = True) -> list[int]:
@@ -63,15 +33,18 @@ def local_bounds(points: ArrayLike, radius: float, neighbours: int, *, upto: int
     return [ladder.bound(t) for t in range(upto + 1)]
 
 
-def smooth_bound(points: ArrayLike, radius: float, neighbours: int, *, beta: float, normalise: bool = True) -> float:
-    """The beta-smooth upper bound on the local sensitivity of the count (S)."""
+def smooth_bound(
+    points: ArrayLike, radius: float, neighbours: int, *, beta: float, normalise: bool = True, cap: int | None = None
+) -> float:
+    """The beta-smooth upper bound on the local sensitivity of the count (S), capped by `global_bound` or by `cap`."""
     if not 0 < beta < math.inf:
         raise ParameterError(f"beta: {beta!r} is not a positive number; it follows from epsilon and delta.")
     table = np.asarray(points)
-    highest = global_bound(len(table), 1 if table.ndim == 1 else table.shape[1], neighbours)
+    strict = global_bound(len(table), 1 if table.ndim == 1 else table.shape[1], neighbours)
+    highest = strict if cap is None else cap
     if highest == 0:
         return 0.0
-    ladder = _Ladder(points, radius, neighbours, math.ceil(math.log(highest) / beta), normalise=normalise)
+    ladder = _Ladder(points, radius, neighbours, math.ceil(math.log(highest) / beta), highest, normalise=normalise)
     best = 0.0
     for t in range(ladder.upto + 1):
         if highest * math.exp(-beta * t) <= best:
@@ -87,13 +60,22 @@ class _Ladder:
     """U_t for growing t. P_t holds the records whose degree is within t of k, or of k-1; a new record must lie near
     all it flips, so the flipped ones fit one ball: U_t = cover(P_t) + t + 1."""
 
-    def __init__(self, points: ArrayLike, radius: float, neighbours: int, upto: int, *, normalise: bool) -> None:
+    def __init__(
+        self,
+        points: ArrayLike,
+        radius: float,
+        neighbours: int,
+        upto: int,
+        highest: int | None = None,
+        *,
+        normalise: bool,
+    ) -> None:
         check_neighbours(neighbours)
         if upto < 0:
             raise ParameterError(f"upto: {upto!r} is negative; pass the largest number of replacements wanted.")
         tree = planted(points, radius, normalise=normalise)
         self.upto = min(upto, tree.n)
-        self.highest = global_bound(tree.n, tree.blocks.shape[1], neighbours)
+        self.highest = global_bound(tree.n, tree.blocks.shape[1], neighbours) if highest is None else highest
         degree = counts(tree, neighbours + self.upto + 1)
         self.steps = [np.abs(degree - level) for level in (neighbours, neighbours - 1)]
         band = np.flatnonzero(np.minimum(*self.steps) <= self.upto)

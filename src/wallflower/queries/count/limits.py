@@ -1,0 +1,64 @@
+"""What is known without data: which parameters make sense, and the most the count can ever move."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from wallflower.errors import ParameterError
+from wallflower.lazy import Lazy
+
+_special = Lazy("scipy.special")
+
+# How many points can stand around one, pairwise more than one radius apart: exact for strict distances up to three
+# dimensions [SW53], upper bounds on the kissing number above [dLV08, BV08].
+KISSING: Final = (
+    *(2, 5, 12, 24, 44, 78, 134, 240, 363, 553, 868, 1356),
+    *(2066, 3177, 4858, 7320, 10978, 16406, 24417, 36195, 53524, 80810, 122351, 196560),
+)
+
+
+def check_neighbours(neighbours: int) -> None:
+    """Refuse a number of neighbours that is not a positive whole number."""
+    if isinstance(neighbours, bool) or not hasattr(neighbours, "__index__") or not 1 <= neighbours <= 10**6:
+        raise ParameterError(f"neighbours: {neighbours!r} is not a whole number from 1 to 1,000,000.")
+
+
+def check_radius(radius: float) -> None:
+    """Refuse a radius that is not a positive distance."""
+    if not 1e-100 <= radius <= 1e100:
+        raise ParameterError(f"radius: {radius!r} is outside 1e-100 to 1e100; pass a positive distance.")
+
+
+def kissing(dimension: int) -> int:
+    """An upper bound on the strict kissing number.
+
+    >>> [kissing(d) for d in (1, 2, 3, 24)]
+    [2, 5, 12, 196560]
+    """
+    if dimension < 1:
+        raise ParameterError(f"dimension: {dimension!r} is below 1; choose at least one column.")
+    if dimension <= len(KISSING):
+        return KISSING[dimension - 1]
+    share = float(_special.betainc((dimension - 1) / 2, 0.5, 0.25))
+    return math.floor(min(1e15, 2 / share * (1 + 1e-9))) if share > 0 else 10**15
+
+
+def global_bound(n: int, dimension: int, neighbours: int) -> int:
+    """The most the count can move when one of `n` records is replaced (G).
+
+    >>> global_bound(367, 2, 3), global_bound(3, 2, 3)
+    (16, 0)
+    """
+    check_neighbours(neighbours)
+    return 0 if n <= neighbours else min(n, neighbours * kissing(dimension) + 1)
+
+
+def rounding_bound(n: int, dimension: int, neighbours: int) -> int:
+    """`global_bound`, made safe for distances that are rounded: six at 60° may all count as apart (G).
+
+    >>> rounding_bound(367, 2, 3), rounding_bound(367, 1, 3)
+    (19, 7)
+    """
+    strict = global_bound(n, dimension, neighbours)
+    return min(n, 6 * neighbours + 1) if dimension == 2 and strict else strict
