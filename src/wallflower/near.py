@@ -52,7 +52,7 @@ class Tree:
 
 def squared_reach(radius: float, dimension: int, *, normalise: bool) -> float:
     """The largest sum of squared differences that counts as near."""
-    if not 1e-100 <= radius <= 1e100:
+    if not 1e-100 <= radius <= 1e100:  # squares must neither vanish nor overflow
         raise ParameterError(f"radius: {radius!r} is outside 1e-100 to 1e100; pass a positive distance.")
     return radius * radius * dimension if normalise else radius * radius
 
@@ -201,7 +201,9 @@ def _search(
     point, sums = np.empty(dimension), np.empty(size)
     stack = np.empty(64, np.int64)
     for q in range(len(who)):
-        own = np.searchsorted(starts, who[q], side="right") - 1
+        own = who[q] * leaves // starts[leaves]
+        while starts[own + 1] <= who[q]:
+            own += 1
         slot = who[q] - starts[own]
         for c in range(dimension):
             point[c] = blocks[own, c, slot]
@@ -261,8 +263,16 @@ def _sweep(point: Floats, block: Floats, reach: float, sums: Floats) -> None:
         for s in range(len(sums)):
             step = x - row[s]
             sums[s] += step * step
-        if c % 8 == 7 and sums.min() > reach:
+        if c % 8 == 7 and _all_above(sums, reach):
             return
+
+
+@kernel
+def _all_above(sums: Floats, reach: float) -> bool:
+    for s in range(len(sums)):  # noqa: SIM110 - compiles in a tenth of the time of numpy's
+        if sums[s] <= reach:
+            return False
+    return True
 
 
 @kernel

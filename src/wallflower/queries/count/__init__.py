@@ -53,7 +53,9 @@ class Count(Query[Points, int]):
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
 
     neighbours: int = field(metadata={"help": "with fewer than this many others near, a record is an outlier"})
-    radius: float = field(metadata={"help": "records closer than this (root of the mean squared difference) are near"})
+    radius: float = field(
+        metadata={"help": "records at most this far apart (root of the mean squared difference) are near"}
+    )
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
     columns: tuple[str, ...] | None = field(
         default=None, metadata={"help": "the columns distances are taken over; all number columns unless given"}

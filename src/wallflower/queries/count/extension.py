@@ -234,15 +234,28 @@ def _mark(met: Index, found: Ints, share: Floats, suppliers: Flags, hit: Flags) 
 
 @kernel
 def _ask(listed: Index, length: Ints, worth: Floats, neighbours: int, flow: Floats) -> None:
-    sample = np.empty(listed.shape[1])
+    best = np.empty(neighbours)
     for a in range(len(length)):
         count = length[a]
-        for e in range(count):
-            sample[e] = worth[listed[a, e]]
-        bar = np.partition(sample[:count], count - neighbours)[count - neighbours]
+        bar = _kth_largest(worth, listed[a, :count], best)
         total = 0.0
         for e in range(count):
             flow[a, e] = min(1.0, worth[listed[a, e]] / bar)
             total += flow[a, e]
         for e in range(count):
             flow[a, e] /= total - neighbours + 1
+
+
+@kernel
+def _kth_largest(worth: Floats, suppliers: Index, best: Floats) -> float:
+    """The k-th largest worth among these suppliers, k = len(best); keeps the k largest in `best`, falling."""
+    best[:] = -1.0
+    for i in suppliers:
+        x = worth[i]
+        if x > best[-1]:
+            at = len(best) - 1
+            while at > 0 and best[at - 1] < x:
+                best[at] = best[at - 1]
+                at -= 1
+            best[at] = x
+    return float(best[-1])

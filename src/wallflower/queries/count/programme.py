@@ -148,20 +148,18 @@ def _verdict(contest: Contest, flow: Floats, cap: Floats, prices: Floats) -> Ver
     fit = np.where(load > contest.room, contest.room / np.maximum(load, 1e-300), 1.0)
     got = np.bincount(contest.consumer, weights=flow * fit[contest.supplier], minlength=consumers)
     served = np.clip(got + (contest.free - contest.neighbours + 1) * cap, 0.0, 1.0)
-    starts = np.searchsorted(contest.consumer, np.arange(consumers + 1))
-    cost = _cheapest(starts, prices[contest.supplier], contest.free, contest.neighbours)[0]
+    cost = _cheapest(contest, prices)[0]
     return Verdict(served, cap, np.maximum(0.0, 1.0 - cost), prices)
 
 
 def subgradients(contest: Contest, prices: Floats, tolerance: float) -> Verdict:
     """Prices follow the excess demand with steps 1/sqrt(t); the average reply since the last power of two becomes
     feasible and best [NO09]."""
-    starts = np.searchsorted(contest.consumer, np.arange(len(contest.free) + 1))
     flow, cap, turn, since = np.zeros(len(contest.consumer)), np.zeros(len(contest.free)), 0, 0
     best = _verdict(contest, flow, cap, prices)
     while best.gap(contest.room) > tolerance:
         turn, since = turn + 1, 1 if turn & (turn + 1) == 0 else since + 1
-        _, mu, asked = _cheapest(starts, prices[contest.supplier], contest.free, contest.neighbours)
+        _, mu, asked = _cheapest(contest, prices)
         flow = flow + (asked - flow) / since
         cap = cap + (mu - cap) / since
         load = np.bincount(contest.supplier, weights=asked, minlength=len(contest.room))
@@ -203,21 +201,29 @@ def _restrict(contest: Contest, consumers: Ints, edges: Ints) -> tuple[Contest, 
     return part, suppliers
 
 
-@kernel
-def _cheapest(starts: Ints, price: Floats, free: Ints, neighbours: int) -> tuple[Floats, Floats, Floats]:
+def _cheapest(contest: Contest, prices: Floats) -> tuple[Floats, Floats, Floats]:
     """For each consumer the least it pays to be served: its s cheapest suppliers give 1/(s-k+1) each, s as best fits.
     Also what it asks of each, and along which edges."""
+    starts = np.searchsorted(contest.consumer, np.arange(len(contest.free) + 1))
+    order = np.lexsort((prices[contest.supplier], contest.consumer))
+    return _cheapest_in_order(starts, order, prices[contest.supplier], contest.free, contest.neighbours)
+
+
+@kernel
+def _cheapest_in_order(
+    starts: Ints, order: Ints, price: Floats, free: Ints, neighbours: int
+) -> tuple[Floats, Floats, Floats]:
     cost, mu, asked = np.full(len(free), np.inf), np.zeros(len(free)), np.zeros(len(price))
     for c in range(len(free)):
-        order = starts[c] + np.argsort(price[starts[c] : starts[c + 1]])
         total, taken = 0.0, 0
-        for s in range(len(order)):
-            total += price[order[s]]
+        for s in range(starts[c + 1] - starts[c]):
+            total += price[order[starts[c] + s]]
             spare = free[c] + s + 1 - neighbours + 1
             if spare > 0 and total / spare <= cost[c]:
                 cost[c], mu[c], taken = total / spare, 1.0 / spare, s + 1
         if cost[c] < 1.0:
-            asked[order[:taken]] = mu[c]
+            for s in range(taken):
+                asked[order[starts[c] + s]] = mu[c]
         else:
             mu[c] = 0.0
     return cost, mu, asked
