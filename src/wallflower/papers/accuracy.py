@@ -14,11 +14,11 @@ from typing import Final
 
 import numpy as np
 
-from wallflower.mechanisms import Additive, smooth_additive
+from wallflower.mechanisms import Additive, calibrate, smooth_additive
 from wallflower.near import plant, squared_reach
 from wallflower.noise import system_noise
 from wallflower.papers.datasets import Sample, made1, mixed, tumours
-from wallflower.papers.methods import laplace_pace
+from wallflower.papers.methods import laplace_pace, true_bound
 from wallflower.privacy import Loss
 from wallflower.queries.count import GAP, STEP, Count
 from wallflower.queries.count.extension import certified
@@ -78,8 +78,7 @@ def _accuracy(samples: Sequence[Sample], repetitions: int, loss: Loss) -> Accura
 
 
 def _global(sample: Sample, loss: Loss, repetitions: int) -> float:
-    query = Count(neighbours=sample.neighbours, radius=sample.radius, loss=loss, mechanism="global")
-    return _error(sample, sample.outliers, query.noise(sample.n, sample.dimension), repetitions)
+    return _error(sample, sample.outliers, calibrate(true_bound(sample), loss, step=Fraction(1)), repetitions)
 
 
 def _smooth(sample: Sample, loss: Loss, repetitions: int) -> float:

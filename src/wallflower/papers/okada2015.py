@@ -14,7 +14,7 @@ from wallflower.papers.datasets import Sample, adult1, available, ionosphere, ma
 from wallflower.papers.deviations import deviations
 from wallflower.papers.methods import DEFINED, HONEST, INVALID, LOWER, OURS, PRINTED
 from wallflower.papers.page import Curve, Panel, Section, Sheet, leave, write_page
-from wallflower.queries.count.sensitivity import global_bound
+from wallflower.queries.count.limits import global_bound
 
 TITLE: Final = "Differentially Private Analysis of Outliers, its figures again"
 LEAD: Final = (

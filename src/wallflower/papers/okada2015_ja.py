@@ -12,11 +12,12 @@ from wallflower.papers.deviations import deviations
 from wallflower.papers.methods import HONEST, JAPANESE
 from wallflower.papers.page import Section, leave, write_page
 
-TITLE: Final = "差分プライバシーを保証した外れ値検出, its figures again"
+TITLE: Final = "Outlier detection under differential privacy (in Japanese), its figures again"
 LEAD: Final = (
-    "The Japanese predecessor of Okada et al. 2015. The dashed red curve follows the paper's own bound, which is "
-    "invalid: it does not keep the privacy it claims and is shown for comparison only. Its equations were not at "
-    "hand; the curve is the simplest bound that agrees with what is known of them. Solid curves are sound."
+    "差分プライバシーを保証した外れ値検出, the predecessor of Okada et al. 2015. "
+    "The dashed red curve follows the paper's own bound, which is invalid: it does not keep the privacy it claims and "
+    "is shown for comparison only. Its equations were not at hand; the curve is the simplest bound that agrees with "
+    "what is known of them. Solid curves are sound."
 )
 COMMON: Final = (
     "δ = 0.01 where a curve needs one. wallflower's default takes slack 2 up to N ε = 100 and slack 3 above, "

@@ -82,7 +82,7 @@ class Sheet:
         return "\n".join(line.rstrip() for line in lines)
 
     def html(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.heading)
+        head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in self.heading)
         body = "".join(_row(row) for row in self.rows)
         return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
@@ -228,7 +228,8 @@ h1 { font-size: 1.7rem; } h2 { font-size: 1.15rem; } .lead { color: var(--quiet)
 .plot { width: 100%; min-width: 36rem; max-width: 56rem; height: auto; } .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .88rem; } ul:empty { display: none; }
 th, td { text-align: left; vertical-align: top; padding: .3rem 1rem .3rem 0; border-top: 1px solid var(--line); }
-th { color: var(--quiet); font-weight: 600; } .number { font-variant-numeric: tabular-nums; }
+th { color: var(--quiet); font-weight: 600; max-width: 8rem; } td:first-child { white-space: nowrap; }
+.number { font-variant-numeric: tabular-nums; }
 .wrong { color: var(--wrong); }
 """
 

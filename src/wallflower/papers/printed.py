@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.near import MARGIN, Floats, squared_reach
-from wallflower.queries.count.sensitivity import KISSING, peel, sweep, window
+from wallflower.queries.count.limits import kissing
+from wallflower.queries.count.sensitivity import peel, sweep, window
 
 Members = NDArray[np.int64]
 
-KISSING_PRINTED: Final = (2, 6, *KISSING[2:])  # touching balls; only in the plane does one more than strictly fit
 DELTA: Final = 0.01
 CLAIM: Final = (0.7, 7.0)  # "the standard deviation is below 7 for ε of 0.7 and more"
 
@@ -38,23 +38,24 @@ def upper_bound(dimension: int, neighbours: int) -> int:
     >>> upper_bound(2, 3)
     19
     """
-    return neighbours * KISSING_PRINTED[dimension - 1] + 1
+    touching = 6 if dimension == 2 else kissing(dimension)  # the strict number differs in the plane
+    return neighbours * touching + 1
 
 
 def smooth_as_printed(points: Floats, radius: float, neighbours: int, *, epsilon: float) -> float:
     """S by Algorithms 1 and 2 of [Oka15].
 
-    Self is left out by value (Definition 7); Algorithm 1 never reaches the last member of P_t; the text discounts by
-    e^(-tε) rather than e^(-tβ); Algorithm 2 stops by a capped bound but keeps uncapped ones.
+    Algorithm 1 never reaches the last member of P_t; the text discounts by e^(-tε) rather than e^(-tβ); Algorithm 2
+    stops by a capped bound but keeps uncapped ones. Definition 7 also leaves self out by value, which we mend here: it
+    would make the count itself another one.
     """
     world = _World(points, radius, neighbours)
-    highest = min(len(points), neighbours * KISSING_PRINTED[min(world.dimension, len(KISSING_PRINTED)) - 1] + 1)
-    degree = np.count_nonzero(world.near & (world.squared > 0), axis=1)
-    best, discounts = 0.0, (math.exp(-epsilon * t) for t in range(len(points)))
-    for t, discount in enumerate(discounts):
+    highest, best = min(len(points), upper_bound(world.dimension, neighbours)), 0.0
+    for t in range(len(points)):
+        discount = math.exp(-epsilon * t)
         if highest * discount <= best:
             break
-        covered = max(world.cover(band[:-1]) for band in _bands(degree, neighbours, t))
+        covered = max(world.cover(band[:-1]) for band in _bands(world.degree, neighbours, t))
         best = max(best, discount * (covered + t + 1))
     return best
 

@@ -1,0 +1,324 @@
+"""The papers' figures: right numbers, marked mistakes, and nothing of them within reach of a release."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from statistics import mean
+
+import numpy as np
+import pytest
+
+from wallflower.errors import SourceError
+from wallflower.papers import PAPERS, datasets, methods, printed
+from wallflower.papers.accuracy import CASES, QUICK, Accuracy, Case, accuracy_table
+from wallflower.papers.datasets import made1, tumours
+from wallflower.papers.okada2015 import figure1, headline
+from wallflower.papers.page import Sheet
+from wallflower.queries.count.exact import count_outliers
+from wallflower.queries.count.sensitivity import local_bounds
+from wallflower.synthetic import mixture, synthetic1
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+# The files
+
+
+@pytest.fixture
+def borrowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder of the right shape, filled with made-up records."""
+    folder = tmp_path / "data"
+    (folder / "adult").mkdir(parents=True)
+    (folder / "ionosphere").mkdir()
+    waves = np.round(np.sin(np.outer(np.arange(1, 61), np.arange(1, 35))), 3)
+    numbers = [name for name in datasets.ADULT if name != "sex"]
+    with gzip.open(folder / "adult" / "adult.csv.gz", "wt", encoding="utf-8", newline="") as file:
+        rows = (
+            [*row[:6] * 30 + 40, ("Male", "Female")[i % 2], (">50K", "<=50K")[i >= 50]] for i, row in enumerate(waves)
+        )
+        csv.writer(file).writerows([[*numbers, "sex", "income", "split"], *([*row, "train"] for row in rows)])
+    with (folder / "ionosphere" / "ionosphere.csv").open("w", encoding="utf-8", newline="") as file:
+        names = [f"a{column:02}" for column in range(1, 35)]
+        rows = ([*row, "gb"[i >= 45]] for i, row in enumerate(waves))
+        csv.writer(file).writerows([[*names, "class"], *rows])
+    monkeypatch.setenv("WALLFLOWER_DATA", str(folder))
+    return folder
+
+
+@pytest.fixture
+def nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WALLFLOWER_DATA", str(tmp_path / "nowhere"))
+
+
+def made(paper: str, folder: Path) -> tuple[set[str], str]:
+    said: list[str] = []
+    folder.mkdir()
+    paths = list(PAPERS[paper](folder, True, said.append))
+    assert {path.name for path in paths} == {path.name for path in folder.iterdir()}
+    for path in paths:
+        content = path.read_bytes()
+        match path.suffix:
+            case ".png":
+                assert content.startswith(PNG)
+                assert len(content) > 20_000
+            case ".html":
+                check_page(content.decode())
+            case ".csv":
+                assert len(content.splitlines()) > 2
+    return {path.name for path in paths}, "\n".join(said)
+
+
+def check_page(text: str) -> None:
+    tags = Tags()
+    tags.feed(text)
+    assert tags.depth == 0
+    assert "svg" in tags.seen
+    assert not tags.seen & {"script", "link", "img", "iframe"}
+    assert "NOT PRIVATE" in text
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+        self.depth = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+        self.depth += tag != "meta"
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self.depth -= 1
+
+
+def test_the_english_paper_is_drawn_with_the_data(borrowed: Path, tmp_path: Path) -> None:
+    names, said = made("okada2015", tmp_path / "out")
+    figures = {f"figure{number}.{kind}" for number in (1, 3, 4) for kind in ("csv", "png")}
+    assert names == figures | {"headline.csv", "accuracy.csv", "okada2015.html"}
+    assert "Adult 1" in said
+    assert "skipped" not in said
+    page = (tmp_path / "out" / "okada2015.html").read_text(encoding="utf-8")
+    for method in (methods.LOWER, methods.PRINTED):
+        assert f"{method.label}: {method.guarantee}" in page
+
+
+@pytest.mark.usefixtures("nothing")
+def test_without_the_data_a_figure_is_skipped_and_the_reason_said(tmp_path: Path) -> None:
+    names, said = made("okada2015", tmp_path / "out")
+    assert "figure3.png" in names
+    assert "figure4.png" not in names
+    assert said.count("skipped: ") == 2
+    assert "Set WALLFLOWER_DATA" in said
+
+
+def test_the_japanese_paper_is_drawn_with_the_data(borrowed: Path, tmp_path: Path) -> None:
+    names, _ = made("okada2015-ja", tmp_path / "out")
+    assert names == {"ja-figure4.csv", "ja-figure4.png", "ja-figure5.csv", "ja-figure5.png", "okada2015-ja.html"}
+
+
+@pytest.mark.usefixtures("nothing")
+def test_the_japanese_paper_is_drawn_without_the_data(tmp_path: Path) -> None:
+    names, said = made("okada2015-ja", tmp_path / "out")
+    assert names == {"ja-figure5.csv", "ja-figure5.png", "okada2015-ja.html"}
+    assert "skipped: ionosphere" in said
+
+
+def test_data_are_found_in_a_folder_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WALLFLOWER_DATA", raising=False)
+    (tmp_path / "shared" / "data").mkdir(parents=True)
+    (tmp_path / "shared" / "data" / "some.csv").touch()
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "deep" / "er")
+    assert datasets.found("some.csv") == tmp_path / "shared" / "data" / "some.csv"
+    with pytest.raises(SourceError, match="shared/data above here"):
+        datasets.found("other.csv")
+
+
+def test_no_release_can_reach_what_was_printed() -> None:
+    code = (
+        "import sys, wallflower, wallflower.release, wallflower.opened, wallflower.cli, wallflower.report; "
+        "sys.exit(any(name.startswith('wallflower.papers') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# The numbers
+
+
+def test_figure_1_by_hand() -> None:
+    sheet = figure1().sheet
+    assert sheet.heading == ("d", "printed_lower", "printed_upper", "strict", "strict_capped", "extension")
+    assert sheet.rows[0] == (1, 7, 7, 7, 7, 3)
+    assert sheet.rows[1] == (2, 13, 19, 16, 16, 3)
+    assert sheet.rows[2] == (3, 19, 37, 37, 37, 3)
+    assert sheet.rows[9] == (10, 61, 1660, 1660, 500, 3)
+
+
+def test_noise_on_synthetic_1_at_point_seven() -> None:
+    found = {row[0]: row[2] for row in headline(map(made1, range(20))).sheet.rows}
+    assert found[methods.OURS.label] < 7
+    assert found[methods.OURS.label] == pytest.approx(6.05, rel=0.01)
+    assert found[methods.GLOBAL_LAPLACE.label] == pytest.approx(32, rel=0.02)
+    assert found[methods.SMOOTH_GAUSSIAN.label] == pytest.approx(280, rel=0.05)
+    assert found[methods.DEFINED.label] == pytest.approx(591, rel=0.05)
+    assert found[methods.LOWER.label] == pytest.approx(13 * math.sqrt(2 * math.log(200)) / 0.7)
+
+
+def test_the_claim_of_seven_is_out_of_reach_of_the_papers_own_theorem() -> None:
+    alpha, _ = methods.gaussian_pace(0.7, 0.01)
+    assert 1 / alpha > 23
+
+
+def test_wdbc_has_fourteen_outliers() -> None:
+    sample = tumours()
+    assert (sample.n, sample.dimension, sample.outliers) == (367, 30, 14)
+
+
+def test_the_real_tables_are_those_of_the_papers_when_at_hand() -> None:
+    try:
+        adult, radar = datasets.adult1(), datasets.ionosphere(5, 0.3)
+    except SourceError as reason:
+        pytest.skip(str(reason))
+    assert (adult.n, adult.dimension) == (50, 7)
+    assert (radar.n, radar.dimension, radar.outliers) == (235, 34, 19)
+
+
+@pytest.fixture(scope="module")
+def table() -> dict[str, Accuracy]:
+    return {row.name: row for row in accuracy_table(10_000, cases=QUICK[:3])}
+
+
+@pytest.mark.parametrize(
+    ("name", "two", "three"),
+    [("Synthetic 1", 2.7, 3.4), ("WDBC", 2.9, 3.9), ("mixture N=10,000, d=7", 2.9, 4.0)],
+)
+def test_the_accuracy_table_holds(table: dict[str, Accuracy], name: str, two: float, three: float) -> None:
+    assert table[name].errors["slack 2"] == pytest.approx(two, rel=0.1)
+    assert table[name].errors["slack 3"] == pytest.approx(three, rel=0.1)
+
+
+def test_the_paper_s_mechanisms_err_as_the_table_says(table: dict[str, Accuracy]) -> None:
+    for name, plain, smooth in (("Synthetic 1", 9.7, 12.0), ("WDBC", 120.0, 22.5)):
+        assert table[name].errors["global"] == pytest.approx(plain, rel=0.1)
+        assert table[name].errors["smooth"] == pytest.approx(smooth, rel=0.1)
+
+
+@pytest.mark.slow
+def test_the_large_mixtures_hold_too() -> None:
+    wide, flat = accuracy_table(
+        20_000, cases=[Case(draw=case.draw, seeds=seeds) for case, seeds in zip(CASES[3:], (1, 5), strict=True)]
+    )
+    assert wide.errors["slack 2"] == pytest.approx(2.9, rel=0.1)
+    assert wide.errors["slack 3"] == pytest.approx(4.0, rel=0.1)
+    assert flat.outliers == pytest.approx(482, rel=0.05)
+    assert flat.errors["slack 2"] == pytest.approx(11.1, rel=0.15)
+    assert flat.errors["slack 3"] == pytest.approx(5.5, rel=0.15)
+
+
+# What was printed
+
+
+def leak(one: tuple[float, float], other: tuple[float, float], epsilon: float) -> float:
+    """The least δ at which two Gaussians (mean, deviation) are within ε of each other, by summing."""
+    reach = 12 * max(one[1], other[1])
+    at = np.linspace(min(one[0], other[0]) - reach, max(one[0], other[0]) + reach, 200_001)
+    first, second = (np.exp(-(((at - middle) / width) ** 2) / 2) / width for middle, width in (one, other))
+    step = (at[1] - at[0]) / math.sqrt(2 * math.pi)
+    ways = (np.maximum(a - math.exp(epsilon) * b, 0).sum() * step for a, b in ((first, second), (second, first)))
+    return float(max(ways))
+
+
+def test_the_printed_smooth_noise_is_not_private() -> None:
+    one = np.array([3, 6, 7, 1, 2, 5, 0, 0, 3, 0, 5, 1, 4], dtype=float)[:, None]
+    other = one.copy()
+    other[-1] = 17
+    alpha, _ = methods.gaussian_pace(0.7, 0.01)
+    laws = [
+        (count_outliers(x, 1.0, 1), printed.smooth_as_printed(x, 1.0, 1, epsilon=0.7) / alpha) for x in (one, other)
+    ]
+    assert leak(*laws, epsilon=0.7) == pytest.approx(0.41, abs=0.01)
+
+
+def test_the_japanese_noise_is_not_private() -> None:
+    directions = np.vstack([np.eye(34), -np.eye(34)])[:46]
+    one = np.vstack([np.repeat(directions, 5, axis=0), np.full((5, 34), 50.0) * np.arange(1, 6)[:, None]])
+    other = one.copy()
+    other[-1] = 0
+    radius = (1 + 1e-9) / math.sqrt(34)
+    alpha, beta = methods.gaussian_pace(0.7, 0.01)
+    laws = [(count_outliers(x, radius, 5), printed.japanese(x, radius, 5, beta=beta) / alpha) for x in (one, other)]
+    assert (laws[0][0], laws[1][0]) == (235, 4)
+    assert leak(*laws, epsilon=0.7) == pytest.approx(0.84, abs=0.01)
+
+
+def test_the_lower_bound_is_no_bound() -> None:
+    signs = synthetic_signs(32, 400)
+    one = np.vstack([np.repeat(signs, 3, axis=0), np.full((1, 32), 9.0)])
+    other = np.vstack([np.repeat(signs, 3, axis=0), np.zeros((1, 32))])
+    moved = count_outliers(one, 1.0, 3) - count_outliers(other, 1.0, 3)
+    assert (moved, printed.lower_bound(32, 3)) == (1201, 193)
+    width = printed.noise_for_global(193, 0.7)
+    assert leak((0, width), (moved, width), epsilon=0.7) > 0.1
+
+
+def synthetic_signs(dimension: int, wanted: int) -> np.ndarray:
+    """Corners of a cube, each more than 60 degrees from every other: further apart than from the middle."""
+    kept = np.empty((0, dimension))
+    for corner in np.sign(mixture(20 * wanted, dimension, seed=0)):
+        if len(kept) < wanted and (kept @ corner < dimension / 2).all():
+            kept = np.vstack([kept, corner])
+    assert len(kept) == wanted
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("points", "truth"),
+    [([[0], [2], [4], [6]], 3), ([[0, 0], [0, 2], [1, 1], [1, 3], [2, 2]], 5)],
+)
+def test_the_japanese_bound_lies_below_the_sensitivity(points: list[list[float]], truth: int) -> None:
+    values = np.array(points, dtype=float)
+    radius = 1 / math.sqrt(values.shape[1])
+    assert printed.japanese(values, radius, 1, beta=50.0) == 2
+    assert local_bounds(values, radius, 1, upto=0)[0] >= min(truth, len(values))
+
+
+def test_algorithm_1_misses_the_last_record() -> None:
+    values = np.array([[0.0], [0.0], [1.0], [2.0]])
+    assert printed.smooth_as_printed(values, 1.0, 1, epsilon=50.0) == 1
+    assert local_bounds(values, 1.0, 1, upto=0) == [2]
+
+
+def test_as_defined_agrees_with_the_package_below_the_cap() -> None:
+    values = synthetic1(seed=1)
+    bounds = local_bounds(values, 1.1, 3, upto=5)
+    assert max(bounds) < 16
+    assert printed.as_defined(values, 1.1, 3, beta=2.0) == pytest.approx(
+        max(bound * math.exp(-2.0 * t) for t, bound in enumerate(bounds))
+    )
+
+
+# Made-up data and tables
+
+
+def test_synthetic_data_follow_their_seed() -> None:
+    assert (synthetic1(seed=3) == synthetic1(seed=3)).all()
+    assert not (synthetic1(seed=3) == synthetic1(seed=4)).any()
+    many = mixture(20_000, 2, seed=0, share=0.5, spread=3.0)
+    assert mean(many[:10_000].std(axis=0)) == pytest.approx(1, rel=0.05)
+    assert mean(many[10_000:].std(axis=0)) == pytest.approx(3, rel=0.05)
+
+
+def test_a_sheet_is_exact_on_file_and_short_for_people(tmp_path: Path) -> None:
+    sheet = Sheet(heading=("name", "value"), rows=(("a", 1234.5678), ("bcd", 0.12345)))
+    sheet.write(tmp_path / "sheet.csv")
+    assert (tmp_path / "sheet.csv").read_text().splitlines() == ["name,value", "a,1234.5678", "bcd,0.12345"]
+    assert sheet.text().splitlines() == ["name  value", "a     1,235", "bcd   0.123"]
