@@ -317,3 +317,10 @@ def test_the_room_opens_without_loading_a_reader():
         f"sys.exit(bool({heavy} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_scale_that_overflows_is_refused_when_the_table_is_loaded():
+    """Not later, between the question and the charge."""
+    schema = Schema.of(["a"], scale={"a": 1e-20})
+    with pytest.raises(DataError, match="larger scale"):
+        load(np.array([[1e300], [1.0]]), schema=schema)

@@ -287,6 +287,10 @@ def _check(values: Floats, column: Column, clip: bool) -> None:
             "Widen the bounds without looking at the data, or set clip = true in the schema.",
             column=name,
         )
+    if not np.isfinite(_scale(values, column)).all():
+        raise DataError(
+            f"column {name!r}: scaled by the schema, it leaves float64. Choose a larger scale.", column=name
+        )
 
 
 def _bounded(values: Floats, column: Column) -> Floats:
@@ -297,14 +301,10 @@ def _bounded(values: Floats, column: Column) -> Floats:
 
 
 def _scaled(cells: Iterable[Floats], schema: Schema) -> Floats:
+    columns = zip(cells, schema.columns or (), strict=True)
+    return np.column_stack([_scale(values, column) for values, column in columns])
+
+
+def _scale(values: Floats, column: Column) -> Floats:
     with np.errstate(over="ignore"):
-        scaled = [
-            (_bounded(values, column) - float(column.center)) / float(column.scale)
-            for values, column in zip(cells, schema.columns or (), strict=True)
-        ]
-    for values, name in zip(scaled, schema.names or (), strict=True):
-        if not np.isfinite(values).all():
-            raise DataError(
-                f"column {name!r}: scaled by the schema, it leaves float64. Choose a larger scale.", column=name
-            )
-    return np.column_stack(scaled)
+        return (_bounded(values, column) - float(column.center)) / float(column.scale)
