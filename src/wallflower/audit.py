@@ -116,9 +116,8 @@ def audit(
         raise ParameterError(
             f"trials, confidence: {trials} and {confidence} give no bound; pass 2 trials or more and less than 1."
         )
-    outputs = first(2 * half), second(2 * half)
-    miss = (1 - confidence) / 2
-    event = _best_event(outputs[0][:half], outputs[1][:half], measure, miss)
+    outputs, miss = (first(2 * half), second(2 * half)), (1 - confidence) / 2
+    event = _best_event(outputs[0][:half], outputs[1][:half], measure, miss / LEVELS)  # so that luck is not chosen
     likely, rare = (event.hits(sample[half:]) for sample in (outputs[::-1] if event.swapped else outputs))
     shown = max(0.0, float(measure(least(likely, half, miss), most(rare, half, miss))))
     amount, letter = float(claimed.amount), "ρ" if claimed.kind is Kind.ZCDP else "ε"
@@ -263,8 +262,7 @@ def _changes(
 
 def _not_additive() -> ParameterError:
     return ParameterError(
-        "the answer does not draw one number and rise with it, and only such an answer is replayed. "
-        "Pass functions that draw the outputs themselves."
+        "the answer must draw one number and rise with it to be replayed; pass functions that draw outputs instead."
     )
 
 

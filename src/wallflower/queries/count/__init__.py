@@ -253,9 +253,8 @@ def _global_answer(query: Count, data: Points, noise: Noise) -> Fraction:
 def _smooth_answer(query: Count, data: Points, noise: Noise) -> Fraction:
     count: int = _exact.count_outliers(data.values, query.radius, query.neighbours, normalise=query.normalise)
     beta = smooth_beta(query.loss.epsilon, query.loss.delta, least=1, step=STEP)
-    cap = rounding_bound(data.n, data.dimension, query.neighbours)
-    bound = _sensitivity.smooth_bound(
-        data.values, query.radius, query.neighbours, beta=beta, normalise=query.normalise, cap=cap
+    bound = _sensitivity.rounded_smooth_bound(
+        data.values, query.radius, query.neighbours, beta=beta, normalise=query.normalise
     )  # (U) (L) (S)
     return count / STEP + smooth_additive(max(1.0, bound), query.loss.epsilon, step=STEP).draw(noise)
 

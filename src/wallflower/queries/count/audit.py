@@ -24,8 +24,8 @@ from wallflower.privacy import Loss
 from wallflower.queries.count import GAP, Count
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.count.extension import certified
-from wallflower.queries.count.limits import global_bound, rounding_bound
-from wallflower.queries.count.sensitivity import local_bounds, smooth_bound, sweep, window
+from wallflower.queries.count.limits import global_bound
+from wallflower.queries.count.sensitivity import local_bounds, rounded_smooth_bound, sweep, window
 from wallflower.query import Query
 
 Cover = Callable[[Floats, NDArray[np.bool_], float], int]
@@ -148,8 +148,7 @@ def _sound_bounds() -> Iterator[Finding]:
 
 def _smooth(place: str, world: World, radius: float, *, normalise: bool = False) -> Finding:
     truth = partial(count_outliers, radius=radius, neighbours=1, normalise=normalise)
-    cap = rounding_bound(world.size, len(world.sites[0]), 1)
-    bound = partial(smooth_bound, radius=radius, neighbours=1, beta=BETA, normalise=normalise, cap=cap)
+    bound = partial(rounded_smooth_bound, radius=radius, neighbours=1, beta=BETA, normalise=normalise)
     return audit_bound(bound, truth, world, beta=BETA, name=f"smooth bound {place}")
 
 

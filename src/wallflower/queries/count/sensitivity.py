@@ -8,6 +8,8 @@ neighbouring tables [NRS07]. All are capped by the same global bound (proof.md, 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,9 +20,21 @@ from wallflower.near import MARGIN, Floats, Ints, Tree, counts, plant
 from wallflower.queries.count.exact import planted
 from wallflower.queries.count.limits import check_neighbours, global_bound, kissing, rounding_bound
 
-__all__ = ["global_bound", "kissing", "local_bounds", "peel", "rounding_bound", "smooth_bound", "sweep", "window"]
+__all__ = [
+    "global_bound",
+    "kissing",
+    "local_bounds",
+    "peel",
+    "rounded_smooth_bound",
+    "rounding_bound",
+    "smooth_bound",
+    "sweep",
+    "window",
+]
 
 PEEL_LIMIT = 10_000
+_EXACT: Final[Mapping[int, str]] = {1: "window", 2: "sweep"}
+_BY_PAIRS: Final[Mapping[int, str]] = {1: "window"}  # rounded angles can see four places at once and, without one, two
 
 
 def local_bounds(points: ArrayLike, radius: float, neighbours: int, *, upto: int, normalise: bool = True) -> list[int]:
@@ -29,30 +43,44 @@ def local_bounds(points: ArrayLike, radius: float, neighbours: int, *, upto: int
     >>> local_bounds([[0.0], [0.0], [1.0], [2.0]], 1.0, 1, upto=1)
     [2, 3]
     """
-    ladder = _Ladder(points, radius, neighbours, upto, normalise=normalise)
+    check_neighbours(neighbours)
+    if upto < 0:
+        raise ParameterError(f"upto: {upto!r} is negative; pass the largest number of replacements wanted.")
+    tree = planted(points, radius, normalise=normalise)
+    ladder = _Ladder(tree, neighbours, upto, global_bound(*_facts(tree), neighbours), _EXACT)
     return [ladder.bound(t) for t in range(upto + 1)]
 
 
-def smooth_bound(
-    points: ArrayLike, radius: float, neighbours: int, *, beta: float, normalise: bool = True, cap: int | None = None
+def smooth_bound(points: ArrayLike, radius: float, neighbours: int, *, beta: float, normalise: bool = True) -> float:
+    """The beta-smooth upper bound on the local sensitivity of the count, in real arithmetic (S)."""
+    tree = planted(points, radius, normalise=normalise)
+    return _climb(tree, neighbours, beta, global_bound(*_facts(tree), neighbours), _EXACT)
+
+
+def rounded_smooth_bound(
+    points: ArrayLike, radius: float, neighbours: int, *, beta: float, normalise: bool = True
 ) -> float:
-    """The beta-smooth upper bound on the local sensitivity of the count (S), capped by `global_bound` or by `cap`."""
+    """`smooth_bound` from rounded distances alone, no angles: what a release may use (S)."""
+    tree = planted(points, radius, normalise=normalise)
+    return _climb(tree, neighbours, beta, rounding_bound(*_facts(tree), neighbours), _BY_PAIRS)
+
+
+def _facts(tree: Tree) -> tuple[int, int]:
+    return tree.n, tree.blocks.shape[1]
+
+
+def _climb(tree: Tree, neighbours: int, beta: float, highest: int, covers: Mapping[int, str]) -> float:
     if not 0 < beta < math.inf:
         raise ParameterError(f"beta: {beta!r} is not a positive number; it follows from epsilon and delta.")
-    table = np.asarray(points)
-    strict = global_bound(len(table), 1 if table.ndim == 1 else table.shape[1], neighbours)
-    highest = strict if cap is None else cap
     if highest == 0:
         return 0.0
-    ladder = _Ladder(points, radius, neighbours, math.ceil(math.log(highest) / beta), highest, normalise=normalise)
+    ladder = _Ladder(tree, neighbours, math.ceil(math.log(highest) / beta), highest, covers)
     best = 0.0
     for t in range(ladder.upto + 1):
         if highest * math.exp(-beta * t) <= best:
             break
         if ladder.ceiling(t) * math.exp(-beta * t) > best:  # otherwise U_t cannot matter
             best = max(best, ladder.bound(t) * math.exp(-beta * t))
-        if ladder.ceiling(t) >= highest and best >= highest * math.exp(-beta * t):
-            break
     return best
 
 
@@ -60,27 +88,14 @@ class _Ladder:
     """U_t for growing t. P_t holds the records whose degree is within t of k, or of k-1; a new record must lie near
     all it flips, so the flipped ones fit one ball: U_t = cover(P_t) + t + 1."""
 
-    def __init__(
-        self,
-        points: ArrayLike,
-        radius: float,
-        neighbours: int,
-        upto: int,
-        highest: int | None = None,
-        *,
-        normalise: bool,
-    ) -> None:
-        check_neighbours(neighbours)
-        if upto < 0:
-            raise ParameterError(f"upto: {upto!r} is negative; pass the largest number of replacements wanted.")
-        tree = planted(points, radius, normalise=normalise)
+    def __init__(self, tree: Tree, neighbours: int, upto: int, highest: int, covers: Mapping[int, str]) -> None:
+        self.highest = highest
         self.upto = min(upto, tree.n)
-        self.highest = global_bound(tree.n, tree.blocks.shape[1], neighbours) if highest is None else highest
         degree = counts(tree, neighbours + self.upto + 1)
         self.steps = [np.abs(degree - level) for level in (neighbours, neighbours - 1)]
         band = np.flatnonzero(np.minimum(*self.steps) <= self.upto)
         self.steps = [step[band] for step in self.steps]
-        self.cover = _Cover(_rows(tree)[band], tree)
+        self.cover = _Cover(_rows(tree)[band], tree, covers)
 
     def ceiling(self, t: int) -> int:
         """What U_t cannot exceed, without looking at places."""
@@ -98,14 +113,13 @@ class _Cover:
     """A licensed bound on the most records of a set that one ball of the reach can hold (L). Which one is used
     depends on the dimension and the number of records, which are public."""
 
-    def __init__(self, values: Floats, tree: Tree) -> None:
+    def __init__(self, values: Floats, tree: Tree, covers: Mapping[int, str]) -> None:
         self.values = values
         self.reach = tree.reach * (1 + MARGIN) ** 2
         self.doubled = 4.0 * self.reach
-        self.method = {1: self._window, 2: self._sweep}.get(
-            values.shape[1], self._peel if tree.n <= PEEL_LIMIT else self._rank
-        )
-        self.beside = _adjacency(values, self.doubled) if self.method == self._peel else np.empty((0, 0), np.bool_)
+        name = covers.get(values.shape[1], "peel" if tree.n <= PEEL_LIMIT else "rank")
+        self.method = {"window": self._window, "sweep": self._sweep, "peel": self._peel, "rank": self._rank}[name]
+        self.beside = _adjacency(values, self.doubled) if name == "peel" else np.empty((0, 0), np.bool_)
 
     def __call__(self, members: Ints, enough: int) -> int:
         """The bound for these members, or anything from `enough` upwards once that is reached."""
