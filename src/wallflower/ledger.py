@@ -58,13 +58,14 @@ class Ledger:
 
     STARTER: ClassVar[Loss] = STARTER
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, where: str | Path | None = None) -> None:
+        """A path, `sqlite:///FILE`, `postgresql://…`, or nothing for `$WALLFLOWER_LEDGER` and then your data home."""
+        self._store = Store(where)
 
     @classmethod
     def open(cls, where: str | Path | None = None) -> Self:
-        """A path, `sqlite:///FILE`, `postgresql://…`, or nothing for `$WALLFLOWER_LEDGER` and then your data home."""
-        return cls(Store(where))
+        """The same, said aloud: a ledger that is not there yet is made, an older one is brought up to date."""
+        return cls(where)
 
     def close(self) -> None:
         self._store.close()
