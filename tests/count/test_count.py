@@ -146,7 +146,7 @@ def test_scenario_one_is_read_off_the_released_number():
         ({"neighbours": 0}, ParameterError),
         ({"radius": -1.0}, ParameterError),
         ({"mechanism": "magic"}, ParameterError),
-        ({"slack": 0}, ParameterError),
+        ({"slack": 1}, ParameterError),
         ({"loss": "1"}, ParameterError),
         ({"loss": Loss(0)}, ParameterError),
         ({"mechanism": "smooth"}, ParameterError),

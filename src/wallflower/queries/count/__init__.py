@@ -80,8 +80,11 @@ class Count(Query[Points, int]):
         if self.mechanism not in _NOISE:
             allowed = ", ".join(_NOISE)
             raise ParameterError(f"mechanism: {self.mechanism!r} is not known; it is one of {allowed}.")
-        if self.slack is not None and not 1 <= self.slack <= 10**6:
-            raise ParameterError(f"slack: {self.slack!r} is outside 1 to 1,000,000; 2 or 3 suits most tables.")
+        if self.slack is not None and not 2 <= self.slack <= 10**6:
+            raise ParameterError(
+                f"slack: {self.slack!r} is outside 2 to 1,000,000. With less, even a dense crowd is crowded; 2 or 3 suits "
+                "most tables."
+            )
         if not isinstance(self.loss, Loss):
             raise ParameterError("loss: pass a Loss, such as Loss('0.5').")
         if self.loss.kind not in (Kind.PURE, Kind.APPROXIMATE, Kind.ZCDP):

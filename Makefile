@@ -1,0 +1,58 @@
+# Two commands: `make demo` and `make test`. Both start from nothing; the rest are parts of them.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
+MAKEFLAGS += --no-print-directory
+
+# so that the tools that build the package are pinned too
+export PIP_CONSTRAINT := constraints.txt
+export PIP_BUILD_CONSTRAINT := constraints.txt
+
+.PHONY: demo test check lint docs bench clean postgresql
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.demo
+	$(BIN)/wallflower demo
+
+# CI reads the last line: it is pytest's summary.
+test: lint postgresql
+	$(BIN)/python -m pytest -n 2
+
+check: lint
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# docs/cli.md is written anew; then every block of every page is run and every link followed.
+docs: $(VENV)/.dev
+	$(BIN)/python scripts/cli_page.py > docs/cli.md
+	$(BIN)/python -m pytest tests/test_docs.py tests/test_proofs.py
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache wallflower-demo
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+postgresql:
+	@scripts/setup postgresql
+
+$(BIN)/python:
+	@scripts/setup venv $(PYTHON) $(VENV)
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing wallflower into $(VENV), once. This takes a minute or two."
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing wallflower and its tests into $(VENV), once. This takes a few minutes."
+	@$(INSTALL) --editable '.[dev]'
+	@touch $@ $(VENV)/.demo
