@@ -196,9 +196,7 @@ def _last_charge(ledger: Ledger, dataset: str, analyst: str) -> int:
 
 def _fate(ledger: Ledger, charge: int, cost: object) -> str:
     if ledger.release(charge) is not None:
-        return (
-            f"Interrupted; {cost} was charged (entry {charge}) and the answer is kept: wallflower ledger list --json."
-        )
+        return f"{cost} was charged (entry {charge}) and the answer is kept: wallflower ledger list --json."
     return f"{cost} was charged (entry {charge}) and stays charged, since the look had begun. Ask again."
 
 

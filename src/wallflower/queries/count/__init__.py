@@ -82,8 +82,8 @@ class Count(Query[Points, int]):
             raise ParameterError(f"mechanism: {self.mechanism!r} is not known; it is one of {allowed}.")
         if self.slack is not None and not 2 <= self.slack <= 10**6:
             raise ParameterError(
-                f"slack: {self.slack!r} is outside 2 to 1,000,000. With less, even a dense crowd is crowded; 2 or 3 suits "
-                "most tables."
+                f"slack: {self.slack!r} is outside 2 to 1,000,000. With less, even a dense crowd is crowded; "
+                "2 or 3 suits most tables."
             )
         if not isinstance(self.loss, Loss):
             raise ParameterError("loss: pass a Loss, such as Loss('0.5').")

@@ -11,7 +11,7 @@ from wallflower.lazy import Lazy
 _special = Lazy("scipy.special")
 
 # How many points can stand around one, pairwise more than one radius apart: exact for strict distances up to three
-# dimensions [SW53], upper bounds on the kissing number above [dLV08, BV08].
+# dimensions [SW53], upper bounds on the kissing number above [OS79; Mus08; BV08; MV10; LdL24].
 KISSING: Final = (
     *(2, 5, 12, 24, 44, 78, 134, 240, 363, 553, 868, 1356),
     *(2066, 3177, 4858, 7320, 10978, 16406, 24417, 36195, 53524, 80810, 122351, 196560),

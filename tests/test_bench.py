@@ -1,0 +1,48 @@
+"""The benchmark runs, its contestants agree on the count, and it writes its own page. Nothing here is timed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent / "benchmarks"
+PEERS = ("scipy_ball", "scipy_nearest", "sklearn_auto", "sklearn_brute")
+
+
+def measured(*arguments: str) -> Any:
+    command = [sys.executable, str(FOLDER / "cell.py"), *arguments]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, timeout=300).stdout)
+
+
+@pytest.mark.slow
+def test_peers_count_the_same_outliers():
+    found = [measured(peer, "600", "5", "--radius", "1", "--budget", "60") for peer in PEERS]
+    assert len({result["value"] for result in found}) == 1
+    assert not any(result["extrapolated"] for result in found)
+
+
+@pytest.mark.slow
+def test_a_peer_out_of_budget_says_so():
+    result = measured("scipy_ball", "600", "2", "--radius", "1", "--budget", "0")
+    assert result["extrapolated"]
+    assert result["queries"] < 600
+
+
+@pytest.mark.slow
+def test_a_tiny_run_writes_results_and_page(tmp_path: Path):
+    page = (FOLDER / "README.md").read_text()
+    asked = ("--quick", "--sizes", "300", "--dimensions", "2", "--out", str(tmp_path))
+    run = subprocess.run(
+        [sys.executable, str(FOLDER / "run.py"), *asked], check=True, capture_output=True, text=True, timeout=600
+    )
+    assert "n=300 d=2: wallflower" in run.stderr
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert [cell["n"] for cell in results["cells"]] == [300]
+    assert results["cells"][0]["results"]["wallflower"]["peak_bytes"] > 0
+    assert "| 300 | 2 |" in (tmp_path / "README.md").read_text()
+    assert (FOLDER / "README.md").read_text() == page
