@@ -28,7 +28,7 @@ def test_peers_count_the_same_outliers():
 
 @pytest.mark.slow
 def test_a_peer_out_of_budget_says_so():
-    result = measured("scipy_ball", "600", "2", "--radius", "1", "--budget", "0")
+    result = measured("scipy_ball", "600", "2", "--radius", "1", "--budget", "0", "--sample", "0")
     assert result["extrapolated"]
     assert result["queries"] < 600
 

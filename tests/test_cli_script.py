@@ -40,6 +40,7 @@ def test_the_console_script_answers_help_without_heavy_modules() -> None:
     assert subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_error() -> None:
     assert "95 % interval" in run(*ASK).communicate(timeout=60)[0]
     for arguments in (("ledger", "export"), ("ledger", "list"), (*ASK, "--json")):
@@ -73,6 +74,7 @@ def test_a_bug_in_a_look_shows_no_record() -> None:
     assert "4711" not in errors
 
 
+@pytest.mark.slow
 def test_progress_is_shown_on_a_terminal_only() -> None:
     process = run(*ASK, "--json")
     assert "How many" not in process.communicate(timeout=60)[1]
