@@ -39,17 +39,19 @@ class Above(Query[Points, int]):
 
     def plan(self, *, n: int, dimension: int) -> Plan:
         width = 3.0 / float(self.loss.amount)
-        option = Option(mechanism="laplace", error=width / 3, half_width=width, deviation=width / 2, note="plain")
+        option = Option(mechanism="laplace", figures={"error": width / 3, "half_width": width}, note="plain")
         return Plan(
             query=self.label,
             cost=self.loss,
             facts={"n": n, "dimension": dimension},
             chosen="laplace",
+            headings={"error": "typical error ±", "half_width": "95 % within ±"},
             options=(option,),
             useful=width < n / 2,
             verdict="useful" if width < n / 2 else "not useful: the noise drowns the answer",
             smallest_useful_epsilon=str(Fraction(6, n)),
             curve=tuple((epsilon, 3.0 / epsilon) for epsilon in (0.1, 0.2, 0.5, 1.0, 2.0)),
+            measure="half-width of the 95 % interval",
         )
 
     def view(self, data: Any) -> Points:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +13,9 @@ from typing import Any
 import pytest
 
 from above import Above
+from ranking import Ranking
 from wallflower import cli, report
-from wallflower.cli import lab
+from wallflower.cli import lab, options
 from wallflower.errors import PrivacyError
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
@@ -24,6 +27,8 @@ COMMANDS = [
     [],
     ["above"],
     ["plan", "above"],
+    ["ranking"],
+    ["plan", "ranking"],
     ["data", "describe"],
     ["budget", "show"],
     ["budget", "grant"],
@@ -46,7 +51,7 @@ class Shell:
 
     def __call__(self, *arguments: str) -> int:
         self._capsys.readouterr()
-        code = cli.main(arguments, (Above,))
+        code = cli.main(arguments, (Above, Ranking))
         self.out, self.err = self._capsys.readouterr()
         return code
 
@@ -61,7 +66,7 @@ def shell(tmp_path: Path, capsys: Any, monkeypatch: Any) -> Shell:
     (tmp_path / "ward.csv").write_text("a,b,who\n" + "".join(f"{row},{row * row},x\n" for row in range(30)))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    monkeypatch.setattr(report, "QUERIES", (Above,))
+    monkeypatch.setattr(report, "QUERIES", (Above, Ranking))
     monkeypatch.setenv("WALLFLOWER_LEDGER", str(tmp_path / "ledger.db"))
     monkeypatch.setenv("WALLFLOWER_ANALYST", "ana")
     return Shell(tmp_path, capsys)
@@ -115,6 +120,42 @@ def test_options_reach_the_question(shell: Shell) -> None:
     assert (parameters["side"], parameters["clamp"], parameters["most"]) == ("below", False, 3)
     assert made["guarantee"]["rho"] == 0.5
     assert (made["dataset"], made["analyst"], made["notes"]) == ("icu", "bo", [])
+
+
+def test_sets_of_columns_and_fractions_reach_the_question(shell: Shell) -> None:
+    made = shell.json("ranking", "ward.csv", "--among", "a, b; b", "--bar", "1/3", "--epsilon", "0.5")
+    assert (made["parameters"]["among"], made["parameters"]["bar"]) == ([["a", "b"], ["b"]], "1/3")
+    assert sorted(found["columns"] for found in made["value"]) == [["a", "b"], ["b"]]
+    assert Ranking.from_json(made["parameters"]).bar == Fraction(1, 3)
+    assert Release.from_dict(made).to_dict() == made
+
+
+def test_a_list_as_an_answer_reads_well(shell: Shell) -> None:
+    asked = ("ranking", "ward.csv", "--among", "a,b", "--epsilon", "0.5")
+    assert shell(*asked, "--plot", "a.svg", "--report", "a.html") == 0
+    answer, first = (line.split() for line in shell.out.splitlines() if line.split()[0] in ("answer", "first"))
+    assert answer[1:6] == ["columns", "a", "×", "b,", "above"]
+    assert first == ["first", "a,", "b"]
+    page = (shell.folder / "a.html").read_text()
+    for words in ("a × b", "First is found", "records above the bar", "how often the first is found"):
+        assert words in page
+
+
+def test_a_list_of_columns_needs_no_set_to_be_left_out(shell: Shell) -> None:
+    assert shell("ranking", "ward.csv", "--among", ";", "--epsilon", "0.5") == 2
+    assert "among has no set of columns" in shell.err
+    assert shell("ranking", "ward.csv", "--bar", "x", "--epsilon", "0.5") == 2
+    assert "bar: 'x' is not a number" in shell.err
+
+
+def test_what_is_no_single_word_is_written_as_it_is_read(shell: Shell) -> None:
+    assert shell("ranking", "--help") == 0
+    for words in ("A,B;C;...", "NUMBER", "[default: 0.5]"):
+        assert words in shell.out
+    asked = shlex.split(options.example(Ranking))
+    assert asked == ["--among", "x1;x1,x2", "--bar", "1.5", "--epsilon", "0.5"]
+    (shell.folder / "x.csv").write_text("x1,x2\n1,2\n3,4\n")
+    assert Ranking.from_json(shell.json("ranking", "x.csv", *asked)["parameters"]) == Ranking.example()
 
 
 def grant(shell: Shell, dataset: str, loss: Loss) -> str:
@@ -236,6 +277,26 @@ def test_a_plan_needs_sizes_only(shell: Shell) -> None:
     assert "laplace (chosen)" in shell.out
 
 
+def test_a_plan_shows_the_figures_it_has(shell: Shell) -> None:
+    asked = ("plan", "ranking", "--epsilon", "0.5", "--records", "1000", "--dimension", "7")
+    assert shell(*asked) == 0
+    heading, chosen, guess = (line.split("  ") for line in shell.out.splitlines()[-3:])
+    assert [words.strip() for words in heading if words] == ["mechanism", "first is found", "95 % within ±"]
+    assert [words.strip() for words in chosen if words] == ["laplace (chosen)", "0.8", "6", "plain"]
+    assert [words.strip() for words in guess if words] == ["guess", "0.333"]
+    plan = shell.json(*asked)
+    assert plan["options"][0] == {"mechanism": "laplace", "found": 0.8, "width": 6.0, "note": "plain"}
+    assert plan["options"][1] == {"mechanism": "guess", "found": 1 / 3, "note": ""}
+    assert (plan["headings"]["width"], plan["scale"]) == ("95 % within ±", "linear")
+
+
+def test_the_plan_of_a_count_keeps_its_figures(shell: Shell, capsys: Any) -> None:
+    asked = ["plan", "count", "--records", "99", "--dimension", "2", "--neighbours", "3", "--radius", "1"]
+    assert cli.main([*asked, "--epsilon", "0.5", "--json"]) == 0
+    option = json.loads(capsys.readouterr().out)["options"][0]
+    assert list(option) == ["mechanism", "error", "half_width", "deviation", "note"]
+
+
 def test_data_is_described_by_public_facts(shell: Shell) -> None:
     facts = shell.json("data", "describe", "ward.csv", "--columns", "a,b")
     assert (facts["name"], facts["rows"]) == ("ward", 30)
@@ -289,13 +350,20 @@ def test_an_audit_fails_when_a_finding_does(shell: Shell, monkeypatch: Any) -> N
     sound = finding("laplace", caught=False, ok=True, words="0.9 ≤ 1")
     broken = finding("half", caught=True, ok=True, words="1.9 > 1")
     missed = finding("late", caught=False, ok=False, words="missed")
-    monkeypatch.setattr(lab, "_audit", SimpleNamespace(audits=lambda kind: [sound, broken]))
+    monkeypatch.setattr(lab, "_audit", SimpleNamespace(audits=lambda kind, quick: [sound, broken]))
     assert shell("audit", "above") == 0
     assert shell.out.splitlines() == ["holds  laplace: 0.9 ≤ 1", "caught half: 1.9 > 1"]
     assert len(shell.json("audit", "above")["findings"]) == 2
-    monkeypatch.setattr(lab, "_audit", SimpleNamespace(audits=lambda kind: [missed]))
+    monkeypatch.setattr(lab, "_audit", SimpleNamespace(audits=lambda kind, quick: [missed]))
     assert shell("audit", "above") == 1
     assert "FAILS  late" in shell.out
+
+
+def test_an_audit_may_be_quick(shell: Shell, monkeypatch: Any) -> None:
+    asked = []
+    monkeypatch.setattr(lab, "_audit", SimpleNamespace(audits=lambda kind, quick: asked.append((kind, quick)) or []))
+    assert shell("audit", "above") == shell("audit", "above", "--quick") == 0
+    assert asked == [("above", False), ("above", True)]
 
 
 def test_a_paper_is_reproduced_into_a_folder(shell: Shell, monkeypatch: Any) -> None:

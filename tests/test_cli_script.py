@@ -86,3 +86,46 @@ def test_progress_is_shown_on_a_terminal_only() -> None:
     os.close(ours)
     assert "How many records" in said
     assert json.loads(output)["ledger_id"] == 3
+
+
+def on_a_terminal(*arguments: str, code: str) -> tuple[str, str]:
+    """What is said on stdout, which is piped, and on a terminal."""
+    ours, theirs = pty.openpty()
+    process = run(*arguments, code=code + RUN, stderr=theirs)
+    output = process.communicate(timeout=60)[0]
+    os.close(theirs)
+    said = os.read(ours, 65536).decode()
+    os.close(ours)
+    return output, said
+
+
+STEPS = """
+import time
+from above import Above
+from wallflower import progress
+def answer(*_):
+    with progress.steps("weighing records", 3) as step:
+        step(2)
+        time.sleep(0.4)
+    return 7
+Above.answer = answer
+"""
+
+
+@pytest.mark.slow
+def test_counted_steps_are_a_bar_on_a_terminal_and_nothing_elsewhere() -> None:
+    output, said = on_a_terminal(*ASK, "--json", code=STEPS)
+    assert json.loads(output)["value"] == 7
+    assert "weighing records" in said
+    assert "2/3" in said
+    assert "weighing" not in run(*ASK, code=STEPS + RUN).communicate(timeout=60)[1]
+
+
+@pytest.mark.slow
+def test_what_is_piped_on_is_not_caught_by_the_spinner() -> None:
+    found = "from types import SimpleNamespace as Thing\nfrom wallflower.cli import lab\n"
+    found += "finding = Thing(name='laplace', ok=True, caught=False, words='0.9')\n"
+    found += "lab._audit = Thing(audits=lambda kind, quick: [finding])\n"
+    output, said = on_a_terminal("audit", "above", code=found)
+    assert output == "holds  laplace: 0.9\n"
+    assert "laplace" not in said

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,12 +10,13 @@ import pytest
 
 import wallflower
 from above import Above
+from ranking import Ranking
 from wallflower.checks import CHECKS
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
-from wallflower.query import Query, Reading
+from wallflower.query import Bars, Query, Reading
 
-KNOWN = [*QUERIES, Above]
+KNOWN = [*QUERIES, Above, Ranking]
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -78,6 +79,26 @@ class Peeking(Broken):
         return Above.plan(self, n=n, dimension=dimension)
 
 
+class Unnamed(Broken):
+    def plan(self, *, n: int, dimension: int) -> Any:
+        return replace(Above.plan(self, n=n, dimension=dimension), headings={})
+
+
+class Unmeasured(Broken):
+    def plan(self, *, n: int, dimension: int) -> Any:
+        return replace(Above.plan(self, n=n, dimension=dimension), measure="")
+
+
+class Flat(Broken):
+    def plan(self, *, n: int, dimension: int) -> Any:
+        return replace(Above.plan(self, n=n, dimension=dimension), curve=((0.1, 0.0), (1.0, 0.0)))
+
+
+class Torn(Broken):
+    def picture(self, value: int, facts: Any) -> Bars:
+        return Bars(labels=("all",), lengths=(1.0, 2.0), across="records", marks=("1", "2"))
+
+
 class Scribbling(Broken):
     def answer(self, data: Any, noise: Any) -> int:
         data.values.base.setflags(write=True)
@@ -112,6 +133,10 @@ BROKEN = [
     (Forgetful, "survives_json"),
     (Greedy, "costs_without_data"),
     (Peeking, "plans_from_public_facts"),
+    (Unnamed, "explains_its_plan"),
+    (Unmeasured, "explains_its_plan"),
+    (Flat, "explains_its_plan"),
+    (Torn, "pictures_what_was_released"),
     (Scribbling, "leaves_data_alone"),
     (Fragile, "answers_whatever_it_sees"),
     (Chatty, "releases_only_the_answer"),

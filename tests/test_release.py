@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import pytest
 
 import wallflower as wf
 from above import Above
+from ranking import Ranking
 from wallflower.errors import BudgetExhausted, DataError, KeyConflict, ParameterError
 from wallflower.ledger import Ledger
 from wallflower.opened import Opened
-from wallflower.privacy import Kind, Loss, Neighbours
+from wallflower.privacy import Exact, Kind, Loss, Neighbours
 from wallflower.release import Guarantee, Release, default_analyst, readable, release
 
 ROWS = np.column_stack([np.arange(40.0), np.arange(40.0)[::-1]])
@@ -159,6 +161,39 @@ def test_a_release_reads_well(points: wf.Points, ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ([["age"], ["age", "hours"]], "age; age × hours"),
+        ([1, 2], "1, 2"),
+        (["age", "hours"], "age, hours"),
+        ([[1, 2.5], [3, 4]], "1, 2.5; 3, 4"),
+        ({"columns": ["age", "hours"], "outliers": 1234}, "columns age × hours, outliers 1,234"),
+        ([{"columns": ["age"], "outliers": 14}, {"columns": [], "outliers": 0}], None),
+        ({"true_alarms": 0.91234, "works": True, "note": None}, "true alarms 0.912, works yes, note none"),
+        ([], "none"),
+        ({}, "none"),
+        (True, "yes"),
+    ],
+)
+def test_a_value_of_many_parts_reads_well_and_survives_json(
+    points: wf.Points, ledger: Ledger, value: Any, words: str | None
+) -> None:
+    expected = words or "columns age, outliers 14; columns none, outliers 0"
+    made = replace(release(above(), points, ledger, analyst="ana"), value=value, interval=None)
+    assert readable(value) == made.said == expected
+    assert Release.from_dict(json.loads(made.to_json())) == made
+    assert expected in made._repr_html_()
+    stored = made.to_arrow()["value"].to_pylist()[0]
+    assert stored == value if isinstance(value, bool) else json.loads(stored) == value
+
+
+def test_lists_stack_as_arrow_rows_however_long_they_are(points: wf.Points, ledger: Ledger) -> None:
+    made = release(above(), points, ledger)
+    rows = [replace(made, value=value).to_arrow() for value in ([], [["a"]], [{"a": 1}])]
+    assert pa.concat_tables(rows)["value"].to_pylist() == ["[]", '[["a"]]', '[{"a": 1}]']
+
+
+@pytest.mark.parametrize(
     ("loss", "words"),
     [
         (Loss("0.5"), "Pure differential privacy at ε=1/2"),
@@ -210,6 +245,18 @@ def test_methods_tell_what_they_take(ward: Opened) -> None:
     assert ward.above.__doc__.startswith("How many records are above the bar?")
     assert "which side of the bar: above, below" in ward.above.__doc__
     assert "key" not in inspect.signature(ward.plan.above).parameters
+
+
+def test_fractions_are_given_as_text_and_sets_of_columns_as_tuples(points: wf.Points, ledger: Ledger) -> None:
+    ward = Opened(points, ledger, "ana", (Ranking,))
+    made = ward.ranking(bar="1/3", among=(("a",), ("a", "b")), epsilon="0.5")
+    assert (made.parameters["bar"], made.parameters["among"]) == ("1/3", [["a"], ["a", "b"]])
+    asked = Ranking.from_json(json.loads(made.to_json())["parameters"])
+    assert asked == Ranking(bar=Fraction(1, 3), among=(("a",), ("a", "b")), loss=Loss("0.5"))
+    assert ward.releases() == [made]
+    assert inspect.signature(ward.ranking).parameters["bar"].annotation == Exact
+    with pytest.raises(ParameterError, match=r"bar: 0\.5 is a float"):
+        ward.ranking(bar=0.5, epsilon="0.5")
 
 
 def test_a_plan_spends_nothing(ward: Opened) -> None:

@@ -25,7 +25,7 @@ from wallflower.ledger import Ledger
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.query import Plan, Query, Status
-from wallflower.release import Release, release
+from wallflower.release import Facts, Release, release
 
 Check = Callable[[Query[Any, Any]], None]
 
@@ -92,6 +92,19 @@ def plans_from_public_facts(query: Query[Any, Any]) -> None:
     json.dumps(plan.to_json(), allow_nan=False)
 
 
+def explains_its_plan(query: Query[Any, Any]) -> None:
+    """Every figure has a heading, a curve says what it measures, and its scale can show it."""
+    plan = query.plan(n=1000, dimension=3)
+    figures = {name for option in plan.options for name in option.figures}
+    assert figures <= set(plan.headings), f"no heading for {', '.join(sorted(figures - set(plan.headings)))}"
+    assert not {"mechanism", "note"} & figures, "a figure has the name of another part of an option"
+    assert plan.measure or not plan.curve, "measure says what the curve shows"
+    amounts = [amount for amount, _ in plan.curve]
+    assert amounts == sorted(set(amounts)), "the curve goes from small losses to large ones"
+    drawn = [*amounts, *(height for _, height in plan.curve if plan.scale == "log")]
+    assert all(edge > 0 for edge in drawn), "what is drawn on a log scale is above 0"
+
+
 def leaves_data_alone(query: Query[Any, Any]) -> None:
     """Viewing and answering do not write into the data."""
     for data in samples(query):
@@ -154,6 +167,16 @@ def releases_only_the_answer(query: Query[Any, Any]) -> None:
     assert not leaked, f"the release tells {', '.join(leaked)}"
 
 
+def pictures_what_was_released(query: Query[Any, Any]) -> None:
+    """`picture` works on a value that comes back from the ledger, and every bar has all its parts."""
+    data = query.view(next(samples(query)))
+    value = json.loads(json.dumps(query.answer(data, system_noise())))
+    bars = query.picture(value, Facts(n=data.n, dimension=data.dimension, columns=tuple(data.columns)))
+    if bars is not None:
+        parts = (bars.labels, bars.lengths, bars.marks, bars.lengths if bars.intervals is None else bars.intervals)
+        assert len({len(part) for part in parts}) == 1, "a bar has a label, a length, a mark and perhaps an interval"
+
+
 def has_a_page(query: Query[Any, Any]) -> None:
     """docs/KIND.md exists; checked inside the repository only."""
     root = Path(__file__).parents[2]
@@ -168,11 +191,13 @@ CHECKS: Final[tuple[Check, ...]] = (
     survives_json,
     costs_without_data,
     plans_from_public_facts,
+    explains_its_plan,
     leaves_data_alone,
     answers_whatever_it_sees,
     pays_before_looking,
     refusal_changes_nothing,
     releases_only_the_answer,
+    pictures_what_was_released,
     has_a_page,
 )
 

@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from difflib import get_close_matches
+from fractions import Fraction
 from types import NoneType, UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
@@ -114,9 +115,7 @@ def signature(question: Question, *more: inspect.Parameter) -> inspect.Signature
     """How the question is called, for help(), completion and notebooks."""
     keyword = inspect.Parameter.KEYWORD_ONLY
     asked = [
-        inspect.Parameter(
-            blank.name, keyword, default=blank.default, annotation=blank.hint | None if blank.optional else blank.hint
-        )
+        inspect.Parameter(blank.name, keyword, default=blank.default, annotation=_taken(blank))
         for blank in blanks(question)
     ]
     losses = [inspect.Parameter(name, keyword, default=None, annotation=Exact | None) for name in LOSS_HELP]
@@ -146,6 +145,11 @@ def _blank(item: Field[Any], hint: Any) -> Blank:
         help=str(item.metadata.get("help", "")),
         choices=tuple(item.metadata.get("choices", ())),
     )
+
+
+def _taken(blank: Blank) -> Any:
+    hint = Exact if blank.hint is Fraction else blank.hint  # a share is given as text, and read exactly by the question
+    return hint | None if blank.optional else hint
 
 
 def _with_choices(blank: Blank) -> str:

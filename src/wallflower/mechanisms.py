@@ -321,14 +321,16 @@ def exponential(scores: Sequence[int], *, sensitivity: int, epsilon: Fraction, n
 
 def top(scores: Sequence[int], h: int, *, sensitivity: int, epsilon: Fraction, noise: Noise) -> list[int]:
     """The indices of `h` high scores, first to last, by permute-and-flip at ε/h each: pure ε-DP.  (P)"""
-    return _peel(permute_and_flip, scores, h, sensitivity, Fraction(epsilon) / max(1, h), noise)
+    each = Fraction(epsilon) / max(1, h)
+    return peel(permute_and_flip, scores, h, sensitivity=sensitivity, epsilon=each, noise=noise)
 
 
 def exponential_top(
     scores: Sequence[int], h: int, *, sensitivity: int, epsilon: Fraction, delta: Fraction, noise: Noise
 ) -> list[int]:
     """The indices of `h` high scores, first to last, by the exponential mechanism: (ε, δ)-DP.  (E1) (E2)"""
-    return _peel(exponential, scores, h, sensitivity, epsilon_each(epsilon, delta, h), noise)
+    each = epsilon_each(epsilon, delta, h)
+    return peel(exponential, scores, h, sensitivity=sensitivity, epsilon=each, noise=noise)
 
 
 @lru_cache(maxsize=256)
@@ -377,9 +379,10 @@ def _decided(word: int, bits: int, weights: Sequence[tuple[int, int]]) -> int | 
     return sure.index(True) if any(sure) else None
 
 
-def _peel(
-    choose: Callable[..., int], scores: Sequence[int], h: int, sensitivity: int, epsilon: Fraction, noise: Noise
+def peel(
+    choose: Callable[..., int], scores: Sequence[int], h: int, *, sensitivity: int, epsilon: Fraction, noise: Noise
 ) -> list[int]:
+    """The indices of `h` high scores, first to last: one after another is chosen at `epsilon` and taken out."""
     if not 1 <= h <= len(scores):
         raise ParameterError(f"h: {h} of {len(scores)} candidates cannot be chosen; pass from 1 to {len(scores)}.")
     left, chosen = list(range(len(scores))), []

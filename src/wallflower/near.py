@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from wallflower.errors import ParameterError
+from wallflower.errors import DataError, ParameterError
 from wallflower.jit import kernel
 
 Floats = NDArray[np.float64]
@@ -81,6 +81,25 @@ def plant(values: Floats, reach: float) -> Tree:
     blocks = np.full((leaves, dimension, int(np.diff(starts).max(initial=1))), np.inf)
     on_all_cores(leaves, lambda a, b: _fill(columns, order, starts, blocks, a, b))
     return Tree(order, starts, low, high, blocks, reach)
+
+
+def planted(points: ArrayLike, radius: float, *, normalise: bool) -> Tree:
+    """The tree over the records, for one reach."""
+    values = matrix(points)
+    return plant(values, squared_reach(radius, values.shape[1], normalise=normalise))
+
+
+def matrix(points: ArrayLike) -> Floats:
+    """The records as a finite matrix, one row each; a vector is one column."""
+    values = np.asarray(points, dtype=np.float64)
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2 or 0 in values.shape:
+        raise DataError(
+            "points must be a table of numbers with at least one row and one column; pass one row per record."
+        )
+    if not np.isfinite(values).all():
+        raise DataError("points hold missing or infinite numbers; every cell must be a finite number.")
+    return values
 
 
 def counts(tree: Tree, cap: int, of: Index | None = None) -> Ints:

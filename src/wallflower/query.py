@@ -7,12 +7,13 @@ said about a released answer (`reading`, post-processing).
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from wallflower.errors import ParameterError
 from wallflower.noise import Noise
@@ -41,39 +42,46 @@ class PublicFacts(Protocol):
 
 D = TypeVar("D", bound=PublicFacts)
 A = TypeVar("A")
+Scale = Literal["log", "linear"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """What one way of answering would give."""
+    """What one way of answering would give, in figures the plan has headings for."""
 
     mechanism: str
-    error: float
-    half_width: float
-    deviation: float
+    figures: Mapping[str, float]
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to expect before anything is spent, from public facts only."""
+    """What to expect before anything is spent, from public facts only.
+
+    `headings` says what each figure of an option is called, in the order to show them. `curve` gives `measure` at
+    each amount of the loss; `scale` is how `measure` is drawn.
+    """
 
     query: str
     cost: Loss
     facts: Mapping[str, int]
     chosen: str
+    headings: Mapping[str, str]
     options: tuple[Option, ...]
     useful: bool
     verdict: str
     smallest_useful_epsilon: str | None
     curve: tuple[tuple[float, float], ...] = ()
+    measure: str = ""
+    scale: Scale = "log"
 
     def to_json(self) -> dict[str, Any]:
         public = {item.name: getattr(self, item.name) for item in fields(self)}
         return public | {
             "cost": self.cost.to_json(),
             "facts": dict(self.facts),
-            "options": [{item.name: getattr(option, item.name) for item in fields(Option)} for option in self.options],
+            "headings": dict(self.headings),
+            "options": [{"mechanism": each.mechanism, **each.figures, "note": each.note} for each in self.options],
             "curve": [list(point) for point in self.curve],
         }
 
@@ -86,6 +94,17 @@ class Reading:
     interval: tuple[float, float] | None
     words: str
     extras: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """A released value as bars, the first on top: `across` names their scale, if any, `marks` stand at their ends."""
+
+    labels: tuple[str, ...]
+    lengths: tuple[float, ...]
+    intervals: tuple[tuple[float, float], ...] | None = None
+    across: str
+    marks: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -118,6 +137,10 @@ class Query(ABC, Generic[D, A]):
     def reading(self, value: A, facts: PublicFacts) -> Reading:
         """What the released value says, and how surely."""
 
+    def picture(self, value: A, facts: PublicFacts) -> Bars | None:
+        """How the released value is drawn; None leaves it to the report, which suits a number."""
+        return None
+
     @classmethod
     @abstractmethod
     def example(cls) -> Self:
@@ -139,7 +162,34 @@ class Query(ABC, Generic[D, A]):
         unknown = sorted(set(stored) - known)
         if unknown:
             raise ParameterError(f"{cls.kind}: unknown {', '.join(unknown)}; it takes {', '.join(sorted(known))}.")
-        return cls(**{name: _rich(name, value) for name, value in stored.items()})
+        return cls(
+            **{name: Loss.from_json(value) if name == "loss" else _rich(value) for name, value in stored.items()}
+        )
+
+
+def least_amount(enough: Callable[[str], bool]) -> str | None:
+    """The least amount of a loss, to two digits, that is `enough`; None when a thousand is not.
+
+    >>> least_amount(lambda amount: float(amount) >= 0.3141)
+    '0.32'
+    """
+    low, high = -6.0, 3.0
+    if not enough("1000"):
+        return None
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(f"{10**middle:.9f}") else (middle, high)
+    return two_digits_up(10**high)
+
+
+def two_digits_up(amount: float) -> str:
+    """Round up to two significant digits, as text.
+
+    >>> two_digits_up(0.08173), two_digits_up(2.0), two_digits_up(0.99991)
+    ('0.082', '2', '1')
+    """
+    unit = Fraction(10) ** (math.floor(math.log10(amount)) - 1)
+    return f"{float(math.ceil(Fraction(amount) / unit * (1 - Fraction(1, 10**9))) * unit):.10f}".rstrip("0").rstrip(".")
 
 
 def _plain(value: Any) -> Any:
@@ -154,7 +204,5 @@ def _plain(value: Any) -> Any:
             return value
 
 
-def _rich(name: str, value: Any) -> Any:
-    if name == "loss":
-        return Loss.from_json(value)
-    return tuple(value) if isinstance(value, list) else value
+def _rich(value: Any) -> Any:
+    return tuple(map(_rich, value)) if isinstance(value, list) else value

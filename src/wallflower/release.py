@@ -11,7 +11,7 @@ import getpass
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
@@ -23,7 +23,7 @@ from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger, Receipt
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Loss, Neighbours
-from wallflower.query import A, D, Query
+from wallflower.query import A, D, Plan, Query
 
 VARIABLE: Final = "WALLFLOWER_ANALYST"
 
@@ -166,12 +166,14 @@ class Release(Generic[A]):
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def to_arrow(self) -> Any:
-        """A pyarrow Table of one row, to be stacked with others of its kind."""
+        """A pyarrow Table of one row, to be stacked with others of its kind; lists and mappings are JSON in it."""
         low, high = self.interval or (None, None)
         promise, double = self.guarantee, _pa.float64()
         numbers = {"low": low, "high": high, "epsilon": promise.epsilon, "delta": promise.delta, "rho": promise.rho}
         words = {name: getattr(self, name) for name in ("mechanism", "proof", "status", "label", "analyst", "version")}
-        row = {"dataset": self.dataset, "kind": self.kind, "value": self.value, "ledger_id": self.ledger_id, **words}
+        nested = isinstance(self.value, list | Mapping)
+        value = json.dumps(self.value, ensure_ascii=False) if nested else self.value
+        row = {"dataset": self.dataset, "kind": self.kind, "value": value, "ledger_id": self.ledger_id, **words}
         row |= {"guarantee": str(promise.kind), "adjacency": str(promise.adjacency), "n": self.facts.n}
         row |= {"parameters": json.dumps(dict(self.parameters), sort_keys=True)}
         columns = {name: _pa.array([value]) for name, value in row.items()}
@@ -236,16 +238,34 @@ def default_analyst() -> str:
 
 
 def readable(value: object) -> str:
-    """A number as a reader wants it.
+    """A value as a reader wants it: numbers rounded, names that belong together joined by ×.
 
     >>> readable(1234.5678), readable(0.01234), readable(14)
     ('1,234.6', '0.0123', '14')
+    >>> readable([1, 2]), readable([["age"], ["age", "hours"]])
+    ('1, 2', 'age; age × hours')
+    >>> readable([{"columns": ["age", "hours"], "outliers": 14}])
+    'columns age × hours, outliers 14'
     """
-    if not isinstance(value, float):
-        return f"{value:,}" if isinstance(value, int) else str(value)
-    if value.is_integer() and abs(value) < 2**53:
-        return f"{int(value):,}"
-    return f"{value:,.1f}" if abs(value) >= 1 else f"{value:.3g}"
+    match value:
+        case bool() | None:
+            return {True: "yes", False: "no", None: "none"}[value]
+        case float():
+            return _rounded(value)
+        case int():
+            return f"{value:,}"
+        case Mapping():
+            return ", ".join(f"{spaced(name)} {_part(item)}" for name, item in value.items()) or "none"
+        case list() | tuple():
+            between = "; " if any(isinstance(item, list | tuple | Mapping) for item in value) else ", "
+            return between.join(map(_part, value)) or "none"
+        case _:
+            return str(value)
+
+
+def spaced(name: str) -> str:
+    """A name from a program, as words."""
+    return name.replace("_", " ")
 
 
 def rough(value: float) -> str:
@@ -255,6 +275,14 @@ def rough(value: float) -> str:
     ('3.95', '12', '1,100')
     """
     return f"{float(f'{value:.3g}'):,g}"
+
+
+def rows_of(plan: Plan) -> Iterator[tuple[str, ...]]:
+    """The options of a plan in words: mechanism, a figure for each heading (empty if it has none), note."""
+    for option in plan.options:
+        name = f"{option.mechanism} (chosen)" if option.mechanism == plan.chosen else option.mechanism
+        figures = (rough(option.figures[key]) if key in option.figures else "" for key in plan.headings)
+        yield name, *figures, option.note
 
 
 def symbol(loss: Loss) -> str:
@@ -296,6 +324,19 @@ def starter_note(dataset: str) -> str:
         f"Nobody has granted {dataset} a budget, so the starter cap of {Ledger.STARTER} applies; "
         "the data owner changes it with `wallflower budget grant`."
     )
+
+
+def _part(item: object) -> str:
+    """An item of something larger, where names in a list are one thing, such as a set of columns."""
+    if isinstance(item, list | tuple) and item and all(isinstance(name, str) for name in item):
+        return " × ".join(item)
+    return readable(item)
+
+
+def _rounded(value: float) -> str:
+    if value.is_integer() and abs(value) < 2**53:
+        return f"{int(value):,}"
+    return f"{value:,.1f}" if abs(value) >= 1 else f"{value:.3g}"
 
 
 def _number(exact: Fraction) -> float:

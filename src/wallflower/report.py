@@ -14,6 +14,7 @@ from html import escape
 from itertools import pairwise
 from pathlib import Path
 from string import Template
+from textwrap import fill, shorten
 from typing import Any, Final
 
 from wallflower.chain import Entry, Verified
@@ -21,8 +22,8 @@ from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
-from wallflower.query import Plan
-from wallflower.release import Release, readable, rough, symbol
+from wallflower.query import Bars, Plan, Query, Scale
+from wallflower.release import Release, readable, rows_of, symbol
 
 _matplotlib = Lazy("matplotlib")
 _figures = Lazy("matplotlib.figure")
@@ -51,27 +52,40 @@ _STYLE: Final[dict[str, Any]] = {
     "svg.hashsalt": "wallflower",
 }
 _SIZE: Final = (8.4, 3.0)
+_WIDE: Final = 10.0  # inches across for a figure with bars: their labels need room
+_TITLE: Final = 44  # characters of a title, or of a value in words, that fit into a panel
+_MARGIN: Final = 1.35  # inches above and below bars
+_LABEL: Final = 26  # characters in a line of a bar's label
+_LINES: Final = 3
+_ITEMS: Final = 8  # parts of a value in words
+
+
+def query_of(release: Release[Any]) -> Query[Any, Any] | None:
+    """The question a release answers, as it was asked; None if it is unknown here."""
+    question = next((known for known in QUERIES if known.label == release.label), None)
+    return None if question is None else question.from_json(release.parameters)
 
 
 def plan_of(release: Release[Any]) -> Plan | None:
     """What was to be expected of a release, from the public facts it carries; None if its question is unknown here."""
-    question = next((known for known in QUERIES if known.label == release.label), None)
-    if question is None:
-        return None
-    query = question.from_json(release.parameters)
-    return query.plan(n=release.facts.n, dimension=release.facts.dimension)
+    query = query_of(release)
+    return None if query is None else query.plan(n=release.facts.n, dimension=release.facts.dimension)
 
 
 def figure(release: Release[Any]) -> Any:
-    """The value with its interval and, beside it, what each loss would have given."""
-    plan = plan_of(release)
-    curve = () if plan is None else plan.curve
+    """The value with its interval, or as its question pictures it; beside it, what each loss would have given."""
+    plan, bars = plan_of(release), _bars_of(release)
+    labels = [] if bars is None else [_wrapped(label) for label in bars.labels]
+    width, height = _SIZE if bars is None else (_WIDE, _height(labels))
     with _matplotlib.rc_context(_STYLE):
-        drawn = _figures.Figure(figsize=_SIZE, layout="constrained")
-        panels = drawn.subplots(1, 2, width_ratios=(1.15, 1)) if curve else [drawn.subplots()]
-        _draw_value(panels[0], release)
-        if curve:
-            _draw_curve(panels[1], curve, release.guarantee.loss)
+        drawn = _figures.Figure(figsize=(width, height), layout="constrained")
+        panels = _panels(drawn, height, curve=plan is not None and bool(plan.curve), bars=bars is not None)
+        if bars is None:
+            _draw_value(panels["v"], release)
+        else:
+            _draw_bars(panels["v"], bars, labels, release)
+        if plan is not None and plan.curve:
+            _draw_curve(panels["c"], plan, release.guarantee.loss)
         drawn.get_layout_engine().set(w_pad=0.15, wspace=0.06)
     return drawn
 
@@ -85,9 +99,7 @@ def svg(drawn: Any) -> str:
     text = text[text.index("<svg") :]
     for colour, name in ((INK, "ink"), (ACCENT, "accent"), (QUIET, "quiet")):
         text = text.replace(colour, f"var(--{name})")
-    return re.sub(r'<svg ([^>]*?)width="[^"]*" height="[^"]*"', r'<svg \1class="plot"', text, count=1).replace(
-        f' height="{_SIZE[1] * 72}pt"', ""
-    )
+    return re.sub(r'<svg ([^>]*?)width="[^"]*" height="[^"]*"', r'<svg \1class="plot"', text, count=1)
 
 
 def card(release: Release[Any]) -> str:
@@ -101,10 +113,11 @@ def card(release: Release[Any]) -> str:
         *(("Note", note) for note in release.notes),
     ]
     body = "".join(f"<tr><th>{escape(name)}</th><td>{escape(words)}</td></tr>" for name, words in rows)
+    size = "answer" if isinstance(release.value, int | float) else "answer in-words"
     range_ = "" if release.interval is None else "95&#8239;% interval {} to {}".format(*map(readable, release.interval))
     return (
         f'<div class="wallflower-release"><p class="question">{escape(release.question)}</p>'
-        f'<p class="answer"><strong>{escape(readable(release.value))}</strong> <span>{range_}</span></p>'
+        f'<p class="{size}"><strong>{escape(readable(release.value))}</strong> <span>{range_}</span></p>'
         f"<table>{body}</table></div>"
     )
 
@@ -130,13 +143,32 @@ def write(path: Path, releases: Sequence[Release[Any]], ledger: Ledger) -> None:
     path.write_text(page(releases, entries, ledger.verify()), encoding="utf-8")
 
 
+def _bars_of(release: Release[Any]) -> Bars | None:
+    query = query_of(release)
+    bars = None if query is None else query.picture(release.value, release.facts)
+    return bars if bars is not None and bars.labels else None
+
+
+def _panels(drawn: Any, height: float, *, curve: bool, bars: bool) -> Any:
+    """Axes `v` for the value and `c` for the curve, which stays as high as it is without bars."""
+    if not curve:
+        return drawn.subplot_mosaic("v")
+    widths = (1.7, 1) if bars else (1.15, 1)
+    if height < 1.3 * _SIZE[1]:
+        return drawn.subplot_mosaic("vc", width_ratios=widths)
+    return drawn.subplot_mosaic("vc;v.", width_ratios=widths, height_ratios=(_SIZE[1], height - _SIZE[1]))
+
+
 def _draw_value(axes: Any, release: Release[Any]) -> None:
-    axes.set_title(release.question, wrap=True)
+    axes.set_title(fill(release.question, _TITLE))
     axes.set_yticks([])
     axes.spines[["left", "right", "top"]].set_visible(False)
-    if not isinstance(release.value, int | float):
+    if isinstance(release.value, bool) or not isinstance(release.value, int | float):
         axes.set_xticks([])
-        axes.text(0.5, 0.5, readable(release.value), ha="center", va="center", transform=axes.transAxes)
+        words = [fill(part, _TITLE) for part in readable(release.value).split("; ")]
+        words = words if len(words) <= _ITEMS else [*words[: _ITEMS - 1], "…"]
+        axes.text(0.5, 0.5, "\n".join(words), ha="center", va="center", transform=axes.transAxes)
+        axes.set_xlabel(_about(release))
         return
     low, high = release.interval or (release.value, release.value)
     axes.plot([low, high], [0, 0], color=ACCENT, linewidth=7, alpha=0.3, solid_capstyle="round")
@@ -147,38 +179,93 @@ def _draw_value(axes: Any, release: Release[Any]) -> None:
     room = max(high - low, 1.0) * 0.25
     axes.set_xlim(low - min(room, low) - room / 8 if low >= 0 else low - room, high + room)
     axes.set_ylim(-1, 1.4)
-    said = f"{release.dataset}, {release.facts.n:,} records, {release.guarantee.loss}"
-    axes.set_xlabel(f"{said}\nbar: 95 % interval" if release.interval else said)
+    axes.set_xlabel(f"{_about(release)}\nbar: 95 % interval" if release.interval else _about(release))
 
 
-def _draw_curve(axes: Any, curve: Sequence[tuple[float, float]], loss: Loss) -> None:
-    amounts, widths = zip(*curve, strict=True)
+def _draw_bars(axes: Any, bars: Bars, labels: Sequence[str], release: Release[Any]) -> None:
+    places, apart = range(len(labels)), (_height(labels) - _MARGIN) / len(labels)
+    axes.set_title(fill(release.question, _TITLE))
+    axes.barh(places, bars.lengths, height=min(0.6, 0.3 / apart), color=ACCENT, alpha=0.45, linewidth=0)
+    whiskers = bars.intervals or [(length, length) for length in bars.lengths]
+    ends = zip(places, bars.lengths, whiskers, bars.marks, strict=True)
+    for place, length, (low, high), mark in ends:
+        if bars.intervals:
+            axes.plot([low, high], [place, place], color=ACCENT, linewidth=1.6, solid_capstyle="butt")
+            axes.plot([low, high], [place, place], "|", color=ACCENT, markersize=7, markeredgewidth=1.6)
+        end = (max(length, high, 0), place)
+        words = shorten(mark, _LABEL, placeholder=" …")
+        axes.annotate(words, end, (5, 0), textcoords="offset points", va="center", annotation_clip=False)
+    axes.set_yticks(places, labels, linespacing=1.1)
+    axes.set_ylim(len(labels) - 0.45, -0.55)
+    axes.xaxis.set_major_locator(_ticker.MaxNLocator(6))
+    axes.xaxis.set_major_formatter(_ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
+    edges = [0.0, *bars.lengths, *(edge for whisker in whiskers for edge in whisker)]
+    axes.set_xlim(1.01 * min(edges), 1.01 * max(edges) or 1.0)
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["right", "top"]].set_visible(False)
+    if not bars.across:
+        axes.set_xticks([])
+    said = "\n".join(filter(None, (bars.across, _about(release))))
+    axes.set_xlabel(f"{said}\nwhiskers: 95 % intervals" if bars.intervals else said)
+
+
+def _wrapped(label: str) -> str:
+    """A label in a few short lines, broken before × where it has any; what does not fit is left out.
+
+    >>> _wrapped("age × hours_per_week × education_num")
+    'age × hours_per_week\\n× education_num'
+    """
+    most = _LABEL - 2
+    names = (name if len(name) <= most else f"{name[: most - 1]}…" for name in label.split(" × "))
+    return fill(" ×\0".join(names), _LABEL, max_lines=_LINES, placeholder=" …").replace("\0", " ")
+
+
+def _height(labels: Sequence[str]) -> float:
+    """Inches for bars with these labels, and for what stands above and below them."""
+    lines = max(label.count("\n") for label in labels) + 1
+    return max(_SIZE[1], _MARGIN + len(labels) * (0.15 + 0.15 * lines))
+
+
+def _about(release: Release[Any]) -> str:
+    return f"{release.dataset}, {release.facts.n:,} records, {release.guarantee.loss}"
+
+
+def _draw_curve(axes: Any, plan: Plan, loss: Loss) -> None:
+    amounts, heights = zip(*plan.curve, strict=True)
     letter, spent = symbol(loss), float(loss.amount)
     axes.set_title(f"What each {letter} would have given")
-    axes.plot(amounts, widths, color=INK, linewidth=1.4)
+    axes.plot(amounts, heights, color=INK, linewidth=1.4)
     axes.set_xscale("log")
-    axes.set_yscale("log")
-    for axis in (axes.xaxis, axes.yaxis):
+    axes.set_yscale(plan.scale)
+    for axis in (axes.xaxis, axes.yaxis) if plan.scale == "log" else (axes.xaxis,):
         axis.set_major_locator(_ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_minor_locator(_ticker.NullLocator())
         axis.set_major_formatter(_ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    if plan.scale == "linear":
+        axes.set_ylim(0, 1.02 * max(1.0, *heights))
     if amounts[0] <= spent <= amounts[-1]:
-        here = (spent, _along(curve, spent))
+        here = (spent, _along(plan.curve, spent, plan.scale))
         axes.axvline(spent, color=ACCENT, linewidth=1, linestyle=(0, (4, 3)))
         axes.plot(*here, "o", color=ACCENT, markersize=6)
-        axes.annotate("this release", here, (7, 7), textcoords="offset points", color=ACCENT)
+        right = spent <= math.sqrt(amounts[0] * amounts[-1])
+        above = right == (heights[0] >= heights[-1])  # on the side the line does not go to
+        offset = (7 if right else -7, 7 if above else -14)
+        side = "left" if right else "right"
+        axes.annotate("this release", here, offset, textcoords="offset points", color=ACCENT, ha=side)
     axes.grid(True, which="major")
     axes.spines[["right", "top"]].set_visible(False)
     axes.set_xlabel(f"{letter} spent")
-    axes.set_ylabel("half-width of the 95 % interval")
+    axes.set_ylabel(fill(plan.measure, _LABEL + 8))
 
 
-def _along(curve: Sequence[tuple[float, float]], spent: float) -> float:
-    """The height of the drawn line, straight between points on log scales."""
-    for (left, above), (right, below) in pairwise(curve):
+def _along(curve: Sequence[tuple[float, float]], spent: float, scale: Scale) -> float:
+    """The height of the drawn line, straight between points on the scales it is drawn on."""
+    for (left, before), (right, after) in pairwise(curve):
         if left <= spent <= right:
             share = math.log(spent / left) / math.log(right / left)
-            return math.exp((1 - share) * math.log(above) + share * math.log(below))
+            if scale == "linear":
+                return (1 - share) * before + share * after
+            return math.exp((1 - share) * math.log(before) + share * math.log(after))
     return curve[-1][1]
 
 
@@ -189,20 +276,10 @@ def _section(release: Release[Any]) -> str:
 
 
 def _plan(plan: Plan) -> str:
-    rows = (
-        (
-            f"{option.mechanism} (chosen)" if option.mechanism == plan.chosen else option.mechanism,
-            f"± {rough(option.error)}",
-            f"± {rough(option.half_width)}",
-            rough(option.deviation),
-            option.note,
-        )
-        for option in plan.options
-    )
-    heading = ("Mechanism", "Typical error", "95 % within", "Deviation", "")
+    heading = ("Mechanism", *(name[:1].upper() + name[1:] for name in plan.headings.values()), "")
     verdict = escape(plan.verdict[:1].upper() + plan.verdict[1:].rstrip("."))
     said = f"<p>{verdict}. From public facts alone, before anything was spent.</p>"
-    return f"<h2>What was to be expected</h2>{said}{_table(heading, rows)}"
+    return f"<h2>What was to be expected</h2>{said}{_table(heading, rows_of(plan))}"
 
 
 def _entries(entries: Sequence[Entry]) -> str:
@@ -242,6 +319,7 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
   margin: 1.5rem 0; }
 .question { margin: 0; color: var(--quiet); }
 .answer { margin: .1rem 0 1rem; } .answer strong { font-size: 2.4rem; color: var(--accent); margin-right: .5rem; }
+.answer.in-words strong { font-size: 1.3rem; overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; }
 th, td { text-align: left; vertical-align: top; padding: .38rem .9rem .38rem 0; border-top: 1px solid var(--line); }
 th { font-weight: 600; color: var(--quiet); white-space: nowrap; }

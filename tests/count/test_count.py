@@ -9,10 +9,11 @@ import pytest
 from worlds import outliers
 
 from wallflower import Count, Loss, Points
+from wallflower.crowd.counted import STEP
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours
-from wallflower.queries.count import STEP, two_digits_up
+from wallflower.query import two_digits_up
 
 
 class Scripted:

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import FINE_LINE, LINE, SQUARE, cases, extension, neighbours_of, outliers, pairs, tables
 
+from wallflower.crowd import extension as room
+from wallflower.crowd import programme
 from wallflower.errors import ParameterError
 from wallflower.near import plant, squared_reach
-from wallflower.queries.count import extension as room
-from wallflower.queries.count import programme
 from wallflower.queries.count.extension import certified, inliers, outlier_mass
 
 

@@ -7,8 +7,8 @@ import pytest
 from test_exact import points_of
 from worlds import FINE_LINE, LINE, SQUARE, cases, neighbours_of, outliers, tables
 
+from wallflower.crowd.limits import KISSING, kissing
 from wallflower.errors import ParameterError
-from wallflower.queries.count.limits import KISSING, kissing
 from wallflower.queries.count.sensitivity import (
     _adjacency,
     global_bound,

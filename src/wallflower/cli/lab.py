@@ -19,6 +19,8 @@ _demo = Lazy("wallflower.demo")
 _audit = Lazy("wallflower.audit")
 _papers = Lazy("wallflower.papers")
 
+QuickOption = Annotated[bool, typer.Option("--quick", help="fewer repetitions")]
+
 
 def add(app: typer.Typer, questions: Iterable[Question]) -> None:
     """`demo`, `audit` and `reproduce`."""
@@ -42,12 +44,12 @@ def demo(
 
 
 def _auditing(questions: tuple[Question, ...]) -> Any:
-    def audit(question: str, as_json: bool) -> None:
+    def audit(question: str, quick: bool, as_json: bool) -> None:
         """Attack a question's mechanisms: sound ones must hold what they claim, broken ones must be caught."""
         kind = find(question, questions).kind
         findings = []
         with waiting(f"attacking {kind}"):
-            for finding in _audit.audits(kind):
+            for finding in _audit.audits(kind, quick=quick):
                 findings.append(finding)
                 if not as_json:
                     show(_verdict(finding))
@@ -58,13 +60,14 @@ def _auditing(questions: tuple[Question, ...]) -> Any:
 
     names = ", ".join(question.kind for question in questions)
     which = Annotated[str, typer.Argument(metavar="QUESTION", help=f"which question: {names}")]
-    return signed(audit, option("question", which, REQUIRED), option("as_json", JsonOption, False))
+    asked = (option("question", which, REQUIRED), option("quick", QuickOption, False))
+    return signed(audit, *asked, option("as_json", JsonOption, False))
 
 
 def reproduce(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="okada2015 or okada2015-ja")],
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="where to leave tables and plots")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="fewer repetitions")] = False,
+    quick: QuickOption = False,
 ) -> None:
     """Draw a paper's figures again, its own curves beside honest ones."""
     papers = _papers.PAPERS

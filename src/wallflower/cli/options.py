@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
 import typer
@@ -62,7 +64,7 @@ LOSSES: Final[Mapping[str, Any]] = {"epsilon": Epsilon, "delta": Delta, "rho": R
 
 def parameters(question: Question) -> list[inspect.Parameter]:
     """The question's own options, as parameters of a command."""
-    asked = [option(blank.name, _annotation(blank), blank.default) for blank in blanks(question)]
+    asked = [option(blank.name, _annotation(blank), _default(blank)) for blank in blanks(question)]
     stated = [option(name, kind) for name, kind in LOSSES.items()] if spends(question) else []
     return asked + stated
 
@@ -91,6 +93,11 @@ def names(given: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in given.split(",") if part.strip())
 
 
+def sets(given: str) -> tuple[tuple[str, ...], ...]:
+    """The sets of names in `a,b; c`."""
+    return tuple(found for found in map(names, given.split(";")) if found)
+
+
 def facts_of(schema: str | None, columns: tuple[str, ...] | None) -> Schema | None:
     """Without a schema, only the columns that are named are read: the others may be anything."""
     if schema is None:
@@ -112,32 +119,29 @@ def example(question: Question) -> str:
 
 
 def _annotation(blank: Blank) -> Any:
-    hint = Literal[blank.choices] if blank.choices else str if _is_list(blank) else blank.hint
-    metavar = "A,B,..." if _is_list(blank) else None
+    text = _TEXTS.get(blank.hint)
+    hint = Literal[blank.choices] if blank.choices else str if text else blank.hint
     optional = blank.optional or blank.default is None
-    details = typer.Option(help=blank.help, metavar=metavar, rich_help_panel=QUESTION)
+    details = typer.Option(help=blank.help, metavar=text.metavar if text else None, rich_help_panel=QUESTION)
     return Annotated[hint | None if optional else hint, details]
 
 
+def _default(blank: Blank) -> Any:
+    text = _TEXTS.get(blank.hint)
+    return text.write(blank.default) if text and isinstance(blank.default, tuple | Fraction) else blank.default
+
+
 def _value(blank: Blank, given: Any) -> Any:
-    if not _is_list(blank) or not isinstance(given, str):
-        return given
-    return names(given)
-
-
-def _is_list(blank: Blank) -> bool:
-    return getattr(blank.hint, "__origin__", None) is tuple
+    text = _TEXTS.get(blank.hint)
+    return text.read(given) if text and isinstance(given, str) else given
 
 
 def _words(blank: Blank, value: Any) -> list[str]:
     name = f"--{blank.name.replace('_', '-')}"
-    match value:
-        case bool():
-            return [name if value else name.replace("--", "--no-", 1)]
-        case tuple():
-            return [name, ",".join(map(str, value))]
-        case _:
-            return [name, str(value)]
+    if isinstance(value, bool):
+        return [name if value else name.replace("--", "--no-", 1)]
+    text = _TEXTS.get(blank.hint)
+    return [name, text.write(value) if text else str(value)]
 
 
 def _loss_words(loss: Loss) -> list[str]:
@@ -149,3 +153,19 @@ def _loss_words(loss: Loss) -> list[str]:
 def _written(number: Any) -> str:
     nearest = f"{float(number):g}"
     return nearest if type(number)(nearest) == number else str(number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """How a value that is no single word is written in one."""
+
+    metavar: str
+    read: Callable[[str], Any]
+    write: Callable[[Any], str]
+
+
+_TEXTS: Final[Mapping[Any, _Text]] = {
+    tuple[str, ...]: _Text("A,B,...", names, ",".join),
+    tuple[tuple[str, ...], ...]: _Text("A,B;C;...", sets, lambda value: ";".join(map(",".join, value))),
+    Fraction: _Text("NUMBER", str, _written),  # the question reads it, exactly
+}

@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console, Group, RenderableType
-from rich.markup import escape
 from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.spinner import Spinner
 from rich.table import Table as Grid
 from rich.text import Text
 
 from wallflower.budget import Line
 from wallflower.chain import Entry, Verified
 from wallflower.errors import PrivacyError
+from wallflower.progress import shown_by
 from wallflower.query import Plan
-from wallflower.release import Release, readable, rough, symbol
+from wallflower.release import Release, readable, rows_of, spaced, symbol
 
 _WIDE: Final = 160
 
@@ -50,9 +52,33 @@ def failure(words: str) -> None:
 
 @contextmanager
 def waiting(words: str) -> Iterator[None]:
-    """A sign of life while something takes long, on a terminal only."""
-    with _stderr().status(escape(words)):
+    """A sign of life while something takes long, on a terminal only: a bar while steps are counted, else a spinner."""
+    console = _stderr()
+    if not console.is_terminal:
         yield
+        return
+    with _Waiting(words, console) as bars, shown_by(bars):
+        yield
+
+
+class _Waiting(Progress):
+    """A bar for all work that is counted in steps, and a spinner when there is none."""
+
+    def __init__(self, words: str, console: Console) -> None:
+        self._spinner = Spinner("dots", Text(words), style="status.spinner")
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+        to_the_same = sys.stdout.isatty()  # else an answer that is piped on would be caught and shown here
+        super().__init__(*columns, TimeElapsedColumn(), console=console, transient=True, redirect_stdout=to_the_same)
+
+    def begin(self, words: str, total: int) -> TaskID:
+        return self.add_task(words, total=total)
+
+    def end(self, task: TaskID) -> None:
+        self.remove_task(task)
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        tasks = self.tasks
+        yield self.make_tasks_table(tasks) if tasks else self._spinner
 
 
 @singledispatch
@@ -79,7 +105,7 @@ def _(grid: Grid) -> RenderableType:
 @rendered.register
 def _(release: Release) -> RenderableType:  # type: ignore[type-arg]
     promise = release.guarantee
-    rows = [
+    facts = [
         ("answer", Text(release.said, style="bold green")),
         ("reading", Text(release.words)),
         ("guarantee", Text(promise.words)),
@@ -87,26 +113,23 @@ def _(release: Release) -> RenderableType:  # type: ignore[type-arg]
         ("data set", Text(f"{release.dataset}: {release.facts}")),
         ("ledger", Text(f"entry {release.ledger_id} by {release.analyst}; {release.left} is left")),
     ]
-    rows += [(_spaced(name), Text(_flat(value))) for name, value in release.extras.items()]
-    return Group(Text(release.question, style="bold"), _facts(rows))
+    facts += [(spaced(name), Text(readable(value))) for name, value in release.extras.items()]
+    return Group(Text(release.question, style="bold"), _facts(facts))
 
 
 @rendered.register
 def _(plan: Plan) -> RenderableType:
-    grid = _grid("mechanism", ">typical error", ">95 % within", ">deviation", "")
-    for option in plan.options:
-        chosen = option.mechanism == plan.chosen
-        name = f"{option.mechanism} (chosen)" if chosen else option.mechanism
-        sizes = (f"± {rough(option.error)}", f"± {rough(option.half_width)}", rough(option.deviation))
-        grid.add_row(name, *sizes, option.note, style="bold" if chosen else "")
-    rows = [
+    grid = _grid("mechanism", *(f">{heading}" for heading in plan.headings.values()), "")
+    for option, cells in zip(plan.options, rows_of(plan), strict=True):
+        grid.add_row(*cells, style="bold" if option.mechanism == plan.chosen else "")
+    facts = [
         ("cost", Text(str(plan.cost))),
-        ("public facts", Text(", ".join(f"{name} = {value:,}" for name, value in plan.facts.items()))),
+        ("public facts", Text(", ".join(f"{spaced(name)} = {value:,}" for name, value in plan.facts.items()))),
         ("verdict", Text(plan.verdict, style="green" if plan.useful else "yellow")),
     ]
     if plan.smallest_useful_epsilon is not None:
-        rows.append(("useful from", Text(f"{symbol(plan.cost)}={plan.smallest_useful_epsilon}")))
-    return Group(Text(f"What to expect of {plan.query}", style="bold"), _facts(rows), _indented(grid))
+        facts.append(("useful from", Text(f"{symbol(plan.cost)}={plan.smallest_useful_epsilon}")))
+    return Group(Text(f"What to expect of {plan.query}", style="bold"), _facts(facts), _indented(grid))
 
 
 @rendered.register
@@ -152,7 +175,7 @@ def table_facts(facts: Mapping[str, Any]) -> RenderableType:
     stated = sorted({name for column in facts["columns"] for name in column} - {"name", "type"})
     grid = _grid("column", "type", *(f">{name}" for name in stated))
     for column in facts["columns"]:
-        grid.add_row(column["name"], column["type"], *(_flat(column.get(name, "")) for name in stated))
+        grid.add_row(column["name"], column["type"], *(readable(column.get(name, "")) for name in stated))
     clip = "values are moved into their bounds" if facts["clip"] else "values outside their bounds are refused"
     return Group(Text(f"{facts['name']}: {facts['rows']:,} records; {clip}", style="bold"), grid)
 
@@ -201,19 +224,3 @@ def _facts(rows: Sequence[tuple[str, RenderableType]]) -> RenderableType:
 
 def _indented(grid: Grid) -> RenderableType:
     return Padding(grid, (0, 0, 0, 2), expand=False)
-
-
-def _flat(value: object) -> str:
-    match value:
-        case Mapping():
-            return ", ".join(f"{_spaced(name)} {_flat(item)}" for name, item in value.items())
-        case list() | tuple():
-            return ", ".join(map(_flat, value))
-        case bool() | None:
-            return {True: "yes", False: "no", None: "none"}[value]
-        case _:
-            return readable(value)
-
-
-def _spaced(name: str) -> str:
-    return name.replace("_", " ")

@@ -14,14 +14,15 @@ from typing import Final
 
 import numpy as np
 
+from wallflower.crowd.counted import GAP, STEP
+from wallflower.crowd.extension import certified
 from wallflower.mechanisms import Additive, calibrate, smooth_additive
 from wallflower.near import plant, squared_reach
 from wallflower.noise import system_noise
 from wallflower.papers.datasets import Sample, made1, mixed, tumours
 from wallflower.papers.methods import laplace_pace, true_bound
 from wallflower.privacy import Loss
-from wallflower.queries.count import GAP, STEP, Count
-from wallflower.queries.count.extension import certified
+from wallflower.queries.count import Count
 from wallflower.queries.count.sensitivity import smooth_bound
 
 DELTA: Final = 1e-6

@@ -16,25 +16,22 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self
 
-from wallflower.data import Points, Table, load
-from wallflower.errors import DataError, LossMismatch, ParameterError
+from wallflower.crowd.counted import STEP, SURE, count_noise, interval, noisy_steps, usual_slack, whole
+from wallflower.crowd.limits import check_loss, check_neighbours, check_radius, rounding_bound, viewed
+from wallflower.data import Points
+from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.mechanisms import Additive, calibrate, smooth_additive, smooth_beta
 from wallflower.noise import Noise
-from wallflower.privacy import Kind, Loss, Neighbours
-from wallflower.queries.count.limits import check_neighbours, check_radius, rounding_bound
-from wallflower.query import Option, Plan, PublicFacts, Query, Reading, Status
+from wallflower.privacy import Kind, Loss
+from wallflower.query import Option, Plan, PublicFacts, Query, Reading, Status, least_amount
 
 _audit = Lazy("wallflower.queries.count.audit")
 
 _exact = Lazy("wallflower.queries.count.exact")
-_extension = Lazy("wallflower.queries.count.extension")
 _sensitivity = Lazy("wallflower.queries.count.sensitivity")
 
-STEP: Final = Fraction(1, 128)
-GAP: Final = 1 / 256  # eta: how far the certified value may lie below E; two of them make one step of the grid
 USEFUL: Final = 0.1  # an interval that reaches further than this share of the records says little
-SURE: Final = 0.95
 EPSILONS: Final = ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5")
 
 
@@ -85,16 +82,7 @@ class Count(Query[Points, int]):
                 f"slack: {self.slack!r} is outside 2 to 1,000,000. With less, even a dense crowd is crowded; "
                 "2 or 3 suits most tables."
             )
-        if not isinstance(self.loss, Loss):
-            raise ParameterError("loss: pass a Loss, such as Loss('0.5').")
-        if self.loss.kind not in (Kind.PURE, Kind.APPROXIMATE, Kind.ZCDP):
-            raise LossMismatch(
-                f"count has no theorem for a {self.loss.kind} loss; pass Loss('0.5') or Loss.zcdp('0.1')."
-            )
-        if self.loss.neighbours is not Neighbours.REPLACE_ONE:
-            raise LossMismatch(f"count protects replaced records, not {self.loss.neighbours}; leave neighbours out.")
-        if self.loss.amount == 0:
-            raise ParameterError("epsilon: a loss of 0 allows no answer at all; pass more than 0, such as '0.1'.")
+        check_loss(self.kind, self.loss)
         if self.mechanism == "smooth" and self.loss.kind is not Kind.APPROXIMATE:
             raise ParameterError("delta: smooth noise needs one above 0; pass one such as '1e-6', or use extension.")
 
@@ -102,23 +90,15 @@ class Count(Query[Points, int]):
         return self.loss
 
     def view(self, data: Any) -> Points:
-        points = data if isinstance(data, Points) else (data if isinstance(data, Table) else load(data)).points()
-        points = points.subspace(self.columns) if self.columns else points
-        if points.n <= self.neighbours:
-            raise DataError(
-                f"asked for {self.neighbours} neighbours among {points.n} records: every record would be an outlier. "
-                f"Choose fewer than {points.n} neighbours."
-            )
-        return points
+        return viewed(data, self.columns, self.neighbours)
 
     def answer(self, data: Points, noise: Noise) -> int:
         steps = _ANSWERS[self.mechanism](self, data, noise)
-        return min(max(math.floor(steps * STEP + Fraction(1, 2)), 0), data.n)  # post-processing
+        return whole(steps, data.n)
 
     def reading(self, value: int, facts: PublicFacts) -> Reading:
         noise = self.noise(facts.n, facts.dimension)
-        width = noise.half_width(SURE) + 0.5
-        low, high = max(0, math.ceil(value - width)), min(facts.n, math.floor(value + width))
+        low, high = interval(value, facts.n, noise)
         return Reading(
             mechanism=self.mechanism,
             interval=(float(low), float(high)),
@@ -128,10 +108,10 @@ class Count(Query[Points, int]):
 
     def plan(self, *, n: int, dimension: int) -> Plan:
         options = tuple(option for option in (self._option(name, n, dimension) for name in _NOISE) if option)
-        chosen = next(option for option in options if option.mechanism == self.mechanism)
-        useful = chosen.half_width <= USEFUL * n
+        width = next(option.figures["half_width"] for option in options if option.mechanism == self.mechanism)
+        useful = width <= USEFUL * n
         smallest = self._smallest_useful(n, dimension)
-        limit = f"±{chosen.half_width:.3g} (95 %) among {n:,} records"
+        limit = f"±{width:.3g} (95 %) among {n:,} records"
         advice = (
             f"; from {self._symbol} = {smallest} on it would be" if smallest else "; no reasonable loss makes it so"
         )
@@ -140,11 +120,13 @@ class Count(Query[Points, int]):
             cost=self.cost(),
             facts={"n": n, "dimension": dimension},
             chosen=self.mechanism,
+            headings=_HEADINGS,
             options=options,
             useful=useful,
             verdict=f"useful: {limit}" if useful else f"not useful: {limit}{advice}",
             smallest_useful_epsilon=smallest,
             curve=tuple((float(e), self._at(e).noise(n, dimension).half_width(SURE)) for e in EPSILONS),
+            measure="half-width of the 95 % interval",
         )
 
     def noise(self, n: int, dimension: int) -> Additive:
@@ -153,9 +135,7 @@ class Count(Query[Points, int]):
 
     def slack_for(self, n: int) -> int:
         """The slack asked for, or one that suits tables of this size: the more records, the less noise matters."""
-        amount = float(self.loss.amount) if self.loss.kind is not Kind.ZCDP else math.sqrt(2 * float(self.loss.amount))
-        automatic = 2 if n * amount <= 100 else 3 if n * amount <= 300_000 else max(5, 2 * self.neighbours)
-        return self.slack if self.slack is not None else automatic
+        return self.slack if self.slack is not None else usual_slack(n, self.neighbours, self.loss)
 
     @classmethod
     def example(cls) -> Self:
@@ -181,24 +161,12 @@ class Count(Query[Points, int]):
         if name == "smooth" and self.loss.kind is not Kind.APPROXIMATE:
             return None
         noise = replace(self, mechanism=name).noise(n, dimension)
-        return Option(
-            mechanism=name,
-            error=noise.mean_error(),
-            half_width=noise.half_width(SURE),
-            deviation=noise.deviation(),
-            note=_NOTES[name],
-        )
+        figures = (noise.mean_error(), noise.half_width(SURE), noise.deviation())
+        return Option(mechanism=name, figures=dict(zip(_HEADINGS, figures, strict=True)), note=_NOTES[name])
 
     def _smallest_useful(self, n: int, dimension: int) -> str | None:
         """The least amount, to two digits, at which the interval stays within the useful share of the records."""
-        low, high = -6.0, 3.0
-        if self._at("1000").noise(n, dimension).half_width(SURE) > USEFUL * n:
-            return None
-        for _ in range(20):
-            middle = (low + high) / 2
-            width = self._at(f"{10**middle:.9f}").noise(n, dimension).half_width(SURE)
-            low, high = (low, middle) if width <= USEFUL * n else (middle, high)
-        return two_digits_up(10**high)
+        return least_amount(lambda amount: self._at(amount).noise(n, dimension).half_width(SURE) <= USEFUL * n)
 
 
 def any_outlier(value: int, noise: Additive) -> dict[str, Any]:
@@ -218,18 +186,8 @@ def any_outlier(value: int, noise: Additive) -> dict[str, Any]:
     }
 
 
-def two_digits_up(amount: float) -> str:
-    """Round up to two significant digits, as text.
-
-    >>> two_digits_up(0.08173), two_digits_up(2.0), two_digits_up(0.99991)
-    ('0.082', '2', '1')
-    """
-    unit = Fraction(10) ** (math.floor(math.log10(amount)) - 1)
-    return f"{float(math.ceil(Fraction(amount) / unit * (1 - Fraction(1, 10**9))) * unit):.10f}".rstrip("0").rstrip(".")
-
-
 def _extension_noise(query: Count, n: int, dimension: int) -> Additive:
-    return calibrate((query.slack_for(n) + 1) * STEP.denominator + 1, query.loss, step=STEP)  # (N)
+    return count_noise(query.slack_for(n), query.loss)
 
 
 def _global_noise(query: Count, n: int, dimension: int) -> Additive:
@@ -242,10 +200,10 @@ def _smooth_noise(query: Count, n: int, dimension: int) -> Additive:
 
 
 def _extension_answer(query: Count, data: Points, noise: Noise) -> Fraction:
-    tree = _exact.planted(data.values, query.radius, normalise=query.normalise)  # (P)
-    bounds = _extension.certified(tree, query.neighbours, float(query.slack_for(data.n)), GAP)  # (E) (C1) (C2)
-    steps = math.floor((data.n - bounds.lower) * STEP.denominator + 0.5)
-    return Fraction(steps + _extension_noise(query, data.n, data.dimension).draw(noise))  # (N)
+    slack = query.slack_for(data.n)  # (P) (E) (C1) (C2) (N)
+    normalise = query.normalise
+    steps = noisy_steps(data.values, query.radius, query.neighbours, slack, query.loss, noise, normalise=normalise)
+    return Fraction(steps)
 
 
 def _global_answer(query: Count, data: Points, noise: Noise) -> Fraction:
@@ -271,6 +229,11 @@ _ANSWERS: Final[Mapping[str, Callable[[Count, Points, Noise], Fraction]]] = {
     "extension": _extension_answer,
     "global": _global_answer,
     "smooth": _smooth_answer,
+}
+_HEADINGS: Final[Mapping[str, str]] = {
+    "error": "typical error ±",
+    "half_width": "95 % within ±",
+    "deviation": "deviation",
 }
 _NOTES: Final[Mapping[str, str]] = {
     "extension": "may overcount where many records have barely enough neighbours",

@@ -16,15 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.audit import TRIALS, Finding, Floats, Sampler, World, audit, audit_bound, audit_order, replayed
+from wallflower.crowd.counted import GAP
+from wallflower.crowd.extension import certified
+from wallflower.crowd.limits import global_bound
 from wallflower.data import Points
 from wallflower.mechanisms import Additive, calibrate
 from wallflower.near import plant
 from wallflower.noise import Noise, system_noise
 from wallflower.privacy import Loss
-from wallflower.queries.count import GAP, Count
+from wallflower.queries.count import Count
 from wallflower.queries.count.exact import count_outliers
-from wallflower.queries.count.extension import certified
-from wallflower.queries.count.limits import global_bound
 from wallflower.queries.count.sensitivity import local_bounds, rounded_smooth_bound, sweep, window
 from wallflower.query import Query
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wallflower.errors import DataError
-from wallflower.near import Floats, Ints, Tree, counts, plant, squared_reach
-from wallflower.queries.count.limits import check_neighbours
+from wallflower.crowd.limits import check_neighbours
+from wallflower.near import Ints, counts, planted
 
 
 def degrees(points: ArrayLike, radius: float, *, cap: int | None = None, normalise: bool = True) -> Ints:
@@ -35,22 +34,3 @@ def count_outliers(points: ArrayLike, radius: float, neighbours: int, *, normali
     """
     check_neighbours(neighbours)
     return int(np.count_nonzero(degrees(points, radius, cap=neighbours, normalise=normalise) < neighbours))
-
-
-def planted(points: ArrayLike, radius: float, *, normalise: bool) -> Tree:
-    """The tree over the records, for one reach."""
-    values = matrix(points)
-    return plant(values, squared_reach(radius, values.shape[1], normalise=normalise))
-
-
-def matrix(points: ArrayLike) -> Floats:
-    """The records as a finite matrix, one row each; a vector is one column."""
-    values = np.asarray(points, dtype=np.float64)
-    values = values[:, None] if values.ndim == 1 else values
-    if values.ndim != 2 or 0 in values.shape:
-        raise DataError(
-            "points must be a table of numbers with at least one row and one column; pass one row per record."
-        )
-    if not np.isfinite(values).all():
-        raise DataError("points hold missing or infinite numbers; every cell must be a finite number.")
-    return values

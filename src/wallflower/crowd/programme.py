@@ -1,7 +1,8 @@
 """The contest for scarce suppliers: an exact linear programme by HiGHS, with bounds that do not trust the solver.
 
 Contestants are the consumers with fewer than k neighbours that are not scarce. All others are served elsewhere, so the
-optimum of this small programme and the number of the others make up E, and its prices prove it (label (C2)).
+optimum of this small programme and the number of the others make up E, and its prices prove it (proof.md of `count`,
+label (C2)).
 """
 
 from __future__ import annotations

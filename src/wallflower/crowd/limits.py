@@ -1,12 +1,17 @@
-"""What is known without data: which parameters make sense, and the most the count can ever move."""
+"""What is known without data: which parameters make sense, and the most the count can ever move.
+
+Proved in proof.md of `count`, label (G).
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
-from wallflower.errors import ParameterError
+from wallflower.data import Points, Schema, Table, load
+from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.lazy import Lazy
+from wallflower.privacy import Kind, Loss, Neighbours
 
 _special = Lazy("scipy.special")
 
@@ -28,6 +33,32 @@ def check_radius(radius: float) -> None:
     """Refuse a radius that is not a positive distance."""
     if not 1e-100 <= radius <= 1e100:
         raise ParameterError(f"radius: {radius!r} is outside 1e-100 to 1e100; pass a positive distance.")
+
+
+def check_loss(asker: str, loss: Loss) -> None:
+    """Refuse a loss that questions about one table have no theorem for."""
+    if not isinstance(loss, Loss):
+        raise ParameterError("loss: pass a Loss, such as Loss('0.5').")
+    if loss.kind not in (Kind.PURE, Kind.APPROXIMATE, Kind.ZCDP):
+        raise LossMismatch(f"{asker} has no theorem for a {loss.kind} loss; pass Loss('0.5') or Loss.zcdp('0.1').")
+    if loss.neighbours is not Neighbours.REPLACE_ONE:
+        raise LossMismatch(f"{asker} protects replaced records, not {loss.neighbours}; leave neighbours out.")
+    if loss.amount == 0:
+        raise ParameterError("epsilon: a loss of 0 allows no answer at all; pass more than 0, such as '0.1'.")
+
+
+def viewed(data: Any, columns: tuple[str, ...] | None, neighbours: int) -> Points:
+    """The records in these columns, if there are enough of them for the question to make sense."""
+    if not isinstance(data, Points | Table):
+        data = load(data, schema=Schema.of(columns) if columns else None)
+    points = data if isinstance(data, Points) else data.points(columns)
+    points = points.subspace(columns) if columns else points
+    if points.n <= neighbours:
+        raise DataError(
+            f"asked for {neighbours} neighbours among {points.n} records: every record would be an outlier. "
+            f"Choose fewer than {points.n} neighbours."
+        )
+    return points
 
 
 def kissing(dimension: int) -> int:

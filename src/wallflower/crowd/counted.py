@@ -1,0 +1,74 @@
+"""The private number of outliers: the extension on a grid, with noise.
+
+Proved in proof.md of `count`, label (N). Which slack and which noise follow from public facts alone.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower.lazy import Lazy
+from wallflower.mechanisms import Additive, calibrate
+from wallflower.noise import Noise
+from wallflower.privacy import Kind, Loss
+
+_extension = Lazy("wallflower.crowd.extension")
+_near = Lazy("wallflower.near")
+
+Floats = NDArray[np.float64]
+
+STEP: Final = Fraction(1, 128)
+GAP: Final = 1 / 256  # eta: how far the certified value may lie below E; two of them make one step of the grid
+SURE: Final = 0.95
+
+
+def usual_slack(n: int, neighbours: int, loss: Loss) -> int:
+    """A slack that suits tables of this size: the more records, the less noise matters.
+
+    >>> usual_slack(50, 5, Loss("1")), usual_slack(5000, 5, Loss("1")), usual_slack(10**6, 5, Loss("1"))
+    (2, 3, 10)
+    """
+    amount = float(loss.amount) if loss.kind is not Kind.ZCDP else math.sqrt(2 * float(loss.amount))
+    return 2 if n * amount <= 100 else 3 if n * amount <= 300_000 else max(5, 2 * neighbours)
+
+
+def count_noise(slack: int, loss: Loss) -> Additive:
+    """The noise that hides one record in the extension.  (N)"""
+    return calibrate((slack + 1) * STEP.denominator + 1, loss, step=STEP)
+
+
+def noisy_steps(
+    values: NDArray[np.float64],
+    radius: float,
+    neighbours: int,
+    slack: int,
+    loss: Loss,
+    noise: Noise,
+    *,
+    normalise: bool,
+) -> int:
+    """The number of outliers with noise, in steps of the grid."""
+    tree = _near.planted(values, radius, normalise=normalise)
+    bounds = _extension.certified(tree, neighbours, float(slack), GAP)
+    steps = math.floor((len(values) - float(bounds.lower)) * STEP.denominator + 0.5)
+    return steps + count_noise(slack, loss).draw(noise)  # (N)
+
+
+def whole(steps: Fraction, n: int) -> int:
+    """Steps of the grid as a number of records: post-processing.
+
+    >>> whole(Fraction(300), 367), whole(Fraction(-40), 367)
+    (2, 0)
+    """
+    return min(max(math.floor(steps * STEP + Fraction(1, 2)), 0), n)
+
+
+def interval(value: int, n: int, law: Additive) -> tuple[int, int]:
+    """The 95 % interval around a released number: it covers the noise, not the bias of the extension."""
+    width = law.half_width(SURE) + 0.5
+    return max(0, math.ceil(value - width)), min(n, math.floor(value + width))

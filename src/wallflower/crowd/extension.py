@@ -1,0 +1,246 @@
+"""A Lipschitz extension of the number of inliers: the slack linear programme, solved with a certificate.
+
+Every inlier j asks its neighbours for supply: at most mu_j from each, y_j + (k-1) mu_j in all, y_j <= 1; every record
+supplies at most `slack` in all. E is the largest sum of y (proof.md of `count`, label (E)). One record more or less
+moves E by at most slack + 1, whatever the dimension, the metric and k.
+
+Evaluation climbs only as far as the data make it: a uniform allocation, then prices that shift demand away from
+crowded suppliers, then the exact programme around those still crowded (programme.py). It ends with a feasible
+allocation (a lower bound) and prices (an upper bound) that agree to `tolerance`, always.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wallflower.crowd.limits import check_neighbours
+from wallflower.crowd.programme import Certificate, contested, neighbourhoods
+from wallflower.errors import ParameterError
+from wallflower.jit import kernel
+from wallflower.near import Floats, Index, Ints, Tree, lists, planted
+
+TOLERANCE = 1e-7
+ROUNDS = 2000
+PATIENCE = 50
+FEW = 300
+HEADROOM = 0.97
+
+Flags = NDArray[np.bool_]
+
+
+def inliers(points: ArrayLike, radius: float, neighbours: int, *, slack: float, normalise: bool = True) -> float:
+    """The extension of the number of inliers, to within 1e-6.
+
+    >>> round(inliers([[0.0], [1.0], [1.0], [-1.0], [-1.0]], 1.0, 2, slack=3), 6)
+    4.0
+    """
+    check_neighbours(neighbours)
+    if not 1 <= slack <= 1e6:
+        raise ParameterError(f"slack: {slack!r} is outside 1 to 1,000,000; 2 or 3 suits most tables.")
+    return certified(planted(points, radius, normalise=normalise), neighbours, float(slack)).lower
+
+
+def certified(tree: Tree, neighbours: int, slack: float, tolerance: float = TOLERANCE) -> Certificate:
+    """Bounds on E that differ by at most `tolerance`.
+
+    Suppliers that stay crowded become *scarce*: whoever has k others in reach must leave them (and can be served
+    without), the rest contest them. That may crowd further suppliers, so it is repeated until none is.
+    """
+    demand = uniform(tree, neighbours)
+    total = float(np.count_nonzero(demand.share))
+    bounds = Certificate(total, total)  # (C1) holds once nobody is crowded and nobody contests
+    worth, scarce = np.ones(tree.n), np.zeros(tree.n, dtype=np.bool_)
+    while (demand.loads > slack).any():
+        reprice(demand, worth, neighbours, slack)
+        if (demand.loads > slack).any() and demand.lengthen(tree, 4 * generous(neighbours)):
+            reprice(demand, worth, neighbours, slack)
+        crowded = demand.loads > slack
+        if crowded.any():
+            scarce |= crowded
+            worth[scarce] = 0.0
+            demand.leave(tree, scarce, neighbours)
+            bounds, demand.background = contested(tree, demand.contestants, scarce, neighbours, slack, total, tolerance)
+            demand.ask(worth, neighbours)
+    return bounds
+
+
+@dataclass(slots=True)
+class Demand:
+    """Who asks what of whom. Most consumers ask `share[j]` of each of the first `found[j]` of `met[j]`; the `active`
+    ones have a row of their own instead: `flow[a, e]` of `listed[a, e]`, e < `length[a]`; `pinned` rows were chosen
+    to avoid scarce suppliers. The `contestants` are served elsewhere, and ask `background` of what is not scarce."""
+
+    met: Index
+    found: Ints
+    share: Floats
+    loads: Floats
+    settled: Floats
+    background: Floats
+    active: Index
+    listed: Index
+    length: Ints
+    flow: Floats
+    pinned: Flags
+    contestants: Index
+
+    def total_up(self) -> None:
+        """Add up what every supplier is asked for."""
+        np.add(self.settled, self.background, out=self.loads)
+        _add_rows(self.listed, self.length, self.flow, self.loads)
+
+    def ask(self, worth: Floats, neighbours: int) -> None:
+        """Let every active consumer ask by the worth of its suppliers."""
+        _ask(self.listed, self.length, worth, neighbours, self.flow)
+        self.total_up()
+
+    def activate(self, suppliers: Flags) -> None:
+        """Give rows of their own to the consumers that ask something of any of these suppliers."""
+        hit = np.zeros(len(self.share), dtype=np.bool_)
+        _mark(self.met, self.found, self.share, suppliers, hit)
+        new = np.flatnonzero(hit).astype(np.int32)
+        _add_shares(self.met, self.found, -self.share, new, self.settled)
+        self.share[new] = 0.0
+        rows = np.zeros((len(new), self.listed.shape[1]), dtype=np.int32)
+        rows[:, : self.met.shape[1]] = self.met[new]
+        self.active = np.concatenate([self.active, new])
+        self.listed = np.concatenate([self.listed, rows])
+        self.length = np.concatenate([self.length, self.found[new]])
+        self.flow = np.concatenate([self.flow, np.zeros(rows.shape)])
+        self.pinned = np.concatenate([self.pinned, np.zeros(len(new), dtype=np.bool_)])
+
+    def lengthen(self, tree: Tree, width: int) -> bool:
+        """Look further for the active consumers whose lists were cut off; says whether there were any."""
+        cut = np.flatnonzero((self.length == self.met.shape[1]) & ~self.pinned)
+        width = min(width, tree.n - 1)
+        if len(cut) == 0 or width <= self.met.shape[1]:
+            return False
+        wider = np.zeros((len(self.active), width), dtype=np.int32)
+        wider[:, : self.listed.shape[1]] = self.listed
+        wider[cut], self.length[cut] = lists(tree, width, self.active[cut])
+        self.listed, self.flow = wider, np.zeros(wider.shape)
+        return True
+
+    def leave(self, tree: Tree, scarce: Flags, neighbours: int) -> None:
+        """Make everybody leave the scarce suppliers; who has fewer than k others becomes a contestant."""
+        self.activate(scarce)
+        mine = np.arange(self.listed.shape[1]) < self.length[:, None]
+        few = np.flatnonzero(np.count_nonzero(mine & ~scarce[self.listed], axis=1) < neighbours)
+        consumer, supplier = neighbourhoods(tree, self.active[few])
+        others = ~scarce[supplier]
+        enough = np.bincount(consumer[others], minlength=len(few)) >= neighbours
+        for row in np.flatnonzero(enough):
+            free = supplier[others & (consumer == row)][: self.listed.shape[1]]
+            self.listed[few[row], : len(free)], self.length[few[row]] = free, len(free)
+            self.pinned[few[row]] = True
+        gone = few[~enough]
+        self.contestants = np.concatenate([self.contestants, self.active[gone]])
+        self.active, self.length = np.delete(self.active, gone), np.delete(self.length, gone)
+        self.pinned = np.delete(self.pinned, gone)
+        self.listed, self.flow = np.delete(self.listed, gone, axis=0), np.delete(self.flow, gone, axis=0)
+
+
+def uniform(tree: Tree, neighbours: int) -> Demand:
+    """Every inlier asks the same of each of the first neighbours it meets: 1/(D-k+1) of each of D serves it."""
+    width = min(max(tree.n - 1, 0), generous(neighbours))
+    met, found = lists(tree, width)
+    nobody = np.empty(0, dtype=np.int32)
+    demand = Demand(
+        met=met,
+        found=found,
+        share=np.where(found >= neighbours, 1.0 / np.maximum(found - neighbours + 1, 1), 0.0),
+        loads=np.zeros(tree.n),
+        settled=np.zeros(tree.n),
+        background=np.zeros(tree.n),
+        active=nobody,
+        listed=np.empty((0, width), dtype=np.int32),
+        length=np.empty(0, dtype=np.int64),
+        flow=np.empty((0, width)),
+        pinned=np.empty(0, dtype=np.bool_),
+        contestants=nobody,
+    )
+    _add_shares(met, found, demand.share, np.flatnonzero(demand.share).astype(np.int32), demand.settled)
+    demand.total_up()
+    return demand
+
+
+def generous(neighbours: int) -> int:
+    """How many suppliers to list at first: enough that a dense neighbourhood is loaded little above 1."""
+    return neighbours + max(8, min(3 * neighbours, 64))
+
+
+def reprice(demand: Demand, worth: Floats, neighbours: int, slack: float) -> None:
+    """Shift demand away from crowded suppliers while that helps.
+
+    A supplier's worth falls while it is crowded. A consumer asks in full of its k worthiest suppliers and of each
+    other in proportion to worth, so every consumer stays served whatever the worths are.
+    """
+    best, last = np.inf, 0
+    for turn in range(ROUNDS):
+        if turn % 5 == 0:
+            demand.activate(demand.loads > HEADROOM * slack)
+        change = np.clip(HEADROOM * slack / np.maximum(demand.loads, 1e-9), 0.2, 1.05)
+        np.copyto(worth, np.clip(worth * change, 1e-12, 1.0), where=worth > 0)
+        demand.ask(worth, neighbours)
+        over = demand.loads[demand.loads > slack] - slack
+        if len(over) == 0:
+            return
+        if over.sum() < 0.8 * best:
+            best, last = float(over.sum()), turn
+        elif turn - last >= PATIENCE // (1 if len(over) > FEW else 10):  # few are settled faster by contest
+            return
+
+
+@kernel
+def _add_shares(met: Index, found: Ints, share: Floats, who: Index, loads: Floats) -> None:
+    for j in who:
+        for e in range(found[j]):
+            loads[met[j, e]] += share[j]
+
+
+@kernel
+def _add_rows(listed: Index, length: Ints, flow: Floats, loads: Floats) -> None:
+    for a in range(len(length)):
+        for e in range(length[a]):
+            loads[listed[a, e]] += flow[a, e]
+
+
+@kernel
+def _mark(met: Index, found: Ints, share: Floats, suppliers: Flags, hit: Flags) -> None:
+    for j in range(len(share)):
+        if share[j] > 0:
+            for e in range(found[j]):
+                if suppliers[met[j, e]]:
+                    hit[j] = True
+                    break
+
+
+@kernel
+def _ask(listed: Index, length: Ints, worth: Floats, neighbours: int, flow: Floats) -> None:
+    best = np.empty(neighbours)
+    for a in range(len(length)):
+        count = length[a]
+        bar = _kth_largest(worth, listed[a, :count], best)
+        total = 0.0
+        for e in range(count):
+            flow[a, e] = min(1.0, worth[listed[a, e]] / bar)
+            total += flow[a, e]
+        for e in range(count):
+            flow[a, e] /= total - neighbours + 1
+
+
+@kernel
+def _kth_largest(worth: Floats, suppliers: Index, best: Floats) -> float:
+    """The k-th largest worth among these suppliers, k = len(best); keeps the k largest in `best`, falling."""
+    best[:] = -1.0
+    for i in suppliers:
+        x = worth[i]
+        if x > best[-1]:
+            at = len(best) - 1
+            while at > 0 and best[at - 1] < x:
+                best[at] = best[at - 1]
+                at -= 1
+            best[at] = x
+    return float(best[-1])

@@ -1,0 +1,79 @@
+"""How far a long look has come: a room tells it, and whoever listens hears it.
+
+with progress.steps("scoring subspaces", total) as step:
+    for subspace in subspaces:
+        score(subspace)
+        step()
+
+Without a listener nothing happens. What is told must be public: words and totals come from parameters and public facts,
+and every step is told when it is done, whatever was found in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import Any, Final, Protocol
+
+
+class Listener(Protocol):
+    """Hears of work that is counted in steps; it is called by one thread at a time."""
+
+    def begin(self, words: str, total: int, /) -> Any:
+        """Work of so many steps begins; what this returns stands for it below."""
+
+    def advance(self, handle: Any, steps: int, /) -> None:
+        """So many more steps are done."""
+
+    def end(self, handle: Any, /) -> None:
+        """The work is over, done or given up."""
+
+
+class Step(Protocol):
+    """Tells that `n` steps are done, from any thread."""
+
+    def __call__(self, n: int = 1) -> None: ...
+
+
+_listener: Final[ContextVar[tuple[Listener, Lock] | None]] = ContextVar("wallflower.progress", default=None)
+
+
+@contextmanager
+def shown_by(listener: Listener) -> Iterator[None]:
+    """Let `listener` hear of all steps counted in here."""
+    before = _listener.set((listener, Lock()))
+    try:
+        yield
+    finally:
+        _listener.reset(before)
+
+
+@contextmanager
+def steps(words: str, total: int) -> Iterator[Step]:
+    """Count `total` steps of what `words` say, for the listener of the moment, if there is one."""
+    heard = _listener.get()
+    if heard is None:
+        yield _unheard
+        return
+    listener, lock = heard
+    with lock:
+        handle = listener.begin(words, total)
+    under_way = True
+
+    def step(n: int = 1) -> None:
+        with lock:
+            if under_way:  # a worker may finish late, after the work was given up
+                listener.advance(handle, n)
+
+    try:
+        yield step
+    finally:
+        with lock:
+            under_way = False
+            listener.end(handle)
+
+
+def _unheard(n: int = 1) -> None:
+    pass

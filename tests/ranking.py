@@ -1,0 +1,103 @@
+"""A question of our own whose answer is a list: which sets of columns have the most records above a bar?"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import chain
+from typing import Any, ClassVar, Self
+
+from wallflower import progress
+from wallflower.data import Points, Table
+from wallflower.errors import ParameterError
+from wallflower.noise import Noise
+from wallflower.privacy import Loss, exact
+from wallflower.query import Bars, Option, Plan, PublicFacts, Query, Reading, Status
+
+Ranked = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking(Query[Points, Ranked]):
+    """Rank sets of columns by how many records are above the bar in all of them."""
+
+    kind: ClassVar[str] = "ranking"
+    label: ClassVar[str] = "ranking-above-the-bar/1"
+    question: ClassVar[str] = "In which columns are the most records above the bar?"
+    proof: ClassVar[str] = "[DMNS06, Prop 1]"
+    status: ClassVar[Status] = Status.WHOLE_NUMBERS
+
+    loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
+    among: tuple[tuple[str, ...], ...] | None = field(
+        default=None, metadata={"help": "sets of columns to rank; each column when left out"}
+    )
+    bar: Fraction = field(default=Fraction(1, 2), metadata={"help": "records above this are counted, as text"})
+    sure: bool = field(default=True, metadata={"help": "draw intervals"})
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bar", exact(self.bar, "bar"))
+        if self.among == ():
+            raise ParameterError("ranking: among has no set of columns. Name some, or leave it out.")
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        return None if self.among is None else tuple(dict.fromkeys(chain.from_iterable(self.among)))
+
+    def cost(self) -> Loss:
+        return self.loss
+
+    def plan(self, *, n: int, dimension: int) -> Plan:
+        return Plan(
+            query=self.kind,
+            cost=self.loss,
+            facts={"n": n, "dimension": dimension},
+            chosen="laplace",
+            headings={"found": "first is found", "width": "95 % within ±"},
+            options=(
+                Option(mechanism="laplace", figures={"found": 0.8, "width": 3 / float(self.loss.amount)}, note="plain"),
+                Option(mechanism="guess", figures={"found": 1 / 3}),
+            ),
+            useful=True,
+            verdict="useful",
+            smallest_useful_epsilon=None,
+            curve=((0.1, 0.0), (1.0, 0.5), (10.0, 0.9)),
+            measure="how often the first is found",
+            scale="linear",
+        )
+
+    def view(self, data: Any) -> Points:
+        points = data.points(self.columns) if isinstance(data, Table) else data
+        return points if self.columns is None else points.subspace(self.columns)
+
+    def answer(self, data: Points, noise: Noise) -> Ranked:
+        among = self.among or tuple((name,) for name in data.columns)
+
+        def above(names: tuple[str, ...]) -> int:
+            found = int((data.subspace(names).values > float(self.bar)).all(axis=1).sum())
+            step()
+            return found
+
+        with progress.steps("ranking sets of columns", len(among)) as step, ThreadPoolExecutor(2) as workers:
+            counts = list(workers.map(above, among))
+        noisy = [max(0, count + noise.laplace(len(among) / self.loss.amount)) for count in counts]
+        ranked = sorted(zip(among, noisy, strict=True), key=lambda pair: -pair[1])
+        return [{"columns": list(names), "above": count} for names, count in ranked]
+
+    def reading(self, value: Ranked, facts: PublicFacts) -> Reading:
+        return Reading(mechanism="laplace", interval=None, words="Ranked.", extras={"first": value[0]["columns"]})
+
+    def picture(self, value: Ranked, facts: PublicFacts) -> Bars:
+        counts = tuple(float(found["above"]) for found in value)
+        width = 3.0 / float(self.loss.amount)
+        return Bars(
+            labels=tuple(" × ".join(found["columns"]) for found in value),
+            lengths=counts,
+            intervals=tuple((max(0.0, count - width), count + width) for count in counts) if self.sure else None,
+            across="records above the bar",
+            marks=tuple(f"{count:,.0f}" for count in counts),
+        )
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(loss=Loss("0.5"), among=(("x1",), ("x1", "x2")), bar=Fraction(3, 2))
