@@ -116,7 +116,9 @@ def typed(block: Block) -> None:
         done = subprocess.run([WALLFLOWER, *arguments], capture_output=True, text=True, timeout=600, check=False)
         assert done.returncode == code, f"{command}: exit code {done.returncode}\n{done.stderr}"
         if shown.strip():
-            assert_alike(shown, done.stdout, exactly=arguments[0] == "plan")  # nothing in a plan is random
+            assert_alike(
+                shown, done.stderr if code else done.stdout, exactly=arguments[0] == "plan"
+            )  # nothing in a plan is random
 
 
 def assert_alike(shown: str, said: str, *, exactly: bool = False) -> None:

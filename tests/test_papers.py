@@ -17,6 +17,7 @@ import pytest
 from wallflower.errors import SourceError
 from wallflower.papers import PAPERS, datasets, methods, printed
 from wallflower.papers.accuracy import CASES, QUICK, Accuracy, Case, accuracy_table
+from wallflower.papers.choosers import ALGORITHM3
 from wallflower.papers.datasets import made1, tumours
 from wallflower.papers.okada2015 import figure1, headline
 from wallflower.papers.page import Sheet
@@ -102,12 +103,13 @@ class Tags(HTMLParser):
 
 def test_the_english_paper_is_drawn_with_the_data(borrowed: Path, tmp_path: Path) -> None:
     names, said = made("okada2015", tmp_path / "out")
-    figures = {f"figure{number}.{kind}" for number in (1, 3, 4) for kind in ("csv", "png")}
-    assert names == figures | {"headline.csv", "accuracy.csv", "okada2015.html"}
+    figures = {f"figure{number}.{kind}" for number in (1, 3, 4, 5, 6, 7, "7-pairs") for kind in ("csv", "png")}
+    assert names == figures | {"headline.csv", "accuracy.csv", "precisions.csv", "okada2015.html"}
     assert "Adult 1" in said
+    assert "Adult 2" in said
     assert "skipped" not in said
     page = (tmp_path / "out" / "okada2015.html").read_text(encoding="utf-8")
-    for method in (methods.LOWER, methods.PRINTED):
+    for method in (methods.LOWER, methods.PRINTED, ALGORITHM3):
         assert f"{method.label}: {method.guarantee}" in page
 
 
@@ -115,8 +117,9 @@ def test_the_english_paper_is_drawn_with_the_data(borrowed: Path, tmp_path: Path
 def test_without_the_data_a_figure_is_skipped_and_the_reason_said(tmp_path: Path) -> None:
     names, said = made("okada2015", tmp_path / "out")
     assert "figure3.png" in names
-    assert "figure4.png" not in names
-    assert said.count("skipped: ") == 2
+    assert "figure5.png" in names
+    assert not names & {"figure4.png", "figure6.png", "figure7.png", "figure7-pairs.png"}
+    assert said.count("skipped: ") == 4
     assert "Set WALLFLOWER_DATA" in said
 
 

@@ -6,6 +6,7 @@ from wallflower.ledger import Ledger
 from wallflower.opened import opened as open  # noqa: A004 - `wf.open` is what people will type
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
+from wallflower.queries.subspaces import Subspaces
 from wallflower.release import Release, release
 
 __version__ = "0.1.0"
@@ -18,6 +19,7 @@ __all__ = [
     "PrivacyError",
     "Release",
     "Schema",
+    "Subspaces",
     "Table",
     "__version__",
     "load",

@@ -1,9 +1,11 @@
-"""Made-up records for figures, tests and benchmarks.
+"""Made-up records for figures, tests and benchmarks, and the draws of simulations.
 
-Data are not noise: nothing here protects anybody, so here, and only here, a seed is right.
+Nothing here protects anybody, so here, and only here, a seed is right. No release draws from here.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,16 @@ def synthetic1(seed: int) -> Floats:
     return _two_clouds(45, 5, 2, center=20.0, spread=10.0, seed=seed)
 
 
+def synthetic2(seed: int) -> Floats:
+    """Synthetic 2 of [Oka15]: 490 records of N(0, I) in ten columns, then 10 with N(20, 100) in the first two instead.
+
+    >>> synthetic2(seed=0).shape
+    (500, 10)
+    """
+    center, spread = [20.0] * 2 + [0.0] * 8, [10.0] * 2 + [1.0] * 8
+    return _two_clouds(490, 10, 10, center=center, spread=spread, seed=seed)
+
+
 def mixture(n: int, dimension: int, *, seed: int, share: float = 0.01, spread: float = 3.0) -> Floats:
     """A contaminated Gaussian: records of N(0, I), the last `share` of them of N(0, spread² I) instead.
 
@@ -37,6 +49,26 @@ def mixture(n: int, dimension: int, *, seed: int, share: float = 0.01, spread: f
     return _two_clouds(n - few, few, dimension, center=0.0, spread=spread, seed=seed)
 
 
-def _two_clouds(many: int, few: int, dimension: int, *, center: float, spread: float, seed: int) -> Floats:
+def gumbels(shape: tuple[int, ...], seed: int) -> Floats:
+    """Standard Gumbel draws, to simulate the exponential mechanism many times over; never for a release.
+
+    >>> gumbels((2, 3), seed=0).shape
+    (2, 3)
+    """
+    return np.random.default_rng(seed).gumbel(size=shape)
+
+
+def exponentials(shape: tuple[int, ...], seed: int) -> Floats:
+    """Standard exponential draws, to simulate permute-and-flip many times over; never for a release.
+
+    >>> exponentials((2, 3), seed=0).shape
+    (2, 3)
+    """
+    return np.random.default_rng(seed).exponential(size=shape)
+
+
+def _two_clouds(
+    many: int, few: int, dimension: int, *, center: float | Sequence[float], spread: float | Sequence[float], seed: int
+) -> Floats:
     draw = np.random.default_rng(seed)
     return np.vstack([draw.normal(0.0, 1.0, (many, dimension)), draw.normal(center, spread, (few, dimension))])

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from wallflower.crowd.limits import global_bound
 from wallflower.mechanisms import Additive, calibrate, gaussian_scale
 from wallflower.papers import printed
 from wallflower.papers.datasets import Sample
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
-from wallflower.queries.count.limits import global_bound
 from wallflower.queries.count.sensitivity import smooth_bound
 
 EPSILONS: Final = ("0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9")
@@ -27,19 +27,25 @@ INVALID: Final = "INVALID BOUND"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
+class Labelled:
     """One curve. `guarantee` is what it gives or what it lacks, and `why` says what is wrong with it, if anything."""
 
     key: str
     label: str
     guarantee: str
-    deviation: Callable[[Sample, str], float]
     why: str = ""
 
     @property
     def column(self) -> str:
         """Its name in a table."""
         return f"{self.key}_{self.guarantee.replace(' ', '_')}" if self.why else self.key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method(Labelled):
+    """A way to add noise to a count."""
+
+    deviation: Callable[[Sample, str], float]
 
 
 def gaussian_pace(epsilon: float, delta: float) -> tuple[float, float]:

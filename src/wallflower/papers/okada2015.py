@@ -1,4 +1,4 @@
-"""Figures 1, 3 and 4 of [Oka15], the deviations at ε=0.7, and the accuracy of each mechanism."""
+"""Figures 1 and 3 to 7 of [Oka15], the deviations at ε=0.7, and the accuracy of each mechanism."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from pathlib import Path
 from statistics import mean
 from typing import Final
 
+from wallflower.crowd.limits import global_bound
 from wallflower.papers import printed
 from wallflower.papers.accuracy import CASES, QUICK, accuracy_table
 from wallflower.papers.datasets import Sample, adult1, available, ionosphere, made1
 from wallflower.papers.deviations import deviations
+from wallflower.papers.discovery import discoveries
 from wallflower.papers.methods import DEFINED, HONEST, INVALID, LOWER, OURS, PRINTED
 from wallflower.papers.page import Curve, Panel, Section, Sheet, leave, write_page
-from wallflower.queries.count.limits import global_bound
 
 TITLE: Final = "Differentially Private Analysis of Outliers, its figures again"
 LEAD: Final = (
@@ -46,6 +47,7 @@ def _sections(quick: bool, say: Callable[[str], None]) -> Iterator[Section]:
         yield figure4(later)
     yield headline(map(made1, range(3 if quick else 20)))
     yield accuracy(quick)
+    yield from discoveries(quick, say)
 
 
 def figure1() -> Section:

@@ -11,7 +11,7 @@ from string import Template
 from typing import Any, Final
 
 from wallflower.lazy import Lazy
-from wallflower.papers.methods import INVALID, NOT_PRIVATE, Method
+from wallflower.papers.methods import INVALID, NOT_PRIVATE, Labelled
 from wallflower.report import ACCENT, INK, QUIET, svg
 
 _matplotlib = Lazy("matplotlib")
@@ -46,7 +46,10 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """Lines over one axis, all of them positive, on a logarithmic scale."""
+    """Lines over one axis, all of them positive, on a logarithmic scale.
+
+    With `chance`, which is what a guess gives, they are shares from 0 to 1 on a plain scale over a logarithmic axis.
+    """
 
     title: str
     along: tuple[float, ...]
@@ -54,6 +57,7 @@ class Panel:
     across: str
     up: str
     claim: tuple[float, float] | None = None
+    chance: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +93,14 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One figure or table of the paper, drawn again."""
+    """One figure or table of the paper, drawn again, with so many panels `across`."""
 
     name: str
     title: str
     caption: str
     sheet: Sheet
     panels: tuple[Panel, ...] = ()
+    across: int = 2
 
 
 def leave(folder: Path, section: Section, say: Callable[[str], None]) -> Iterator[Path]:
@@ -107,7 +112,7 @@ def leave(folder: Path, section: Section, say: Callable[[str], None]) -> Iterato
     if section.panels:
         path = folder / f"{section.name}.png"
         with _matplotlib.rc_context(_STYLE):
-            drawn(section.panels).savefig(path, dpi=150, facecolor="white")
+            drawn(section.panels, section.across).savefig(path, dpi=150, facecolor="white")
         yield path
 
 
@@ -119,18 +124,21 @@ def write_page(path: Path, title: str, lead: str, sections: Sequence[Section]) -
     return path
 
 
-def drawn(panels: Sequence[Panel]) -> Any:
-    """The panels side by side, one legend below them."""
+def drawn(panels: Sequence[Panel], across: int = 2) -> Any:
+    """The panels side by side, `across` in a row, one legend below them."""
+    columns = min(across, len(panels))
+    rows = -(-len(panels) // columns)
     with _matplotlib.rc_context(_STYLE):
-        figure = _figures.Figure(figsize=(4.7 * max(len(panels), 1.8), 5.0), layout="constrained")
-        for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        size = (min(4.7 * max(columns, 1.8), 11.0), 2.8 * rows + (2.2 if rows == 1 else 1.2))
+        figure = _figures.Figure(figsize=size, layout="constrained")
+        for axes, panel in zip(figure.subplots(rows, columns, squeeze=False).flat, panels, strict=True):
             _draw(axes, panel)
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower left", ncols=2, frameon=False, handlelength=3)
     return figure
 
 
-def curve(method: Method, values: tuple[float, ...], *, ours: bool) -> Curve:
+def curve(method: Labelled, values: tuple[float, ...], *, ours: bool) -> Curve:
     """The line of a method, its guarantee in its label."""
     return Curve(label=f"{method.label}: {method.guarantee}", values=values, why=method.why, ours=ours)
 
@@ -166,11 +174,10 @@ def _draw(axes: Any, panel: Panel) -> None:
             linestyle=(0, (4, 2)) if line.why else "-",
             zorder=3 if line.ours else 2,
         )
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(_ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(_ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
-    axes.yaxis.set_minor_locator(_ticker.NullLocator())
-    axes.set_xticks(panel.along)
+    if panel.chance is None:
+        _scale_amounts(axes, panel)
+    else:
+        _scale_shares(axes, panel, panel.chance)
     if panel.claim:
         _draw_claim(axes, panel)
     axes.set_title(panel.title)
@@ -178,6 +185,22 @@ def _draw(axes: Any, panel: Panel) -> None:
     axes.set_ylabel(panel.up)
     axes.grid(True, alpha=0.25, linewidth=0.6)
     axes.spines[["right", "top"]].set_visible(False)
+
+
+def _scale_amounts(axes: Any, panel: Panel) -> None:
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(_ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(_ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.yaxis.set_minor_locator(_ticker.NullLocator())
+    axes.set_xticks(panel.along)
+
+
+def _scale_shares(axes: Any, panel: Panel, chance: float) -> None:
+    axes.set_ylim(-0.03, 1.03)  # a marker at the edge is drawn whole
+    axes.set_xscale("log")
+    axes.set_xticks(panel.along, [f"{value:g}" for value in panel.along])
+    axes.xaxis.set_minor_locator(_ticker.NullLocator())
+    axes.axhline(chance, label="by chance", color=QUIET, linewidth=1, linestyle=":", zorder=1)
 
 
 def _draw_claim(axes: Any, panel: Panel) -> None:
@@ -204,7 +227,7 @@ def _row(row: Sequence[str | float]) -> str:
 
 
 def _section(section: Section) -> str:
-    picture = f'<figure class="wide">{svg(drawn(section.panels))}</figure>' if section.panels else ""
+    picture = f'<figure class="wide">{svg(drawn(section.panels, section.across))}</figure>' if section.panels else ""
     lines = {line.label: line for panel in section.panels for line in panel.curves}
     wrong = "".join(
         f'<li class="wrong"><strong>{escape(label)}</strong>: {escape(line.why)}.</li>'

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from wallflower.queries.count import Count
+from wallflower.queries.subspaces import Subspaces
 from wallflower.query import Query
 
-QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (Count,)
+QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (Count, Subspaces)

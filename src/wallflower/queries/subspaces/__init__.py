@@ -1,0 +1,330 @@
+"""In which attributes do the outliers show?
+
+Of a public family of subspaces (column sets), the `top` with the most outliers are released, in order [Oka15]. Each is
+scored by its outlier mass, which one record moves by at most 2 whatever the columns; one after another is chosen at
+random, the higher its score the likelier. With `counts`, the number of outliers in each of them follows, and the
+whole is one question with one charge.
+
+Released    names of columns, in order; with `counts` a whole number in [0, N] for each
+Guarantee   pure ε-DP, (ε, δ)-DP or ρ-zCDP           Neighbours  replace one record, N public
+Arithmetic  whole-number scores, exact coins          Proof       proof.md, labels (M) (K) (T) (B) (C)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Final, Self
+
+from wallflower.crowd.counted import SURE, count_noise, interval, noisy_steps, usual_slack, whole
+from wallflower.crowd.limits import check_loss, check_neighbours, check_radius, rounding_bound, viewed
+from wallflower.data import Points
+from wallflower.errors import ParameterError
+from wallflower.lazy import Lazy
+from wallflower.mechanisms import peel
+from wallflower.noise import Noise
+from wallflower.privacy import Kind, Loss
+from wallflower.privacy import exact as exactly
+from wallflower.queries.subspaces.choice import CHOOSERS, Draws, check_mechanism, count_loss, draws, parts, precision
+from wallflower.queries.subspaces.family import Family, Subspace
+from wallflower.query import Bars, Option, Plan, PublicFacts, Query, Reading, Status, least_amount
+
+_audit = Lazy("wallflower.queries.subspaces.audit")
+_exact = Lazy("wallflower.queries.subspaces.exact")
+
+MOST: Final = 100  # choices share the loss: more of them would all be near chance
+STANDS_OUT: Final = Fraction(1, 50)  # the share of the records by which a plan lets the best stand out
+NEAR_CHANCE: Final = 0.1  # of the way from chance to certainty
+USEFUL: Final = 0.5
+EPSILONS: Final = ("0.1", "0.2", "0.4", "0.8", "1.2", "1.6", "2.4", "3.2", "6.4", "12.8")
+SCORES: Final = ("mass", "count")
+
+Value = list[list[str]] | list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subspaces(Query[Points, Value]):
+    """Find the column sets in which most outliers show.
+
+    >>> Subspaces(neighbours=3, radius=0.13, size=1, top=2, loss=Loss("1.6")).cost()
+    Loss(ε=8/5)
+    """
+
+    kind: ClassVar[str] = "subspaces"
+    label: ClassVar[str] = "outlier-subspaces/1"
+    question: ClassVar[str] = "In which attributes do the outliers show?"
+    proof: ClassVar[str] = "queries/subspaces/proof.md"
+    status: ClassVar[Status] = Status.WHOLE_NUMBERS
+
+    neighbours: int = field(metadata={"help": "with fewer than this many others near, a record is an outlier"})
+    radius: float = field(
+        metadata={"help": "records at most this far apart (root of the mean squared difference) are near"}
+    )
+    loss: Loss = field(metadata={"help": "privacy loss to spend in all, as text"})
+    top: int = field(default=1, metadata={"help": "how many subspaces to release, best first; they share the loss"})
+    size: int | None = field(default=None, metadata={"help": "look at all subspaces of this many columns"})
+    upto: int | None = field(
+        default=None, metadata={"help": "look at all subspaces of up to this many columns; left out: at all there are"}
+    )
+    among: tuple[tuple[str, ...], ...] | None = field(default=None, metadata={"help": "look at these subspaces only"})
+    columns: tuple[str, ...] | None = field(
+        default=None, metadata={"help": "the columns subspaces are made of; all number columns unless given"}
+    )
+    score: str = field(
+        default="mass",
+        metadata={
+            "help": "mass: a graded count that one record moves by 2 at most; count: the paper's, needs far more loss",
+            "choices": SCORES,
+        },
+    )
+    mechanism: str | None = field(
+        default=None,
+        metadata={"help": "how to choose; left out: whichever promises more", "choices": tuple(CHOOSERS)},
+    )
+    counts: bool = field(default=False, metadata={"help": "also count the outliers in each, from the same loss"})
+    share: Fraction = field(
+        default=Fraction(1, 2), metadata={"help": "with counts: the part of the loss that goes into the choice"}
+    )
+    gap: float | None = field(
+        default=None,
+        metadata={"help": "for the plan only: by how many records the best stand out; left out: 2 % of them"},
+    )
+    normalise: bool = field(
+        default=True, metadata={"help": "distances per column (as in the paper) rather than plain Euclid"}
+    )
+
+    def __post_init__(self) -> None:
+        check_neighbours(self.neighbours)
+        check_radius(self.radius)
+        check_loss(self.kind, self.loss)
+        check_mechanism(self.mechanism)
+        object.__setattr__(self, "share", exactly(self.share, "share"))
+        if not 0 < self.share < 1:
+            raise ParameterError(f"share: {self.share} is not between 0 and 1; 1/2 gives choice and counts the same.")
+        if isinstance(self.top, bool) or not isinstance(self.top, int) or not 1 <= self.top <= MOST:
+            raise ParameterError(f"top: {self.top!r} is not a whole number from 1 to {MOST}; 1 to 4 suit most losses.")
+        if self.score not in SCORES:
+            raise ParameterError(f"score: {self.score!r} is not known; it is one of {', '.join(SCORES)}.")
+        if self.gap is not None and not 0 < self.gap < math.inf:
+            raise ParameterError(
+                f"gap: {self.gap!r} is not a positive number of records; leave it out for 2 % of them."
+            )
+        self.family  # noqa: B018 - refuses what makes no family
+        if self.among is not None:
+            named = tuple(dict.fromkeys(name for names in self.among for name in names))
+            if self.columns not in (None, named):
+                raise ParameterError("among, columns: the subspaces named bring their columns. Leave columns out.")
+            object.__setattr__(self, "columns", named)
+
+    @property
+    def family(self) -> Family:
+        return Family(size=self.size, upto=self.upto, among=self.among)
+
+    def cost(self) -> Loss:
+        return self.loss
+
+    def view(self, data: Any) -> Points:
+        points = viewed(data, self.columns, self.neighbours)
+        self._candidates(points.dimension)
+        return points
+
+    def answer(self, data: Points, noise: Noise) -> Value:
+        family = self.family.subspaces(data.columns)
+        scores, unit = self.scored(data, family)
+        places = self.chosen(scores, unit, self.made(data.n, data.dimension), noise)
+        chosen = [family[place] for place in places]
+        names = [[data.columns[column] for column in subspace] for subspace in chosen]
+        if not self.counts:
+            return names
+        found = [self._count(data, subspace, noise) for subspace in chosen]
+        return [{"columns": here, "outliers": count} for here, count in zip(names, found, strict=True)]
+
+    def reading(self, value: Value, facts: PublicFacts) -> Reading:
+        candidates = self._candidates(facts.dimension)
+        named = [" × ".join(columns) for columns in _columns(value)]
+        counted = zip(named, _outliers(value), self._intervals(value, facts.n), strict=False)
+        more = "".join(
+            f" In {name} about {count:,} of {facts.n:,} records are outliers (95 % interval {low:,} to {high:,})."
+            for name, count, (low, high) in counted
+        )
+        where = self.family.words(facts.dimension)
+        return Reading(
+            mechanism=f"{self.made(facts.n, facts.dimension).mechanism} by {self.score}",
+            interval=None,
+            words=f"Of {where} ({candidates:,}), outliers show most in {', then '.join(named)}.{more}",
+            extras={"candidates": candidates, "chance": self.top / candidates}
+            | ({"intervals": [list(ends) for ends in self._intervals(value, facts.n)]} if self.counts else {}),
+        )
+
+    def picture(self, value: Value, facts: PublicFacts) -> Bars:
+        labels = tuple(" × ".join(columns) for columns in _columns(value))
+        if not self.counts:
+            ranks = tuple(f"{place}." for place in range(1, len(labels) + 1))
+            lengths = tuple(float(len(labels) - place) for place in range(len(labels)))
+            return Bars(labels=labels, lengths=lengths, across="", marks=ranks)
+        found = _outliers(value)
+        return Bars(
+            labels=labels,
+            lengths=tuple(map(float, found)),
+            intervals=tuple((float(low), float(high)) for low, high in self._intervals(value, facts.n)),
+            across="outliers",
+            marks=tuple(f"{count:,}" for count in found),
+        )
+
+    def plan(self, *, n: int, dimension: int) -> Plan:
+        candidates = self._candidates(dimension)
+        options = tuple(self._option(name, n, dimension) for name in CHOOSERS)
+        chosen = self.made(n, dimension).mechanism
+        reached = next(option.figures["precision"] for option in options if option.mechanism == chosen)
+        lift = self._lift(n, dimension)
+        smallest = least_amount(lambda amount: self._at(amount)._lift(n, dimension) >= USEFUL)
+        return Plan(
+            query=self.kind,
+            cost=self.cost(),
+            facts={
+                "n": n,
+                "dimension": dimension,
+                "subspaces": candidates,
+                "most_comparisons": candidates * n * (n - 1) * (_rounds(n) if self.score == "mass" else 1),
+            },
+            chosen=chosen,
+            headings=_HEADINGS | (_COUNTING if self.counts else {}),
+            options=options,
+            useful=lift >= USEFUL,
+            verdict=self._verdict(reached, lift, candidates, n, smallest),
+            smallest_useful_epsilon=smallest,
+            curve=tuple((float(e), self._at(e)._precision(n, dimension)) for e in EPSILONS),
+            measure="expected precision",
+            scale="linear",
+        )
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(neighbours=5, radius=0.5, size=1, top=2, loss=Loss("1.6"))
+
+    @classmethod
+    def audits(cls, *, quick: bool) -> Iterable[Any]:
+        findings: Iterable[Any] = _audit.findings(quick=quick)
+        return findings
+
+    def _candidates(self, dimension: int) -> int:
+        candidates = self.family.check(dimension)
+        if self.top > candidates:
+            raise ParameterError(
+                f"top: {self.top} of {candidates} subspaces cannot be released; pass {candidates} or less."
+            )
+        return candidates
+
+    def scored(self, data: Points, family: Sequence[Subspace]) -> tuple[list[int], int]:
+        """The exact scores as whole numbers, and by how much one record can move each of them."""
+        options = {"score": self.score, "normalise": self.normalise}
+        found = _exact.units(data.values, family, self.radius, self.neighbours, **options)
+        return self._comparable(found.tolist(), family, data.n)
+
+    def chosen(self, scores: Sequence[int], unit: int, made: Draws, noise: Noise) -> list[int]:
+        """The places of the subspaces to release, best first.  (T)"""
+        chooser = CHOOSERS[made.mechanism]
+        return peel(chooser, scores, self.top, sensitivity=unit, epsilon=made.each, noise=noise)
+
+    def made(self, n: int, dimension: int) -> Draws:
+        """The mechanism asked for, or the one that promises more.  (B)"""
+        ways = [self._way(name) for name in ((self.mechanism,) if self.mechanism else CHOOSERS)]
+        return max(ways, key=lambda way: self._promise(way, n, dimension))
+
+    def _comparable(self, found: list[int], family: Sequence[Subspace], n: int) -> tuple[list[int], int]:
+        """Scores as whole numbers that one record moves by the same amount, whatever the columns."""
+        if self.score == "mass":
+            return found, 2 * self.neighbours  # (M)
+        bounds = {size: rounding_bound(n, size, self.neighbours) for size in set(map(len, family))}
+        common = math.lcm(*bounds.values())
+        return [units * (common // bounds[len(here)]) for units, here in zip(found, family, strict=True)], common  # (K)
+
+    def _count(self, data: Points, subspace: Subspace, noise: Noise) -> int:
+        slack, loss = self._counting(data.n)
+        values = data.values[:, list(subspace)]
+        steps = noisy_steps(values, self.radius, self.neighbours, slack, loss, noise, normalise=self.normalise)
+        return whole(Fraction(steps), data.n)
+
+    def _counting(self, n: int) -> tuple[int, Loss]:
+        """The slack and the loss of each count.  (C)"""
+        loss = parts(self.loss, self.share)[1]
+        slack = usual_slack(n, self.neighbours, Loss(loss.amount / self.top, kind=loss.kind, delta=loss.delta))
+        return slack, count_loss(loss, self.top, slack)
+
+    def _intervals(self, value: Value, n: int) -> list[tuple[int, int]]:
+        slack, loss = self._counting(n)
+        law = count_noise(slack, loss)
+        return [interval(count, n, law) for count in _outliers(value)]
+
+    def _way(self, mechanism: str) -> Draws:
+        loss = parts(self.loss, self.share)[0] if self.counts else self.loss
+        return draws(mechanism, loss, self.top)
+
+    def _promise(self, way: Draws, n: int, dimension: int) -> float:
+        widest = self.family.widest(dimension)
+        unit = 2 if self.score == "mass" else max(1, rounding_bound(n, widest, self.neighbours))
+        return precision(way, candidates=self._candidates(dimension), top=self.top, lead=self._gap(n) / unit)
+
+    def _gap(self, n: int) -> float:
+        return self.gap if self.gap is not None else max(1.0, float(n * STANDS_OUT))
+
+    def _precision(self, n: int, dimension: int) -> float:
+        return self._promise(self.made(n, dimension), n, dimension)
+
+    def _lift(self, n: int, dimension: int) -> float:
+        """How far from chance to certainty the precision is."""
+        chance = self.top / self._candidates(dimension)
+        return 1.0 if chance == 1 else (self._precision(n, dimension) - chance) / (1 - chance)
+
+    def _option(self, mechanism: str, n: int, dimension: int) -> Option:
+        way = self._way(mechanism)
+        figures = {
+            "precision": self._promise(way, n, dimension),
+            "chance": self.top / self._candidates(dimension),
+            "each": float(way.each),
+        }
+        if self.counts:
+            slack, loss = self._counting(n)
+            figures["half_width"] = count_noise(slack, loss).half_width(SURE)
+        return Option(mechanism=mechanism, figures=figures, note=_NOTES[mechanism])
+
+    def _verdict(self, reached: float, lift: float, candidates: int, n: int, smallest: str | None) -> str:
+        chance = f"{reached:.2f} of the released are expected to be right, {self.top / candidates:.2f} by chance"
+        if self.gap is None:
+            chance += f", if the best stand out by {self._gap(n):g} records (2 %)"
+        else:
+            chance += f", if the best stand out by {self.gap:g} records"
+        if lift >= USEFUL:
+            return f"useful: {chance}"
+        symbol = "ρ" if self.loss.kind is Kind.ZCDP else "ε"
+        advice = (
+            f"; from {symbol} = {smallest} on it would be useful" if smallest else "; no reasonable loss makes it so"
+        )
+        return f"{'near chance' if lift < NEAR_CHANCE else 'weak'}: {chance}{advice}"
+
+    def _at(self, amount: str) -> Self:
+        loss = self.loss
+        return replace(self, loss=Loss(amount, delta=loss.delta, kind=loss.kind, neighbours=loss.neighbours))
+
+
+def _columns(value: Value) -> list[list[str]]:
+    return [item["columns"] if isinstance(item, dict) else item for item in value]
+
+
+def _outliers(value: Value) -> list[int]:
+    return [item["outliers"] for item in value if isinstance(item, dict)]
+
+
+def _rounds(n: int) -> int:
+    """How often a list of neighbours can be made longer by a factor of 4, and the two before."""
+    return 2 + math.ceil(math.log(max(n, 2), 4))
+
+
+_HEADINGS: Final = {"precision": "expected precision", "chance": "by chance", "each": "ε of each choice"}
+_COUNTING: Final = {"half_width": "counts, 95 % within ±"}
+_NOTES: Final = {
+    "permute-and-flip": "the better one at equal loss",
+    "exponential": "each choice may spend more when δ or ρ is given",
+}

@@ -1,0 +1,155 @@
+"""How the best subspaces are chosen: by which mechanism, at what loss each, and how often that will be right.
+
+Everything here follows from public facts. Proved in proof.md, labels (T) (B) (C).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from wallflower.crowd.counted import count_noise
+from wallflower.errors import ParameterError
+from wallflower.mechanisms import exponential, permute_and_flip
+from wallflower.privacy import Kind, Loss, zcdp_of_epsilon
+
+CHOOSERS: Final[Mapping[str, Callable[..., int]]] = {
+    "permute-and-flip": permute_and_flip,
+    "exponential": exponential,
+}
+_DOWN: Final = Fraction(10**9 - 1, 10**9)  # roots and logarithms of floats are rounded down by more than their error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draws:
+    """One choice after another, each at `each`."""
+
+    mechanism: str
+    each: Fraction
+
+
+def draws(mechanism: str, loss: Loss, top: int) -> Draws:
+    """What each of `top` choices may spend, so that all of them spend `loss`.  (T) (B)
+
+    >>> draws("permute-and-flip", Loss("1.6"), 2)
+    Draws(mechanism='permute-and-flip', each=Fraction(4, 5))
+    """
+    return Draws(mechanism=mechanism, each=_EACH[loss.kind](mechanism, loss, top))
+
+
+def _each_pure(mechanism: str, loss: Loss, top: int) -> Fraction:
+    return loss.epsilon / top
+
+
+def _each_approximate(mechanism: str, loss: Loss, top: int) -> Fraction:
+    plain = loss.epsilon / top
+    if mechanism != "exponential":
+        return plain
+    rho = _down(zcdp_of_epsilon(float(loss.epsilon), float(loss.delta)))
+    return max(plain, _root(8 * rho / top))
+
+
+def _each_concentrated(mechanism: str, loss: Loss, top: int) -> Fraction:
+    return _root((8 if mechanism == "exponential" else 2) * loss.rho / top)
+
+
+_EACH: Final[Mapping[Kind, Callable[[str, Loss, int], Fraction]]] = {
+    Kind.PURE: _each_pure,
+    Kind.APPROXIMATE: _each_approximate,
+    Kind.ZCDP: _each_concentrated,
+}
+
+
+def parts(loss: Loss, share: Fraction) -> tuple[Loss, Loss]:
+    """The loss of the choice and that of the counts: together they are `loss`.  (C)
+
+    >>> parts(Loss("1", delta="1e-6"), Fraction(1, 4))
+    (Loss(ε=1/4, δ=1/2000000), Loss(ε=3/4, δ=1/2000000))
+    """
+    return tuple(  # type: ignore[return-value]
+        Loss(loss.amount * part, delta=loss.delta / 2, kind=loss.kind, neighbours=loss.neighbours)
+        for part in (share, 1 - share)
+    )
+
+
+def count_loss(loss: Loss, top: int, slack: int) -> Loss:
+    """What each of `top` counts may spend: of the ways that add up to `loss`, the one with the least noise.  (C)
+
+    >>> count_loss(Loss("1"), 4, slack=3)
+    Loss(ε=1/4)
+    """
+    if loss.kind is Kind.ZCDP:
+        return Loss.zcdp(loss.rho / top, neighbours=loss.neighbours)
+    plain = Loss(loss.epsilon / top, neighbours=loss.neighbours)
+    if loss.kind is Kind.PURE:
+        return plain
+    rho = _down(zcdp_of_epsilon(float(loss.epsilon), float(loss.delta))) / top
+    ways = plain, Loss.zcdp(rho, neighbours=loss.neighbours)
+    return min(ways, key=lambda way: count_noise(slack, way).deviation())
+
+
+def precision(made: Draws, *, candidates: int, top: int, lead: float) -> float:
+    """The expected share of truly best ones among the released, when the `top` best stand out from the others, which
+    are all alike, by `lead` (in sensitivities).
+
+    >>> made = draws("permute-and-flip", Loss("1000"), 2)
+    >>> [round(precision(made, candidates=10, top=2, lead=lead), 3) for lead in (5.0, 0.0)]
+    [1.0, 0.2]
+    """
+    tail = math.exp(-float(made.each) * lead / 2)
+    right = _RIGHT[made.mechanism]
+    reached = {top: 1.0}  # how many of the best are left, and how likely that is
+    for drawn in range(top):
+        after: dict[int, float] = {}
+        for left, chance in reached.items():
+            others = candidates - drawn - left
+            good = right(left, others, tail)
+            after[left - 1] = after.get(left - 1, 0.0) + chance * good
+            after[left] = after.get(left, 0.0) + chance * (1 - good)
+        reached = {left: chance for left, chance in after.items() if chance > 0}
+    return sum((top - left) * chance for left, chance in reached.items()) / top
+
+
+def _right_exponential(best: int, others: int, tail: float) -> float:
+    return best / (best + others * tail)
+
+
+def _right_permute_and_flip(best: int, others: int, tail: float) -> float:
+    """No other one whose coin shows heads stands before the first of the best: an integral over where that stands."""
+    where, weights = _nodes()
+    return float(weights @ (best * (1 - where) ** (best - 1) * (1 - tail * where) ** others))
+
+
+_RIGHT: Final[Mapping[str, Callable[[int, int, float], float]]] = {
+    "permute-and-flip": _right_permute_and_flip,
+    "exponential": _right_exponential,
+}
+
+
+@lru_cache(maxsize=1)
+def _nodes() -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre on [0, 1], finer and finer towards 0, where long lists decide."""
+    edges = np.concatenate([[0.0], np.logspace(-7, 0, 22)])
+    at, weight = np.polynomial.legendre.leggauss(16)
+    widths = np.diff(edges)[:, None] / 2
+    return (edges[:-1, None] + widths * (at + 1)).ravel(), (widths * weight).ravel()
+
+
+def check_mechanism(mechanism: str | None) -> None:
+    """Refuse a way of choosing that is not known."""
+    if mechanism is not None and mechanism not in CHOOSERS:
+        raise ParameterError(f"mechanism: {mechanism!r} is not known; it is one of {', '.join(CHOOSERS)}, or left out.")
+
+
+def _root(square: Fraction) -> Fraction:
+    return Fraction(math.sqrt(square)) * _DOWN
+
+
+def _down(value: float) -> Fraction:
+    return Fraction(value) * _DOWN

@@ -1,0 +1,222 @@
+"""The question as people ask it: price, plan, answer, counts, picture."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from oracle import every, permute_and_flip_law
+
+import wallflower as wf
+from wallflower import Loss, Points, Subspaces
+from wallflower.audit import audits
+from wallflower.errors import BudgetExhausted, DataError, LossMismatch, ParameterError
+from wallflower.noise import system_noise
+from wallflower.privacy import Kind
+from wallflower.queries.subspaces.exact import scores
+from wallflower.synthetic import synthetic2
+
+LARGE = Loss("2000")
+
+
+def asked(**changes):
+    return Subspaces(**{"neighbours": 3, "radius": 0.13, "size": 1, "top": 2, "loss": Loss("1.6"), **changes})
+
+
+def planted(seed=0):
+    return Points.from_array(synthetic2(seed=seed), name="planted")
+
+
+class Recorded:
+    """System noise that remembers the penalties it was asked to flip for."""
+
+    def __init__(self):
+        self.inner, self.penalties = system_noise(), []
+
+    def flip(self, exponent):
+        self.penalties.append(exponent)
+        return self.inner.flip(exponent)
+
+    def below(self, bound):
+        return self.inner.below(bound)
+
+    def laplace(self, scale):
+        return self.inner.laplace(scale)
+
+
+def test_with_a_large_loss_the_best_come_out_in_order():
+    points = planted()
+    for changes in ({}, {"score": "count"}, {"mechanism": "exponential"}, {"top": 4}):
+        query = asked(loss=LARGE, **changes)
+        found = scores(points.values, every(10)[:10], 0.13, 3, score=query.score)
+        order = sorted(range(10), key=lambda at: -found[at])
+        released = [points.columns.index(name) for (name,) in query.answer(points, system_noise())]
+        assert [found[at] for at in released] == [found[at] for at in order[: query.top]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("epsilon", "target"), [("1.6", 0.60), ("3.2", 0.85)])
+def test_planted_columns_are_found_as_often_as_promised(epsilon, target):
+    query, draw = asked(loss=Loss(epsilon)), np.random.default_rng()
+    hits = 0
+    for seed in draw.integers(2**40, size=1000).tolist():
+        released = query.answer(planted(seed), system_noise())
+        hits += sum(columns[0] in ("x1", "x2") for columns in released)
+    assert hits / 2000 >= target
+
+
+def test_penalties_are_those_of_permute_and_flip_at_a_share_of_the_loss():
+    points, noise = planted(), Recorded()
+    asked().answer(points, noise)
+    found = scores(points.values, every(10)[:10], 0.13, 3)
+    first = noise.penalties[:10]
+    assert first == [Fraction(8, 10) * Fraction(round(3 * (max(found) - one))) / (2 * 6) for one in found]
+    assert len(noise.penalties) == 10 + 9
+
+
+def test_scores_by_count_are_divided_by_what_one_record_can_move():
+    points, noise = planted(), Recorded()
+    asked(score="count", size=None, upto=2, top=1).answer(points, noise)
+    found = scores(points.values, sorted(every(10)[:55], key=len), 0.13, 3, score="count")
+    bounds = [7] * 10 + [19] * 45
+    fair = [Fraction(int(one), bound) for one, bound in zip(found, bounds, strict=True)]
+    assert noise.penalties == [Fraction(8, 5) * (max(fair) - one) / 2 for one in fair]
+
+
+def test_released_columns_follow_the_exact_law():
+    points = Points.from_array([(0.0, 0.0, 0.0), (0.5, 5.0, 0.0), (9.0, 9.0, 9.0)], name="three")
+    query = asked(neighbours=1, radius=1.0, top=1, loss=Loss("2"))
+    law = permute_and_flip_law([2, 3, 1], 2, 2.0)
+    seen = np.zeros(3)
+    for _ in range(4000):
+        ((name,),) = query.answer(points, system_noise())
+        seen[points.columns.index(name)] += 1
+    assert scores(points.values, [(0,), (1,), (2,)], 1.0, 1).tolist() == [1.0, 3.0, 1.0]
+    law = permute_and_flip_law([1, 3, 1], 2, 2.0)
+    chi = ((seen - 4000 * law) ** 2 / (4000 * law)).sum()
+    assert chi < 20
+    wrong = permute_and_flip_law([1, 3, 1], 2, 3.0)
+    assert ((seen - 4000 * wrong) ** 2 / (4000 * wrong)).sum() > 20
+
+
+def test_counts_come_with_the_subspaces_in_one_charge(tmp_path):
+    points = planted()
+    with wf.Ledger.open(tmp_path / "ledger.db") as ledger:
+        ledger.grant("planted", Loss("4000"), by="owner")
+        made = wf.release(asked(loss=LARGE, counts=True), points, ledger)
+        assert len(ledger.history("planted", event="charge")) == 1
+    assert {item["columns"][0] for item in made.value} == {"x1", "x2"}
+    assert all(item["outliers"] == pytest.approx(14, abs=6) for item in made.value)
+    assert len(made.extras["intervals"]) == 2
+    assert json.loads(made.to_json())["value"] == made.value
+    assert "about" in made.words
+
+
+def test_counts_and_choice_share_the_loss():
+    query = asked(counts=True, share="1/4", top=4, loss=Loss("2"))
+    assert query.share == Fraction(1, 4)
+    assert query.made(500, 10).each == Fraction(1, 8)
+    assert query.cost() == Loss("2")
+    assert Subspaces.from_json(query.to_json()) == query
+
+
+def test_the_plan_says_near_chance_weak_and_useful():
+    words = [asked(loss=Loss(e)).plan(n=500, dimension=10).verdict.split(":")[0] for e in ("0.2", "0.8", "3.2")]
+    assert words == ["near chance", "weak", "useful"]
+
+
+def test_the_plan_needs_no_data_and_knows_the_work():
+    plan = asked(size=None, upto=2).plan(n=1000, dimension=34)
+    assert plan.facts["subspaces"] == 595
+    assert plan.facts["most_comparisons"] >= 595 * 1000 * 999
+    assert plan.scale == "linear"
+    assert [y for _, y in plan.curve] == sorted(y for _, y in plan.curve)
+    assert 0 < float(plan.smallest_useful_epsilon) < 100
+
+
+def test_a_plan_with_a_smaller_gap_promises_less():
+    sizes = [asked(gap=gap).plan(n=500, dimension=10).options[0].figures["precision"] for gap in (1, 10, 100)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < 0.3
+    assert sizes[2] > 0.99
+
+
+def test_delta_is_used_when_it_helps():
+    assert asked(top=1, loss=Loss("1", delta="1e-6")).made(500, 10).mechanism == "permute-and-flip"
+    assert asked(top=8, loss=Loss("1", delta="1e-3")).made(500, 10).mechanism == "exponential"
+    assert asked(top=2, loss=Loss.zcdp("1/2")).made(500, 10).mechanism == "exponential"
+
+
+def test_among_names_columns_and_reads_only_those(tmp_path):
+    path = tmp_path / "people.csv"
+    rows = [f"{i % 7},{i % 5},{'abc'[i % 3]}" for i in range(40)]
+    path.write_text("\n".join(["age,hours,city", *rows]) + "\n")
+    query = asked(size=None, among=(("hours", "age"), ("age",)), top=1, radius=0.5)
+    released = query.answer(query.view(str(path)), system_noise())
+    assert set(released[0]) <= {"age", "hours"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"top": 0}, ParameterError, "from 1 to 100"),
+        ({"top": 101}, ParameterError, "from 1 to 100"),
+        ({"score": "depth"}, ParameterError, "mass, count"),
+        ({"mechanism": "luck"}, ParameterError, "permute-and-flip, exponential"),
+        ({"share": "1"}, ParameterError, "between 0 and 1"),
+        ({"gap": 0}, ParameterError, "positive number"),
+        ({"size": 1, "upto": 2}, ParameterError, "more than once"),
+        ({"size": None, "among": (("x1",),), "columns": ("x1", "x2")}, ParameterError, "Leave columns out"),
+        ({"neighbours": 0}, ParameterError, "whole number"),
+        ({"radius": -1.0}, ParameterError, "positive distance"),
+        ({"loss": Loss("1", kind=Kind.METRIC)}, LossMismatch, "no theorem"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_spent(changes, error, words):
+    with pytest.raises(error, match=words):
+        asked(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"size": 11}, ParameterError, "the table has 10"),
+        ({"top": 11}, ParameterError, "pass 10 or less"),
+        ({"size": None, "among": (("height",), ("x1",))}, DataError, "height"),
+        ({"neighbours": 500}, DataError, "Choose fewer than 500"),
+        ({"size": None, "columns": tuple(f"x{i}" for i in range(1, 11)), "top": 3}, None, ""),
+    ],
+)
+def test_what_does_not_fit_the_table_is_refused_without_a_charge(changes, error, words, tmp_path):
+    with wf.Ledger.open(tmp_path / "ledger.db") as ledger:
+        ledger.grant("planted", Loss("2"), by="owner")
+        if error is None:
+            assert len(wf.release(asked(**changes), planted(), ledger).value) == 3
+            return
+        with pytest.raises(error, match=words):
+            wf.release(asked(**changes), planted(), ledger)
+        assert ledger.history("planted", event="charge") == []
+        with pytest.raises(BudgetExhausted):
+            wf.release(asked(loss=Loss("3")), planted(), ledger)
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_the_picture_has_a_bar_for_each(counts, tmp_path):
+    with wf.Ledger.open(tmp_path / "ledger.db") as ledger:
+        ledger.grant("planted", Loss("100"), by="owner")
+        made = wf.release(asked(top=3, loss=Loss("20"), counts=counts), planted(), ledger)
+    bars = asked(top=3, loss=Loss("20"), counts=counts).picture(made.value, made.facts)
+    assert len(bars.labels) == len(bars.lengths) == 3
+    assert (bars.intervals is not None) is counts
+    path = tmp_path / "plot.png"
+    made.plot().savefig(path)
+    assert path.stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_sound_choices_hold_and_broken_ones_are_caught():
+    found = list(audits("subspaces", quick=True))
+    assert [finding.name for finding in found if not finding.ok] == []
+    caught = {finding.name for finding in found if finding.caught}
+    assert "broken: Algorithm 3 as printed" in caught
+    assert len(caught) >= 4
