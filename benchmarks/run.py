@@ -1,8 +1,8 @@
 """Measure the private count against the counts a user would run without privacy, and write the tables of README.md.
 
-Every measurement is a process of its own (cell.py), one after the other. In each cell wallflower runs before and after
-its peers and the slower run counts (once only where that takes over a minute). Cells measured before and not asked for
-now are kept, so a long table can be measured in pieces.
+Every measurement is a process of its own (cell.py, subspaces.py), one after the other. In each cell wallflower runs
+before and after its peers and the slower run counts (once only where that takes over a minute). Cells measured before
+and not asked for now are kept, so a long table can be measured in pieces.
 """
 
 from __future__ import annotations
@@ -34,7 +34,16 @@ PEERS = {
     "sklearn_auto": "sklearn",
     "sklearn_brute": "sklearn brute",
 }
+SUBSPACES = {
+    "count": "wallflower, count",
+    "mass": "wallflower, mass",
+    "sklearn_lists": "sklearn lists",
+    "sklearn_counts": "sklearn counts",
+    "scipy_nearest": "scipy k-th",
+}
+OURS = ("count", "mass")
 COUNT_ALL = ("scipy_ball", "sklearn_auto", "sklearn_brute")
+QUICK = ("ionosphere",)
 BRUTE = range(4, 16)  # above, brute force is what scikit-learn chooses itself; below, nobody would
 REFERENCE = {  # the columns of the specification, in the order of its rows
     "global": (9.7, 120, 395, 3198, 26),
@@ -48,9 +57,17 @@ Result = dict[str, Any]
 
 def main(arguments: list[str] | None = None) -> None:
     ask = parsed(arguments)
-    results: Result = load(ask.out / "results.json")
-    results |= {"machine": machine(), "first_answers": first_answers()}
-    cells = {(cell["n"], cell["dimension"]): cell for cell in results.get("cells", [])}
+    results: Result = load(ask.out / "results.json") | {"machine": machine()}
+    results |= {"cells": results.get("cells", []), "subspaces": results.get("subspaces", {})}
+    for name, part in PARTS.items():
+        if ask.part in (None, name):
+            part(results, ask)
+    save(ask.out, results)
+
+
+def count_part(results: Result, ask: argparse.Namespace) -> None:
+    results["first_answers"] = first_answers()
+    cells = {(cell["n"], cell["dimension"]): cell for cell in results["cells"]}
     for n, dimension in product(ask.sizes, ask.dimensions):
         if (n, dimension) in TOO_LONG:
             say(f"n={n:,} d={dimension}: left out, it takes too long")
@@ -58,21 +75,34 @@ def main(arguments: list[str] | None = None) -> None:
         cells[n, dimension] = measured(n, dimension, ask)
         results["cells"] = [cells[key] for key in sorted(cells)]
         save(ask.out, results)
+
+
+def subspaces_part(results: Result, ask: argparse.Namespace) -> None:
+    for table in run("subspaces.py", "available"):
+        if not ask.quick or table in QUICK:
+            results["subspaces"][table] = surveyed(table, ask)
+            save(ask.out, results)
+
+
+def accuracy_part(results: Result, ask: argparse.Namespace) -> None:
     if ask.repetitions:
         say("accuracy table")
         extra = ["--quick"] if ask.quick else []
         results["accuracy"] = run("accuracy.py", str(ask.repetitions), *extra)
         results["repetitions"] = ask.repetitions
-    save(ask.out, results)
+
+
+PARTS = {"count": count_part, "subspaces": subspaces_part, "accuracy": accuracy_part}
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="10,000 records in 2 and 7 columns only, short budgets")
+    parser.add_argument("part", nargs="?", choices=PARTS, help="measure this part alone")
+    parser.add_argument("--quick", action="store_true", help="small tables and short budgets only")
     parser.add_argument("--sizes", type=numbers, help="numbers of records, such as 10000,100000")
     parser.add_argument("--dimensions", type=numbers, help="numbers of columns, such as 2,7")
     parser.add_argument("--budget", type=float, default=8.0, help="seconds a peer may ask before it is extrapolated")
-    parser.add_argument("--target-budget", type=float, default=60.0, help="the same in the cells that have a target")
+    parser.add_argument("--target-budget", type=float, default=60.0, help="the same for a target, or for a table")
     parser.add_argument("--repetitions", type=int, default=2000, help="draws in the accuracy table; 0 leaves it out")
     parser.add_argument("--out", type=Path, default=HERE, help="folder for results.json and README.md")
     ask = parser.parse_args(arguments)
@@ -105,10 +135,28 @@ def measured(n: int, dimension: int, ask: argparse.Namespace) -> Result:
         "n": n,
         "dimension": dimension,
         "radius": found["wallflower"]["radius"],
+        **circumstances(before),
+        "results": found,
+    }
+
+
+def surveyed(table: str, ask: argparse.Namespace) -> Result:
+    """All subspaces of one table: wallflower, its peers, wallflower again."""
+    before, found, question = os.getloadavg()[0], {}, {}
+    for name in (*SUBSPACES, *OURS):
+        say(f"subspaces of {table}: {name}")
+        result = run("subspaces.py", table, name, f"--budget={ask.target_budget}")
+        say(f"    {result['seconds']:.3g} s{' (extrapolated)' if result['extrapolated'] else ''}")
+        question = result.pop("question")
+        found[name] = max(result, found.get(name, result), key=lambda one: one["seconds"])
+    return question | circumstances(before) | {"results": found}
+
+
+def circumstances(load_before: float) -> Result:
+    return {
         "date": today(),
         "command": shlex.join(["python", "benchmarks/run.py", *sys.argv[1:]]),
-        "load": [round(before, 1), round(os.getloadavg()[0], 1)],
-        "results": found,
+        "load": [round(load_before, 1), round(os.getloadavg()[0], 1)],
     }
 
 
@@ -159,15 +207,22 @@ def today() -> str:
 
 
 def run_facts(results: Result) -> str:
-    host, first = results["machine"], results["first_answers"]
+    host = results["machine"]
     packages = ", ".join(f"{name} {number}" for name, number in host["packages"].items())
-    runs = sorted({f"`{cell['command']}`, {cell['date']}." for cell in results["cells"]})
-    return (
-        "\n".join(runs) + "\n"
+    cells = (*results["cells"], *results["subspaces"].values())
+    commands = sorted({(cell["date"], cell.get("command")) for cell in cells}, key=str)
+    runs = [f"`{command}`, {date}." if command else f"Command not kept, {date}." for date, command in commands]
+    facts = (
+        "\\\n".join(runs) + "\n\n"
         f"{host['cores']} cores ({host['architecture']}), {host['memory_gb']} GB, Python {host['python']}, "
-        f"{packages}.\n\n"
-        f"First answer ever, compilation included: {first['ever']:.1f} s. First answer of a later process: "
+        f"{packages}."
+    )
+    first = results.get("first_answers")
+    return facts + (
+        f"\n\nFirst answer ever, compilation included: {first['ever']:.1f} s. First answer of a later process: "
         f"{first['later']:.2f} s; the same question again: {first['again']:.2f} s."
+        if first
+        else ""
     )
 
 
@@ -240,6 +295,70 @@ def errors(results: Result) -> str:
     return grid(["data", "N", "outliers", "Laplace, global bound", "smooth Laplace", "L = 2", "L = 3"], rows)
 
 
+def subspaces(results: Result) -> str:
+    heads = ["data", "who", "seconds", "CPU", "asked", "count ×", "CPU ×", "mass ×", "CPU ×", "load"]
+    rows = []
+    for table, cell in results["subspaces"].items():
+        found, whole = cell["results"], cell["n"] * cell["subspaces"]
+        for name, words in SUBSPACES.items():
+            one = found[name]
+            about = "~" if one["extrapolated"] else ""
+            over = [f"{about}{found[our][of] / one[of]:.2g}" for our in OURS for of in ("seconds", "cpu")]
+            rows.append(
+                [
+                    table.capitalize(),
+                    words,
+                    seconds(one),
+                    f"{about}{number(one['cpu'])} s",
+                    f"{100 * one['queries'] / whole:.3g} %",
+                    *(over if name not in OURS else [""] * len(over)),
+                    "–".join(map(str, cell["load"])),
+                ]
+            )
+    return grid(heads, rows)
+
+
+def questions(results: Result) -> str:
+    heads = ["data", "N", "columns", "subspaces", "k", "radius", "outliers, all subspaces", "mass, all subspaces"]
+    rows = [
+        [
+            table.capitalize(),
+            f"{cell['n']:,}",
+            *(f"{cell[of]:g}" for of in ("columns", "subspaces", "neighbours", "radius")),
+        ]
+        + [f"{cell['results'][name]['value']:,.0f}" for name in OURS]
+        for table, cell in results["subspaces"].items()
+    ]
+    return grid(heads, rows)
+
+
+def agreement(results: Result) -> str:
+    heads = ["data", "who", "decisions compared", "outliers among them", "differ", "subspaces in full", "counts differ"]
+    rows = [
+        [
+            table.capitalize(),
+            words,
+            *(f"{cell['results'][name][of]:,}" for of in ("queries", "outliers", "differ", "full", "full_differ")),
+        ]
+        for table, cell in results["subspaces"].items()
+        for name, words in SUBSPACES.items()
+        if name not in OURS
+    ]
+    return grid(heads, rows)
+
+
+def subspaces_memory(results: Result) -> str:
+    rows = [
+        [table.capitalize()]
+        + [
+            " → ".join(f"{cell['results'][name][of] / 1e6:,.0f}" for of in ("before_bytes", "peak_bytes")) + " MB"
+            for name in SUBSPACES
+        ]
+        for table, cell in results["subspaces"].items()
+    ]
+    return grid(["data", *SUBSPACES.values()], rows)
+
+
 def ratio(found: Result, peers: tuple[str, ...], of: str) -> float:
     return found["wallflower"][of] / min(found[name][of] for name in peers if name in found)
 
@@ -268,6 +387,10 @@ TABLES = {
     "speed": speed,
     "memory": memory,
     "growth": growth,
+    "questions": questions,
+    "subspaces": subspaces,
+    "agreement": agreement,
+    "subspaces-memory": subspaces_memory,
     "errors": errors,
 }
 

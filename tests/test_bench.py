@@ -10,12 +10,18 @@ from typing import Any
 
 import pytest
 
+from wallflower.errors import SourceError
+from wallflower.papers.datasets import found
+
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 PEERS = ("scipy_ball", "scipy_nearest", "sklearn_auto", "sklearn_brute")
 
 
-def measured(*arguments: str) -> Any:
-    command = [sys.executable, str(FOLDER / "cell.py"), *arguments]
+SUBSPACE_PEERS = ("sklearn_lists", "sklearn_counts", "scipy_nearest")
+
+
+def measured(*arguments: str, script: str = "cell.py") -> Any:
+    command = [sys.executable, str(FOLDER / script), *arguments]
     return json.loads(subprocess.run(command, check=True, capture_output=True, timeout=300).stdout)
 
 
@@ -31,6 +37,45 @@ def test_a_peer_out_of_budget_says_so():
     result = measured("scipy_ball", "600", "2", "--radius", "1", "--budget", "0", "--sample", "0")
     assert result["extrapolated"]
     assert result["queries"] < 600
+
+
+@pytest.fixture
+def ionosphere():
+    try:
+        found("ionosphere/ionosphere.csv")
+    except SourceError as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ionosphere")
+def test_peers_find_the_outliers_of_every_subspace():
+    ours, *peers = (measured("ionosphere", who, script="subspaces.py") for who in ("count", *SUBSPACE_PEERS))
+    for theirs in peers:
+        assert ours["value"] == theirs["outliers"] > 0
+        assert (theirs["differ"], theirs["full"], theirs["full_differ"]) == (0, 561, 0)
+        assert not theirs["extrapolated"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ionosphere")
+def test_a_peer_out_of_budget_is_compared_on_what_it_was_asked():
+    result = measured("ionosphere", "sklearn_counts", "--budget=0", "--part=40", script="subspaces.py")
+    assert result["extrapolated"]
+    assert result["queries"] == 561 * 40
+    assert (result["differ"], result["full"]) == (0, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ionosphere")
+def test_subspaces_are_measured_alone(tmp_path: Path):
+    asked = ("subspaces", "--quick", "--out", str(tmp_path))
+    subprocess.run([sys.executable, "-m", "benchmarks", *asked], check=True, cwd=FOLDER.parent, timeout=300)
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["cells"] == []
+    assert list(results["subspaces"]) == ["ionosphere"]
+    assert results["subspaces"]["ionosphere"]["results"]["mass"]["peak_bytes"] > 0
+    assert "| Ionosphere | sklearn lists |" in (tmp_path / "README.md").read_text()
 
 
 @pytest.mark.slow
