@@ -18,6 +18,7 @@ from wallflower.ledger import Ledger
 from wallflower.opened import Opened, opened
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
+from wallflower.queries.subspaces import Subspaces
 
 _datasets = Lazy("sklearn.datasets")
 _report = Lazy("wallflower.report")
@@ -27,6 +28,7 @@ STEWARD: Final = "steward"
 ANALYST: Final = "analyst"
 MALIGNANT: Final = 10
 QUESTION: Final = Count(neighbours=5, radius=1.3, loss=Loss("1"))
+WHERE: Final = Subspaces(neighbours=5, radius=0.2, size=1, top=3, loss=Loss("1"))
 TOO_MUCH: Final = Count(neighbours=5, radius=1.3, loss=Loss("3"))
 
 # Centre and scale of each column, fixed here. They are the rounded mean and deviation of these very 367 rows, as the
@@ -91,6 +93,11 @@ def steps(folder: Path) -> Iterator[Step]:
             title="Ask",
             words="How many tumours have fewer than 5 others within 1.3? Charged first, then looked at, then recorded.",
             shown=tumours.ask(QUESTION),
+        )
+        yield Step(
+            title="Plan another question",
+            words="In which columns do they show? The plan says what an answer would be worth; here not its price.",
+            shown=tumours.plan.of(WHERE),
         )
         yield _refused(tumours)
         yield Step(
