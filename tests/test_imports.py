@@ -24,8 +24,16 @@ UPWARDS = {
     ("audit", "release"),
     ("audit", "queries"),  # audits(kind) finds the room by its name
 }
-# Who may draw noise that is not handed to them: the one door, and what attacks or simulates it.
-DRAWERS = {"release.py", "checks.py", "audit.py", "papers/accuracy.py", "queries/*/audit.py"}
+# Who may draw noise that is not handed to them: the two doors, for a table and a stream, and what attacks or simulates.
+DRAWERS = {
+    "release.py",
+    "watching.py",
+    "checks.py",
+    "audit.py",
+    "papers/accuracy.py",
+    "papers/detection.py",
+    "queries/*/audit.py",
+}
 DOORS = {"noise.py": {"secrets", "opendp"}, "synthetic.py": {"numpy.random"}}
 ENTROPY = ("random", "secrets", "numpy.random", "opendp", "uuid", "os.urandom", "os.getrandom")
 

@@ -7,7 +7,9 @@ from wallflower.opened import opened as open  # noqa: A004 - `wf.open` is what p
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.subspaces import Subspaces
+from wallflower.queries.watch import Watch
 from wallflower.release import Release, release
+from wallflower.watching import watching
 
 __version__ = "0.1.0"
 
@@ -21,8 +23,10 @@ __all__ = [
     "Schema",
     "Subspaces",
     "Table",
+    "Watch",
     "__version__",
     "load",
     "open",
     "release",
+    "watching",
 ]

@@ -64,3 +64,13 @@ class ChainBroken(LedgerError):
 
 class KeyConflict(LedgerError):
     """An idempotency key was used before, for another question or for one whose answer was lost."""
+
+
+class StateError(PrivacyError):
+    """The state of a watch cannot be used: another process has it, or it is not what was asked for."""
+
+    exit_code = 4
+
+
+class EpochClosed(StateError):
+    """What a watch must remember is lost, or older than what it told; going on would cost privacy, a new epoch pays."""

@@ -11,7 +11,10 @@ import math
 import secrets
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
@@ -65,11 +68,29 @@ class SystemNoise:
         whole, rest = divmod(exponent, 1)
         return all(self._flip_unit(Fraction(1)) for _ in range(int(whole))) and self._flip_unit(Fraction(rest))
 
+    def words(self, size: int) -> NDArray[np.uint64]:
+        """`size` whole numbers, uniform on 0 … 2**64 - 1."""
+        return np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64)
+
     def _flip_unit(self, exponent: Fraction) -> bool:
         turn = 1
         while secrets.randbelow(exponent.denominator * turn) < exponent.numerator:
             turn += 1
         return turn % 2 == 1
+
+
+def words(noise: Noise, size: int) -> NDArray[np.uint64]:
+    """Uniform 64-bit words: in bulk from the system's noise, one by one from any other."""
+    if isinstance(noise, SystemNoise):
+        return noise.words(size)
+    return np.array([noise.below(2**64) for _ in range(size)], dtype=np.uint64)
+
+
+def draws(noise: Noise, law: Literal["laplace", "gaussian"], scale: Fraction, size: int) -> NDArray[np.int64]:
+    """Independent draws of one law: in bulk from the system's noise, one by one from any other."""
+    if isinstance(noise, SystemNoise):
+        return np.array(getattr(noise, f"{law}s")(scale, size), dtype=np.int64)
+    return np.array([getattr(noise, law)(scale) for _ in range(size)], dtype=np.int64)
 
 
 def system_noise() -> SystemNoise:

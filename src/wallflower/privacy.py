@@ -40,6 +40,7 @@ class Neighbours(StrEnum):
     ADD_REMOVE = "add-or-remove-one-record"
     ENTRY = "one-entry-of-one-observation"
     PERSON = "one-person-over-the-stream"
+    WINDOW = "one-person-over-a-window"
     READING = "one-reading"
 
     @property
@@ -52,6 +53,7 @@ _NEIGHBOUR_WORDS: Final[Mapping[Neighbours, str]] = {
     Neighbours.ADD_REMOVE: "any one record added or removed",
     Neighbours.ENTRY: "any one entry of one observation changed within its public range",
     Neighbours.PERSON: "any one person's contributions to the whole stream changed",
+    Neighbours.WINDOW: "any one person's contributions to a window of consecutive observations changed",
     Neighbours.READING: "any one reading moved, by an amount that scales with how far",
 }
 

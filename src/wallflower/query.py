@@ -107,6 +107,17 @@ class Bars:
     marks: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tradeoff:
+    """What can be had at one amount of the loss: `found` of what is sought against `alarms` of the rest, as a public
+    `setting` is moved. Shares, from 0 to 1, rising."""
+
+    amount: str
+    setting: tuple[float, ...]
+    alarms: tuple[float, ...]
+    found: tuple[float, ...]
+
+
 @dataclass(frozen=True)
 class Query(ABC, Generic[D, A]):
     """One question about outliers."""
@@ -116,6 +127,7 @@ class Query(ABC, Generic[D, A]):
     question: ClassVar[str]
     proof: ClassVar[str]
     status: ClassVar[Status]
+    streams: ClassVar[bool] = False  # whether records may come one by one, without an end
 
     @abstractmethod
     def cost(self) -> Loss:
@@ -140,6 +152,10 @@ class Query(ABC, Generic[D, A]):
     def picture(self, value: A, facts: PublicFacts) -> Bars | None:
         """How the released value is drawn; None leaves it to the report, which suits a number."""
         return None
+
+    def tradeoffs(self, *, dimension: int) -> tuple[Tradeoff, ...]:
+        """Curves to choose a setting and a loss by, from public facts; a question without any has none."""
+        return ()
 
     @classmethod
     @abstractmethod

@@ -18,6 +18,7 @@ from textwrap import fill, shorten
 from typing import Any, Final
 
 from wallflower.chain import Entry, Verified
+from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
@@ -67,9 +68,15 @@ def query_of(release: Release[Any]) -> Query[Any, Any] | None:
 
 
 def plan_of(release: Release[Any]) -> Plan | None:
-    """What was to be expected of a release, from the public facts it carries; None if its question is unknown here."""
+    """What was to be expected of a release, from the public facts it carries.
+
+    None if its question is unknown here, or if too little was public to expect anything.
+    """
     query = query_of(release)
-    return None if query is None else query.plan(n=release.facts.n, dimension=release.facts.dimension)
+    try:
+        return None if query is None else query.plan(n=release.facts.n, dimension=release.facts.dimension)
+    except ParameterError:
+        return None
 
 
 def figure(release: Release[Any]) -> Any:

@@ -81,6 +81,21 @@ def numbered(count: int) -> tuple[str, ...]:
     return tuple(f"x{position}" for position in range(1, count + 1))
 
 
+def named(cells: Sequence[str], where: object, delimiter: str) -> list[str]:
+    """The names in the first line of a text file; a line that is no header is refused, and not repeated."""
+    header = [name.strip() for name in cells]
+    if not any(header) or any(_VALUE_LIKE.fullmatch(name) for name in header):
+        raise DataError(
+            f"{where}: the first line must be a header, and this one is blank or has numbers where names should be. "
+            "Add a line with the names of the columns."
+        )
+    if len(header) == 1 and re.search(r"[;\t,|]", header[0]):
+        raise DataError(
+            f"{where}: its cells are not separated by {delimiter!r}. Save it with commas (.csv) or tabs (.tsv)."
+        )
+    return header
+
+
 def _limit(limit_bytes: int | None) -> int:
     text = os.environ.get(LIMIT_VARIABLE) if limit_bytes is None else str(limit_bytes)
     if text is None:
@@ -210,16 +225,7 @@ def _header(path: Path, delimiter: str) -> list[str]:
         raise SourceError(f"{path}: is not UTF-8 text (UTF-16, or not text at all). Save it as CSV in UTF-8.")
     with io.TextIOWrapper(_opened(path), encoding="utf-8-sig", newline="") as text:
         lines = csv.reader(text, delimiter=delimiter)
-        header, first = [name.strip() for name in next(lines, [])], next(lines, None)
-    if not any(header) or any(_VALUE_LIKE.fullmatch(name) for name in header):
-        raise DataError(
-            f"{path}: the first line must be a header, and this one is blank or has numbers where names should be. "
-            "Add a line with the names of the columns."
-        )
-    if len(header) == 1 and re.search(r"[;\t,|]", header[0]):
-        raise DataError(
-            f"{path}: its cells are not separated by {delimiter!r}. Save it with commas (.csv) or tabs (.tsv)."
-        )
+        header, first = named(next(lines, []), path, delimiter), next(lines, None)
     if first is None:
         raise DataError(f"{path}: has a header and no records. Check how it was written.")
     return header

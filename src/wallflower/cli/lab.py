@@ -65,7 +65,7 @@ def _auditing(questions: tuple[Question, ...]) -> Any:
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="okada2015 or okada2015-ja")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="okada2015, okada2015-ja or degue2020")],
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="where to leave tables and plots")] = None,
     quick: QuickOption = False,
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 import typer
 
 from wallflower.data import Schema
+from wallflower.errors import ParameterError
 from wallflower.forms import LOSS_HELP, Blank, Question, blanks, filled, spends
 from wallflower.privacy import Kind, Loss
 from wallflower.query import Query
@@ -98,6 +100,16 @@ def sets(given: str) -> tuple[tuple[str, ...], ...]:
     return tuple(found for found in map(names, given.split(";")) if found)
 
 
+def numbers(given: str) -> tuple[float, ...]:
+    """The numbers in `1, 2.5`."""
+    return tuple(map(_number, names(given)))
+
+
+def rows(given: str) -> tuple[tuple[float, ...], ...]:
+    """The rows of numbers in `1,0; 0,1`."""
+    return tuple(found for found in map(numbers, given.split(";")) if found)
+
+
 def facts_of(schema: str | None, columns: tuple[str, ...] | None) -> Schema | None:
     """Without a schema, only the columns that are named are read: the others may be anything."""
     if schema is None:
@@ -116,6 +128,19 @@ def example(question: Question) -> str:
             words += _words(blank, value)
     loss = getattr(asked, "loss", None)
     return shlex.join([*words, *(_loss_words(loss) if isinstance(loss, Loss) else ())])
+
+
+def _number(given: str) -> float:
+    try:
+        number = float(given)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ParameterError(
+            f"{given[:40]!r} is not a number, and a list of numbers takes nothing else. "
+            "Write it as 1,2.5,-3, and the rows of a matrix as 1,0;0,1."
+        )
+    return number
 
 
 def _annotation(blank: Blank) -> Any:
@@ -167,5 +192,9 @@ class _Text:
 _TEXTS: Final[Mapping[Any, _Text]] = {
     tuple[str, ...]: _Text("A,B,...", names, ",".join),
     tuple[tuple[str, ...], ...]: _Text("A,B;C;...", sets, lambda value: ";".join(map(",".join, value))),
+    tuple[float, ...]: _Text("1,2,...", numbers, lambda value: ",".join(map(str, value))),
+    tuple[tuple[float, ...], ...]: _Text(
+        "1,0;0,1;...", rows, lambda value: ";".join(",".join(map(str, row)) for row in value)
+    ),
     Fraction: _Text("NUMBER", str, _written),  # the question reads it, exactly
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import typer
 
+from wallflower.cli import stream
 from wallflower.cli.options import (
     DATA,
     OUTPUT,
@@ -24,16 +26,17 @@ from wallflower.cli.options import (
     query_of,
     signed,
 )
-from wallflower.cli.show import notice, show, show_json, waiting
+from wallflower.cli.show import notice, say_cap, show, show_json, waiting
 from wallflower.data import Table, load
-from wallflower.errors import BudgetExhausted, ParameterError, PrivacyError, SourceError
+from wallflower.errors import BudgetExhausted, ParameterError, SourceError
 from wallflower.forms import REQUIRED, Question
 from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
 from wallflower.query import Plan, Query
-from wallflower.release import Guarantee, Release, default_analyst, release, starter_note
+from wallflower.release import Guarantee, Release, default_analyst, release
 
 _report = Lazy("wallflower.report")
+_tradeoff = Lazy("wallflower.tradeoff")
 
 _PLOTS = (".png", ".svg", ".pdf")
 _PAGES = (".html", ".htm")
@@ -61,7 +64,7 @@ _ASK = {
         typer.Option(metavar="FILE", help="write a page about it: .html", rich_help_panel=OUTPUT),
     ],
 }
-_FLAGS = ("as_json", "dry_run")
+_FLAGS = ("as_json", "dry_run", *stream.FLAGS)
 _PLAN = {
     "records": Annotated[
         int | None, typer.Option(min=1, help="public number of records, without a source", rich_help_panel=DATA)
@@ -72,12 +75,12 @@ _PLAN = {
     "schema": SchemaOption,
     "as_json": JsonOption,
 }
-
-
-class Interrupted(PrivacyError):
-    """Ctrl-C while a question was being asked; says what became of the budget."""
-
-    exit_code: ClassVar[int] = 130
+_PAGE = {
+    "page": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="write a page with a slider to choose by: .html", rich_help_panel=OUTPUT),
+    ],
+}
 
 
 def add(app: typer.Typer, plans: typer.Typer, questions: Iterable[Question]) -> None:
@@ -99,7 +102,13 @@ def _help(question: Question) -> str:
 
 def _asking(question: Question) -> Any:
     def ask(**given: Any) -> None:
+        if question.streams:
+            stream.fill(given)
+            stream.require_fitting(given)
         query = query_of(question, given)
+        if given.get("json_lines"):
+            stream.decide(query, given)
+            return
         _require_place(given["plot"], _PLOTS)
         _require_place(given["report"], _PAGES)
         table = _loaded(query, given["source"], given["schema"], given["dataset"])
@@ -111,23 +120,32 @@ def _asking(question: Question) -> Any:
             made = _released(query, table, ledger, analyst, given["key"])
             _deliver(made, ledger, given)
 
-    source = option("source", Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)], REQUIRED)
-    common = [option(name, kind, False if name in _FLAGS else None) for name, kind in _ASK.items()]
-    return signed(ask, source, *parameters(question), *common)
+    words = f"{SOURCE}; - for standard input" if question.streams else SOURCE
+    source = option("source", Annotated[str, typer.Argument(metavar="SOURCE", help=words)], REQUIRED)
+    return signed(ask, source, *parameters(question), *_common({**_ASK, **stream.ask_options(question)}))
 
 
 def _planning(question: Question) -> Any:
     def plan(**given: Any) -> None:
+        if question.streams:
+            stream.fill(given)
         query = query_of(question, given)
+        _require_place(given.get("page"), _PAGES)
         expected = _expected(query, given)
+        if given.get("page") is not None:
+            _tradeoff.write(given["page"], query, dimension=expected.facts["dimension"])
         if given["as_json"]:
             show_json(expected.to_json())
         else:
             show(expected)
 
     source = option("source", Annotated[str | None, typer.Argument(metavar="[SOURCE]", help=SOURCE)])
-    common = [option(name, kind, False if name in _FLAGS else None) for name, kind in _PLAN.items()]
-    return signed(plan, source, *parameters(question), *common)
+    offered = {**_PLAN, **(_PAGE if question.tradeoffs is not Query.tradeoffs else {})}
+    return signed(plan, source, *parameters(question), *_common({**offered, **stream.plan_options(question)}))
+
+
+def _common(options: Mapping[str, Any]) -> list[inspect.Parameter]:
+    return [option(name, kind, False if name in _FLAGS else None) for name, kind in options.items()]
 
 
 def _expected(query: Query[Any, Any], given: Mapping[str, Any]) -> Plan:
@@ -166,7 +184,7 @@ def _rehearse(query: Query[Any, Any], table: Table, ledger: Ledger, analyst: str
         show(plan)
         fate = "it would be refused" if after is None else f"{after} would be left"
         show(f"Nothing was spent. On {table.name} this would cost {analyst} {cost} of {left}; {fate}.")
-    _say_cap(ledger, table.name)
+    say_cap(ledger, table.name)
     if after is None:
         raise BudgetExhausted(table.name, asked=cost, left=left)
 
@@ -177,17 +195,12 @@ def _released(query: Query[Any, Any], table: Table, ledger: Ledger, analyst: str
         with waiting(query.question):
             return release(query, table, ledger, analyst=analyst, key=key)
     except BudgetExhausted:
-        _say_cap(ledger, table.name)
+        say_cap(ledger, table.name)
         raise
     except KeyboardInterrupt:
         after = _last_charge(ledger, table.name, analyst)
         fate = _fate(ledger, after, query.cost()) if after > before else "nothing was charged."
-    raise Interrupted(f"Interrupted; {fate}")
-
-
-def _say_cap(ledger: Ledger, dataset: str) -> None:
-    if any(line.starter for line in ledger.budget(dataset)):
-        notice(starter_note(dataset))
+    raise stream.Interrupted(f"Interrupted; {fate}")
 
 
 def _last_charge(ledger: Ledger, dataset: str, analyst: str) -> int:

@@ -20,9 +20,10 @@ from rich.text import Text
 from wallflower.budget import Line
 from wallflower.chain import Entry, Verified
 from wallflower.errors import PrivacyError
+from wallflower.ledger import Ledger
 from wallflower.progress import shown_by
 from wallflower.query import Plan
-from wallflower.release import Release, readable, rows_of, spaced, symbol
+from wallflower.release import Release, readable, rows_of, spaced, starter_note, symbol
 
 _WIDE: Final = 160
 
@@ -43,6 +44,12 @@ def show_json(value: Mapping[str, Any]) -> None:
 def notice(words: str) -> None:
     """Say something beside the answer."""
     _stderr().print(Text(words, style="yellow"), soft_wrap=True)
+
+
+def say_cap(ledger: Ledger, dataset: str) -> None:
+    """Say whose limit holds while nobody has granted a budget."""
+    if any(line.starter for line in ledger.budget(dataset)):
+        notice(starter_note(dataset))
 
 
 def failure(words: str) -> None:

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from wallflower.papers import okada2015, okada2015_ja
+from wallflower.papers import degue2020, okada2015, okada2015_ja
 
 PAPERS: Final[Mapping[str, Callable[[Path, bool, Callable[[str], None]], Iterable[Path]]]] = {
     "okada2015": okada2015.reproduce,
     "okada2015-ja": okada2015_ja.reproduce,
+    "degue2020": degue2020.reproduce,
 }

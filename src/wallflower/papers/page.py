@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -32,23 +32,40 @@ _STYLE: Final[dict[str, Any]] = {
 _HONEST: Final = ((INK, "o", 7), ("#5c7cfa", "s", 6), ("#9c36b5", "^", 5), ("#2b8a3e", "D", 4))
 _PRINTED: Final = ((WRONG, "x", 5), ("#e03131", "+", 7))
 _OURS: Final = (ACCENT, "o", 5)
+_SMOOTH: Final = 12  # a line of more points than this has no markers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spots:
+    """Simulated points on a line, each with what it may be off by."""
+
+    along: tuple[float, ...]
+    values: tuple[float, ...]
+    off: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """One line of a panel; `why` says what is wrong with it, if anything is."""
+    """One line of a panel; `why` says what is wrong with it, if anything is.
+
+    It may run over an axis of its own, lie in a band, and have simulated points, which then take the place of markers.
+    """
 
     label: str
     values: tuple[float, ...]
     why: str = ""
     ours: bool = False
+    along: tuple[float, ...] | None = None
+    band: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    spots: Spots | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
     """Lines over one axis, all of them positive, on a logarithmic scale.
 
-    With `chance`, which is what a guess gives, they are shares from 0 to 1 on a plain scale over a logarithmic axis.
+    With `chance`, which is what a guess gives, they are shares from 0 to 1 on a plain scale over a logarithmic axis. A
+    `scale` says otherwise: "rates" are logarithmic both ways, from `floor` to 1, and "roc" is one rate against another.
     """
 
     title: str
@@ -58,6 +75,8 @@ class Panel:
     up: str
     claim: tuple[float, float] | None = None
     chance: float | None = None
+    scale: str | None = None
+    floor: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,10 +150,15 @@ def drawn(panels: Sequence[Panel], across: int = 2) -> Any:
     with _matplotlib.rc_context(_STYLE):
         size = (min(4.7 * max(columns, 1.8), 11.0), 2.8 * rows + (2.2 if rows == 1 else 1.2))
         figure = _figures.Figure(figsize=size, layout="constrained")
+        pens = _pens(panels)
         for axes, panel in zip(figure.subplots(rows, columns, squeeze=False).flat, panels, strict=True):
-            _draw(axes, panel)
-        handles, labels = figure.axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower left", ncols=2, frameon=False, handlelength=3)
+            _draw(axes, panel, pens)
+        known = {
+            label: handle
+            for axes in figure.axes
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(known.values(), known.keys(), loc="outside lower left", ncols=2, frameon=False, handlelength=3)
     return figure
 
 
@@ -158,26 +182,17 @@ def short(cell: str | float) -> str:
             return f"{cell:,.0f}" if abs(cell) >= 100 else f"{cell:.3g}"
 
 
-def _draw(axes: Any, panel: Panel) -> None:
+def _pens(panels: Sequence[Panel]) -> dict[str, tuple[str, str, int]]:
+    """Colour, marker and its size for each label: a line looks the same in every panel."""
     honest, wrong = iter(_HONEST), iter(_PRINTED)
+    lines = {line.label: line for panel in panels for line in panel.curves}
+    return {label: _OURS if line.ours else next(wrong if line.why else honest) for label, line in lines.items()}
+
+
+def _draw(axes: Any, panel: Panel, pens: Mapping[str, tuple[str, str, int]]) -> None:
     for line in panel.curves:
-        colour, marker, size = _OURS if line.ours else next(wrong if line.why else honest)
-        axes.plot(
-            panel.along,
-            line.values,
-            label=line.label,
-            color=colour,
-            marker=marker,
-            markersize=size,
-            markerfacecolor=colour if line.ours else "none",
-            linewidth=2.6 if line.ours else 1.2,
-            linestyle=(0, (4, 2)) if line.why else "-",
-            zorder=3 if line.ours else 2,
-        )
-    if panel.chance is None:
-        _scale_amounts(axes, panel)
-    else:
-        _scale_shares(axes, panel, panel.chance)
+        _draw_line(axes, line, line.along or panel.along, *pens[line.label])
+    _SCALES[panel.scale or ("amounts" if panel.chance is None else "shares")](axes, panel)
     if panel.claim:
         _draw_claim(axes, panel)
     axes.set_title(panel.title)
@@ -187,20 +202,71 @@ def _draw(axes: Any, panel: Panel) -> None:
     axes.spines[["right", "top"]].set_visible(False)
 
 
+def _draw_line(axes: Any, line: Curve, along: Sequence[float], colour: str, marker: str, size: int) -> None:
+    is_smooth = line.spots is not None or len(along) > _SMOOTH
+    look = {"color": colour, "marker": marker, "markersize": size, "zorder": 3 if line.ours else 2}
+    look["markerfacecolor"] = colour if line.ours else "none"
+    axes.plot(
+        along,
+        line.values,
+        label=line.label,
+        linewidth=2.6 if line.ours else 1.2,
+        linestyle=(0, (4, 2)) if line.why else "-",
+        **look | ({"marker": ""} if is_smooth else {}),
+    )
+    if line.band:
+        axes.fill_between(along, *line.band, color=colour, alpha=0.13, linewidth=0, zorder=1)
+    if line.spots:
+        axes.errorbar(
+            line.spots.along, line.spots.values, line.spots.off, linestyle="", capsize=2, elinewidth=1, **look
+        )
+
+
 def _scale_amounts(axes: Any, panel: Panel) -> None:
+    _log_up(axes)
+    axes.set_xticks(panel.along)
+
+
+def _scale_shares(axes: Any, panel: Panel) -> None:
+    _log_across(axes, panel)
+    axes.set_ylim(-0.03, 1.03)  # a marker at the edge is drawn whole
+    if panel.chance is not None:
+        axes.axhline(panel.chance, label="by chance", color=QUIET, linewidth=1, linestyle=":", zorder=1)
+
+
+def _scale_rates(axes: Any, panel: Panel) -> None:
+    _log_across(axes, panel)
+    _log_up(axes)
+    axes.set_ylim(panel.floor, 1.0)
+
+
+def _scale_roc(axes: Any, panel: Panel) -> None:
+    _log_across(axes, panel)
+    axes.set_xlim(panel.along[0], panel.along[-1])
+    axes.set_ylim(0.0, 1.02)
+    line = [panel.along[0] * (panel.along[-1] / panel.along[0]) ** (step / 100) for step in range(101)]
+    axes.plot(line, line, label="by chance", color=QUIET, linewidth=1, linestyle=":", zorder=1)
+
+
+def _log_up(axes: Any) -> None:
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(_ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter(_ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
     axes.yaxis.set_minor_locator(_ticker.NullLocator())
-    axes.set_xticks(panel.along)
 
 
-def _scale_shares(axes: Any, panel: Panel, chance: float) -> None:
-    axes.set_ylim(-0.03, 1.03)  # a marker at the edge is drawn whole
+def _log_across(axes: Any, panel: Panel) -> None:
     axes.set_xscale("log")
     axes.set_xticks(panel.along, [f"{value:g}" for value in panel.along])
     axes.xaxis.set_minor_locator(_ticker.NullLocator())
-    axes.axhline(chance, label="by chance", color=QUIET, linewidth=1, linestyle=":", zorder=1)
+
+
+_SCALES: Final[Mapping[str, Callable[[Any, Panel], None]]] = {
+    "amounts": _scale_amounts,
+    "shares": _scale_shares,
+    "rates": _scale_rates,
+    "roc": _scale_roc,
+}
 
 
 def _draw_claim(axes: Any, panel: Panel) -> None:

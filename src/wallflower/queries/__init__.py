@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from wallflower.queries.count import Count
 from wallflower.queries.subspaces import Subspaces
+from wallflower.queries.watch import Watch
 from wallflower.query import Query
 
-QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (Count, Subspaces)
+QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (Count, Subspaces, Watch)

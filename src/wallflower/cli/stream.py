@@ -1,0 +1,213 @@
+"""A question asked of a stream: one decision for each observation, as it comes."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final
+
+import typer
+
+from wallflower.cli.options import DATA, OUTPUT, QUESTION, facts_of
+from wallflower.cli.show import notice, say_cap
+from wallflower.data import Schema
+from wallflower.errors import BudgetExhausted, ParameterError, PrivacyError, SourceError
+from wallflower.forms import Question
+from wallflower.ledger import Ledger
+from wallflower.reading import Wanted, guarded, listed
+from wallflower.streams import STDIN, Stream, stream
+from wallflower.watching import Decisions, Watching, watching
+
+_PLAN: Final[Mapping[str, Any]] = {
+    "baseline": Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="public mean, covariance, centre and variance: a .toml or .json file; options of the same name win",
+            rich_help_panel=QUESTION,
+        ),
+    ],
+}
+_ASK: Final[Mapping[str, Any]] = {
+    **_PLAN,
+    "json_lines": Annotated[
+        bool,
+        typer.Option(
+            "--json-lines",
+            help="decide as observations come: CSV, JSON lines or Parquet in, one JSON object a decision out",
+            rich_help_panel=OUTPUT,
+        ),
+    ],
+    "state": Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="keep every decision there before it is told; the same again after a crash",
+            rich_help_panel=DATA,
+        ),
+    ],
+    "goes_on": Annotated[
+        bool,
+        typer.Option(
+            "--continue",
+            help="the source goes on where the state ends; left out: it starts again with observation 1",
+            rich_help_panel=DATA,
+        ),
+    ],
+    "renew": Annotated[
+        bool,
+        typer.Option("--renew", help="pay again if what the state holds cannot go on", rich_help_panel=DATA),
+    ],
+}
+FLAGS: Final = ("json_lines", "goes_on", "renew")
+
+_TABLE_ONLY: Final = {"as_json": "--json", "dry_run": "--dry-run", "plot": "--plot", "report": "--report"}
+_STREAM_ONLY: Final = {"state": "--state", "goes_on": "--continue", "renew": "--renew"}
+_BASELINE: Final = {"mean": None, "covariance": None, "centre": "mean", "variance": "covariance"}
+_PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {".toml": tomllib.loads, ".json": json.loads}
+
+
+class Interrupted(PrivacyError):
+    """Ctrl-C while a question was being asked; says what became of the budget."""
+
+    exit_code: ClassVar[int] = 130
+
+
+def ask_options(question: Question) -> Mapping[str, Any]:
+    """What may be said besides, if the question can be asked of a stream."""
+    return _ASK if question.streams else {}
+
+
+def plan_options(question: Question) -> Mapping[str, Any]:
+    """The same for a plan."""
+    return _PLAN if question.streams else {}
+
+
+def require_fitting(given: Mapping[str, Any]) -> None:
+    """Refuse options that belong to the other way of asking, before anything is read."""
+    if not given["json_lines"] and given["source"] == STDIN:
+        raise ParameterError(
+            "standard input is a stream and has no end that is known. Add --json-lines, or name a file."
+        )
+    unfit = _TABLE_ONLY if given["json_lines"] else _STREAM_ONLY
+    for name, words in unfit.items():
+        if given[name]:
+            raise ParameterError(
+                f"{words}: does not go {'with' if given['json_lines'] else 'without'} --json-lines, which decides as "
+                f"observations come. Leave it out, or {'leave that out' if given['json_lines'] else 'add that'}."
+            )
+    if given["goes_on"] and given["state"] is None:
+        raise ParameterError("--continue: goes on from a state, and none is given. Add --state FILE, or leave it out.")
+
+
+def decide(query: Any, given: Mapping[str, Any]) -> None:
+    """Write one JSON object for each observation of the source, as soon as it is decided."""
+    facts = facts_of(given["schema"], query.columns)
+    dataset = given["dataset"] or (facts.name if facts else None) or _stem(given["source"])
+    watch: Watching | None = None
+    try:
+        found = stream(given["source"], Wanted(names=query.columns or (facts.numbers if facts else ()) or None))
+        with Ledger.open(given["ledger"]) as ledger:
+            watch = _opened(query, found, facts, ledger, dataset, given)
+            with watch:
+                _follow(watch, found, goes_on=given["goes_on"])
+        return
+    except KeyboardInterrupt:
+        pass
+    raise Interrupted(f"Interrupted; {_fate(watch, given['state'])}")
+
+
+def fill(given: dict[str, Any]) -> None:
+    """Take from the baseline what no option says; an option that says the same in another way wins too."""
+    path = given.pop("baseline")
+    if path is None:
+        return
+    allowed = {name: rival for name, rival in _BASELINE.items() if name in given}
+    said = {name for name in allowed if given[name] is not None}
+    for name, value in _read(path, allowed).items():
+        if not {name, allowed[name]} & said:
+            given[name] = _numbers(name, value)
+
+
+def _opened(
+    query: Any, found: Stream, facts: Schema | None, ledger: Ledger, dataset: str, given: Mapping[str, Any]
+) -> Watching:
+    own = {name: given[name] for name in ("analyst", "key", "state", "renew")}
+    try:
+        watch = watching(query, ledger=ledger, dataset=dataset, columns=found.columns, schema=facts, **own)
+    except BudgetExhausted:
+        say_cap(ledger, dataset)
+        raise
+    if watch.resumed:
+        start = "goes on from there" if given["goes_on"] else "starts with observation 1 again (--continue: it goes on)"
+        notice(f"Taken up again after {watch.position:,} decisions; nothing was charged. The source {start}.")
+    else:
+        notice(f"{query.cost()} was charged to {dataset} for the whole stream (entry {watch.charge}).")
+        say_cap(ledger, dataset)
+    return watch
+
+
+def _follow(watch: Watching, found: Stream, *, goes_on: bool) -> None:
+    following = watch.position + 1 if goes_on else 1
+    for rows in found.batches:
+        told = watch.decide_many(rows, first=following)
+        following += len(told)
+        _write(told)
+        if told.exhausted:
+            _tell(f'{{"observation": {following}, "outlier": null, "exhausted": true}}\n')
+            notice("The watch is exhausted and looks no further. A new one is paid for anew; with a state, by --renew.")
+            return
+
+
+def _write(told: Decisions) -> None:
+    flags = ["true" if flag else "false" for flag in told.flags.tolist()]
+    scores = [""] * len(told) if told.scores is None else [f', "score": {score}' for score in told.scores.tolist()]
+    pairs = enumerate(zip(flags, scores, strict=True), told.first)
+    _tell("".join(f'{{"observation": {place}, "outlier": {flag}{score}}}\n' for place, (flag, score) in pairs))
+
+
+def _tell(lines: str) -> None:
+    sys.stdout.write(lines)
+    sys.stdout.flush()
+
+
+def _fate(watch: Watching | None, state: Path | None) -> str:
+    if watch is None:
+        return "the ledger shows whatever was charged (wallflower ledger list)."
+    told = f"{watch.position:,} observations were decided and stay charged (entry {watch.charge})"
+    return f"{told}; the same --state takes it up again." if state else f"{told}."
+
+
+def _stem(source: str) -> str:
+    if source == STDIN:
+        raise ParameterError(
+            "--dataset: standard input has no name, and the budget hangs on one. Add --dataset NAME, or name it in the "
+            "schema."
+        )
+    return Path(Path(source).name.removesuffix(".gz")).stem
+
+
+def _read(path: Path, allowed: Mapping[str, Any]) -> Mapping[str, Any]:
+    parse = _PARSERS.get(path.suffix.lower())
+    if parse is None:
+        raise SourceError(f"{path}: a baseline is a file that ends in {listed(_PARSERS)}. Write it as one of these.")
+    refusal = SourceError(f"{path}: the baseline cannot be opened, or is not what its name says. Check the file.")
+    stored = guarded(lambda: parse(path.read_text(encoding="utf-8")), lambda _: refusal)
+    unknown = sorted(set(stored) - set(allowed)) if isinstance(stored, dict) else ["a list"]
+    if unknown:
+        raise ParameterError(f"{path}: {listed(unknown)} is not known; a baseline has {listed(allowed)}. Correct it.")
+    known: Mapping[str, Any] = stored
+    return known
+
+
+def _numbers(name: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_numbers(name, item) for item in value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ParameterError(
+            f"baseline: its {name} holds something that is no number. Write numbers, or lists of them."
+        )
+    return float(value)

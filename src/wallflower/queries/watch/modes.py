@@ -1,0 +1,143 @@
+"""Which parameters of a watch go together, whom each way protects, and who decides then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, Final
+
+from wallflower.errors import LossMismatch, ParameterError
+from wallflower.lazy import Lazy
+from wallflower.privacy import Kind, Loss, Neighbours, zcdp_of_epsilon
+from wallflower.queries.watch.gauge import STATISTICS, Bounds
+from wallflower.schema import Schema
+
+_detectors = Lazy("wallflower.queries.watch.detectors")
+
+LEVELS: Final = ("event", "person", "paper")
+
+
+def bounds_of(query: Any, dimension: int, schema: Schema | None) -> Bounds:
+    """The public bounds of every column: the schema's, scaled as the numbers are, or the question's own."""
+    stated = {column.name: column for column in (schema.columns or ())} if schema is not None else {}
+    found = list(stated.values()) if len(stated) == dimension else [None] * dimension
+    ends = [(query.low, query.high) if column is None else _ends(query, column) for column in found]
+    if any(low is None or high is None for low, high in ends):
+        raise ParameterError(
+            "low, high: the entries of an observation need public bounds, which are enforced by clipping. Pass both, "
+            "or state them for each column in the schema."
+        )
+    return Bounds(low=tuple(float(low) for low, _ in ends), high=tuple(float(high) for _, high in ends))  # type: ignore[arg-type]
+
+
+def _ends(query: Any, column: Any) -> tuple[float | None, float | None]:
+    center, scale = float(column.center), float(column.scale)
+    low = query.low if column.low is None else (column.low - center) / scale
+    high = query.high if column.high is None else (column.high - center) / scale
+    return low, high
+
+
+def check_numbers(query: Any) -> None:
+    if query.level not in LEVELS:
+        raise ParameterError(f"level: {query.level!r} is not known; it is one of {', '.join(LEVELS)}.")
+    if query.statistic not in STATISTICS:
+        raise ParameterError(f"statistic: {query.statistic!r} is not known; it is one of {', '.join(STATISTICS)}.")
+    if (query.statistic == "weighted") != (query.weights is not None):
+        raise ParameterError("weights: they belong to the weighted statistic, and it needs them. Pass both or none.")
+    for name in ("threshold", "centre"):
+        value = getattr(query, name)
+        if value is not None and not -1e100 <= value <= 1e100:
+            raise ParameterError(f"{name}: {value!r} is not a finite number; pass one from -1e100 to 1e100.")
+    for name in ("variance", "outlier_from", "change"):
+        value = getattr(query, name)
+        if value is not None and not 0 < value <= 1e200:
+            raise ParameterError(f"{name}: {value!r} is not a positive number; pass one, or leave it out.")
+    if query.low is not None and query.high is not None and not query.low < query.high:
+        raise ParameterError(
+            f"low, high: {query.low!r} is not below {query.high!r}; pass the public range of an entry."
+        )
+    for name in ("cutoff", "window", "steps"):
+        value = getattr(query, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10**9):
+            raise ParameterError(f"{name}: {value!r} is not a whole number from 1 to 1,000,000,000; pass one.")
+
+
+def protecting(query: Any) -> Loss:
+    """The loss, said of whom it protects at this level."""
+    loss = query.loss
+    if not isinstance(loss, Loss):
+        raise ParameterError("loss: pass a Loss, such as Loss('0.5').")
+    if loss.amount == 0:
+        raise ParameterError("epsilon: a loss of 0 allows no answer at all; pass more than 0, such as '0.1'.")
+    person = Neighbours.WINDOW if query.window is not None else Neighbours.PERSON
+    wanted = person if query.level == "person" else Neighbours.ENTRY
+    if loss.neighbours not in (Neighbours.REPLACE_ONE, wanted):
+        raise LossMismatch(f"watch at level {query.level} protects {wanted}, not {loss.neighbours}; leave it out.")
+    return loss.under(wanted)
+
+
+def check_mode(query: Any) -> None:
+    kind, person = query.loss.kind, query.level == "person"
+    if kind not in (Kind.PURE, Kind.APPROXIMATE, Kind.ZCDP) or (kind is not Kind.PURE and not person):
+        raise LossMismatch(
+            f"watch at level {query.level} is pure; a {kind} loss has no theorem here. Pass ε alone, or level person."
+        )
+    wrong = {
+        "scores belong to the event level": query.scores and query.level != "event",
+        "window, monotone, adaptive and steps belong to the person level": not person
+        and (query.window is not None or query.monotone or query.adaptive or query.steps is not None),
+        "a window has no cutoff to be monotone or adaptive about": query.window is not None
+        and (query.monotone or query.adaptive or query.steps is not None),
+        "monotone needs weights of one sign": query.monotone
+        and query.weights is not None
+        and min(query.weights) < 0 < max(query.weights),
+        "monotone needs a statistic with a sign: sum or weighted": query.monotone
+        and query.statistic not in ("sum", "weighted"),
+        "steps needs δ or ρ, and they need steps or a window": person
+        and query.window is None
+        and (kind is Kind.PURE) != (query.steps is None),
+        "Gaussian noise on every step has nothing to be monotone or adaptive about": kind is not Kind.PURE
+        and (query.monotone or query.adaptive),
+    }
+    for rule, broken in wrong.items():
+        if broken:
+            raise ParameterError(f"watch: {rule}. Leave out what does not belong.")
+
+
+def mode_of(query: Any) -> str:
+    if query.level != "person":
+        return {"event": "staircase", "paper": "paper"}[query.level]
+    if query.loss.kind is not Kind.PURE:
+        return "gaussian"
+    return "sparse" if query.window is None else "staircase in a window"
+
+
+def _every(query: Any, public: dict[str, int]) -> Any:
+    loss, spread = query.loss, query.window or query.steps or 1
+    rho = loss.rho if loss.kind is Kind.ZCDP else _zcdp_of(loss)
+    return _detectors.Every(**public, loss=Loss.zcdp(rho / spread), steps=query.steps)  # (G) (W)
+
+
+def _zcdp_of(loss: Loss) -> Fraction:
+    return Fraction(zcdp_of_epsilon(float(loss.epsilon), float(loss.delta))) * Fraction(10**9 - 1, 10**9)
+
+
+def _sparse(query: Any, public: dict[str, int]) -> Any:
+    return _detectors.Sparse(
+        **public,
+        epsilon=query.loss.epsilon,
+        cutoff=query.cutoff,
+        two_sided=query.monotone,
+        adaptive=query.adaptive,
+    )
+
+
+MODES: Final[Mapping[str, Callable[[Any, dict[str, int]], Any]]] = {
+    "staircase": lambda query, public: _detectors.Staircase(**public, epsilon=query.loss.epsilon, scores=query.scores),
+    "staircase in a window": lambda query, public: _detectors.Staircase(
+        **public, epsilon=query.loss.epsilon / query.window
+    ),  # (W)
+    "sparse": _sparse,
+    "gaussian": _every,
+    "paper": lambda query, public: _detectors.Printed(**public, epsilon=query.loss.epsilon),
+}

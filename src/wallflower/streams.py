@@ -1,0 +1,225 @@
+"""Observations as they come: lines of CSV or JSON from a pipe or a file, or a Parquet file piece by piece.
+
+What has arrived is handed on at once. A cell that is missing or no number is NaN, so that none is refused for what it
+is. A line that is built wrongly is refused by its number, after those before it were handed on; no message holds a
+cell.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower.errors import DataError, SourceError
+from wallflower.lazy import Lazy
+from wallflower.reading import Wanted, guarded
+from wallflower.sources import named, numbered
+
+_pa = Lazy("pyarrow")
+_types = Lazy("pyarrow.types")
+_parquet_reader = Lazy("pyarrow.parquet")
+
+Floats = NDArray[np.float64]
+_Line = tuple[int, bytes]  # with its number, from 1
+_Parse = Callable[[bytes], list[float]]
+
+STDIN: Final = "-"
+LONGEST: Final = 2**20  # bytes of a line
+
+_BLOCK: Final = 2**16
+_ROWS: Final = 2**13  # of a Parquet file at a time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stream:
+    """Observations of these columns, in batches of whatever has arrived."""
+
+    columns: tuple[str, ...]
+    batches: Iterator[Floats]
+
+
+def stream(source: str, wanted: Wanted) -> Stream:
+    """The observations of a file, or of standard input (`-`). Its first line is read now, the rest when asked for."""
+    if source.lower().endswith(".parquet"):
+        return _parquet(Path(source), wanted)
+    where = "standard input" if source == STDIN else source
+    batches = _arriving(source, where)
+    start = next((lines for batch in batches if (lines := _from_first(batch))), None)
+    if start is None:
+        raise DataError(f"{where}: there is nothing in it. Give it CSV with a header, or JSON lines.")
+    start[0] = (start[0][0], start[0][1].removeprefix(codecs.BOM_UTF8))
+    rest = chain([start], batches)
+    is_json = start[0][1].lstrip()[:1] in (b"{", b"[")
+    return _json_lines(start[0], rest, wanted) if is_json else _csv_lines(start[0], rest, wanted, where)
+
+
+def number(cell: object) -> float:
+    """A cell as a number, NaN if it is none.
+
+    >>> number("2.5"), number(b" 7"), number("seven"), number(None), number(10**400)
+    (2.5, 7.0, nan, nan, inf)
+    """
+    try:
+        return float(cell)  # type: ignore[arg-type]
+    except OverflowError:
+        return math.inf if cell > 0 else -math.inf  # type: ignore[operator]
+    except (TypeError, ValueError):
+        return math.nan
+
+
+# Lines
+
+
+def _arriving(source: str, where: str) -> Iterator[list[_Line]]:
+    """Whole lines, as many as are there; waits only for the first of them."""
+    refusal = SourceError(f"{where}: cannot be read. Check the path, who may read it, and whether it is whole.")
+    place, rest = 0, b""
+    with guarded(lambda: _opened(source), lambda _: refusal) as file:
+        while block := guarded(lambda: file.read1(_BLOCK), lambda _: refusal):
+            *whole, rest = (rest + block).split(b"\n")
+            if len(rest) > LONGEST:
+                raise DataError(f"line {place + len(whole) + 1}: it is longer than {LONGEST:,} bytes. Break the lines.")
+            if whole:
+                yield list(enumerate(whole, place + 1))
+            place += len(whole)
+    if rest:
+        yield [(place + 1, rest)]
+
+
+def _opened(source: str) -> AbstractContextManager[Any]:
+    if source == STDIN:
+        return nullcontext(sys.stdin.buffer)
+    return gzip.open(source) if source.lower().endswith(".gz") else Path(source).open("rb")
+
+
+def _from_first(batch: list[_Line]) -> list[_Line]:
+    """The lines from the first that is not blank."""
+    first = next((place for place, (_, line) in enumerate(batch) if line.strip()), len(batch))
+    return batch[first:]
+
+
+class _Misbuilt(ValueError):
+    """A line that does not have the form of the others; says how, never what is in it."""
+
+
+def _rows(parse: _Parse, batches: Iterable[list[_Line]], *, blank_counts: bool = False) -> Iterator[Floats]:
+    for batch in batches:
+        rows, refusal = [], None
+        for place, line in batch:
+            if not blank_counts and not line.strip():
+                continue
+            try:
+                rows.append(parse(line))
+            except _Misbuilt as fault:
+                refusal = DataError(f"line {place}: {fault}")
+                break
+        if rows:
+            yield np.array(rows)
+        if refusal is not None:
+            raise refusal
+
+
+def _csv_lines(first: _Line, batches: Iterator[list[_Line]], wanted: Wanted, where: str) -> Stream:
+    delimiter = "\t" if where.lower().endswith((".tsv", ".tsv.gz")) else ","
+    cells = guarded(lambda: _cells(first[1], delimiter), lambda fault: DataError(f"line {first[0]}: {fault}"))
+    header = named(cells, where, delimiter)
+    chosen = wanted.choose(header)
+    places, width, mark = [header.index(name) for name in chosen], len(header), delimiter.encode()
+
+    def parse(line: bytes) -> list[float]:
+        cells = _cells(line, delimiter) if b'"' in line else line.split(mark)
+        if len(cells) != width:
+            raise _Misbuilt(f"every line has as many cells as the header, {width}. Write it again.")
+        return [number(cells[place]) for place in places]
+
+    start = next(batches)[1:]
+    return Stream(tuple(chosen), _rows(parse, chain([start], batches), blank_counts=width == 1))
+
+
+def _cells(line: bytes, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([line.decode("utf-8", "replace")], delimiter=delimiter, strict=True), [])
+    except csv.Error:
+        raise _Misbuilt("a cell is quoted and does not end on its line. Write it again.") from None
+
+
+def _json_lines(first: _Line, batches: Iterator[list[_Line]], wanted: Wanted) -> Stream:
+    found = guarded(lambda: _json(first[1]), lambda fault: DataError(f"line {first[0]}: {fault}"))
+    if isinstance(found, list):
+        chosen = wanted.names or numbered(len(found))
+        return Stream(chosen, _rows(_listed(len(chosen)), batches))
+    asked = wanted.names or ()  # one of them may be missing from the first line, as an entry may be, but not all
+    names = wanted.choose([*found, *(name for name in asked if name not in found and set(asked) & set(found))])
+    return Stream(tuple(names), _rows(_keyed(names, {*found, *names}), batches))
+
+
+def _keyed(names: Sequence[str], known: set[str]) -> _Parse:
+    def parse(line: bytes) -> list[float]:
+        found = _json(line)
+        if not isinstance(found, dict) or not found.keys() <= known:
+            raise _Misbuilt("every line is an object with no names but those of the first. Write it again.")
+        return [number(found.get(name)) for name in names]
+
+    return parse
+
+
+def _listed(width: int) -> _Parse:
+    def parse(line: bytes) -> list[float]:
+        found = _json(line)
+        if not isinstance(found, list) or len(found) != width:
+            raise _Misbuilt(f"every line is a list with {width} entries here. Write it again.")
+        return [number(cell) for cell in found]
+
+    return parse
+
+
+def _json(line: bytes) -> Any:
+    try:
+        return json.loads(line, parse_int=float)  # a whole number may have any length
+    except (ValueError, RecursionError):
+        raise _Misbuilt("it is not JSON. Write one object, or one list, on each line.") from None
+
+
+# Parquet
+
+
+def _parquet(path: Path, wanted: Wanted) -> Stream:
+    refusal = SourceError(
+        f"{path}: cannot be read as Parquet. Check the path, who may read it, and whether it is whole."
+    )
+    file = guarded(lambda: _parquet_reader.ParquetFile(path), lambda _: refusal)
+    schema = file.schema_arrow
+    chosen = wanted.choose(schema.names)
+    for name in chosen:
+        kind = schema.field(name).type
+        if not (
+            _types.is_floating(kind) or _types.is_integer(kind) or _types.is_decimal(kind) or _types.is_boolean(kind)
+        ):
+            raise DataError(f"column {name!r} holds no numbers. Choose number columns (--columns a,b).", column=name)
+    batches = guarded(lambda: file.iter_batches(_ROWS, columns=chosen), lambda _: refusal)
+
+    def rows() -> Iterator[Floats]:
+        with file:
+            while (batch := guarded(lambda: next(batches, None), lambda _: refusal)) is not None:
+                yield np.column_stack([_floats(batch[name]) for name in chosen])
+
+    return Stream(tuple(chosen), rows())
+
+
+def _floats(cells: Any) -> Floats:
+    """Numbers as they are, NaN where there is none."""
+    found: Floats = cells.cast(_pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return found

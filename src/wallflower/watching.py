@@ -1,0 +1,371 @@
+"""A watch over observations as they come: paid for once, decided one by one.
+
+with wf.watching(query, columns=["temperature"], dataset="ward", ledger=None) as watch:
+    for x in arriving:
+        if watch.decide(x):
+            call_somebody()
+
+Opening a watch charges its whole cost, durably, before anything is looked at. With a `state` every decision is on disk
+before it is told, and a watch that died is taken up where it stood; an observation that was decided is never decided
+again. When what must be remembered is lost, or older than what was told, going on would cost privacy: the epoch is
+closed, and a new one is paid for.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import RLock
+from types import TracebackType
+from typing import Any, Final, Self
+from weakref import WeakSet
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower.data import Schema
+from wallflower.epochs import Payer
+from wallflower.errors import DataError, ParameterError, StateError
+from wallflower.ledger import Ledger
+from wallflower.noise import Noise, system_noise, words
+from wallflower.queries.watch import Watch
+from wallflower.queries.watch.gauge import Gauge
+from wallflower.queries.watch.modes import mode_of
+from wallflower.queries.watch.staircase import Table
+from wallflower.reading import listed, pick
+from wallflower.release import default_analyst
+from wallflower.streams import number
+from wallflower.watchstate import Epoch, State
+
+__all__ = ["Decisions", "Watching", "watching"]
+
+Floats = NDArray[np.float64]
+Observation = float | Sequence[Any] | Mapping[str, Any] | NDArray[Any] | None
+
+BLOCK: Final = 4096  # words drawn ahead of single decisions
+PIECE: Final = 2**14  # rows measured at a time, which a cache can hold
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decisions:
+    """What a batch came to: for each observation from number `first` on a flag, and a score if the query has scores.
+
+    `exhausted` says that these are the last there will be; if fewer than were asked for, the rest was not looked at.
+    """
+
+    first: int
+    flags: NDArray[np.bool_]
+    scores: NDArray[np.int64] | None
+    exhausted: bool
+
+    def __len__(self) -> int:
+        return len(self.flags)
+
+    def and_then(self, later: Decisions) -> Decisions:
+        """These decisions, followed by later ones."""
+        scores = None
+        if self.scores is not None and later.scores is not None:
+            scores = np.concatenate([self.scores, later.scores])
+        return Decisions(self.first, np.concatenate([self.flags, later.flags]), scores, later.exhausted)
+
+
+def watching(
+    query: Watch,
+    *,
+    ledger: Ledger | str | Path | None,
+    dataset: str,
+    columns: Sequence[str] | None = None,
+    schema: Schema | str | Path | None = None,
+    analyst: str | None = None,
+    key: str | None = None,
+    state: str | Path | None = None,
+    renew: bool = False,
+) -> Watching:
+    """Open a watch, and pay for it unless `state` holds an epoch that was paid for and can go on.
+
+    `columns` names the entries of an observation, unless the query or the schema does; a schema scales them. `state` is
+    a file, made if it is not there. With `renew`, an epoch that is closed or exhausted is followed by a new one, which
+    is paid for and begins with observation 1. Close the watch when done, or use `with`.
+    """
+    public = Schema.read(schema) if isinstance(schema, str | Path) else schema
+    names = _names(query, columns, public)
+    facts = Schema.of(names) if public is None or public.columns is None else public.only(names)
+    rule = _Rule(query, facts)
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    kept = None if state is None else State(state)
+    payer = Payer(query=query, dataset=dataset, analyst=analyst or default_analyst(), ledger=book, state=kept)
+    noise = system_noise()
+    own = "watch-" + "".join(f"{word:016x}" for word in words(noise, 2).tolist())  # no other ledger has this charge
+    try:
+        epoch, resumed = payer.opened(
+            {"facts": facts.to_json()},
+            lambda: rule.detector.secret(noise),
+            key=own if key is None else key,
+            renew=renew,
+        )
+    except BaseException:
+        if kept is not None:
+            kept.close()
+        raise
+    return Watching(rule, payer, epoch, noise, resumed=resumed)
+
+
+class Watching:
+    """An open watch. One process has it: in a forked child it is closed."""
+
+    def __init__(self, rule: _Rule, payer: Payer, epoch: Epoch, noise: Noise, *, resumed: bool) -> None:
+        self.resumed = resumed
+        self._rule, self._payer, self._epoch, self._noise = rule, payer, epoch, noise
+        self._begun_at = epoch.position
+        self._is_open = True
+        self._lock = RLock()
+        self._quick = rule.quick() if payer.state is None else None
+        self._ahead: list[int] = []  # words for single decisions
+        _OPEN.add(self)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the entries of an observation are called."""
+        return self._rule.columns
+
+    @property
+    def charge(self) -> int:
+        """The entry of the ledger that paid for this epoch."""
+        return int(self._epoch.about["charge"])
+
+    @property
+    def position(self) -> int:
+        """How many observations were decided in this epoch."""
+        return self._epoch.position - len(self._ahead)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing more will be decided in this epoch."""
+        return self._epoch.exhausted
+
+    def decide(self, x: Observation) -> bool | None:
+        """Whether the next observation is flagged: a number, a sequence of them, or a mapping by column.
+
+        None when the watch is exhausted. An entry that is missing or no number counts as the middle of its bounds.
+        """
+        if self._quick is None:
+            return _single(self.decide_many([x]))
+        entry = x if isinstance(x, float) else self._rule.row(x)[0]
+        try:
+            word = self._ahead.pop()
+        except IndexError:
+            word = self._drawn()
+        return self._quick(entry, word)
+
+    def decide_at(self, k: int, x: Observation) -> bool | None:
+        """The decision about observation number `k`, from 1: the one that was told, or a new one if it is next."""
+        return _single(self.decide_many([x], first=k))
+
+    def decide_many(self, rows: Iterable[Observation] | NDArray[Any], *, first: int | None = None) -> Decisions:
+        """Decide a batch; with a state, all of it is on disk before any of it is told.
+
+        `first` is the number of the first row, if it is not the next. Rows that were decided before are not looked at:
+        what was told is told again.
+        """
+        with self._lock:
+            self._require_open()
+            asked: Any = rows if isinstance(rows, Sequence) or hasattr(rows, "__array__") else list(rows)
+            start = self.position + 1 if first is None else first
+            again = self._told(start, len(asked))
+            if len(again) == len(asked) or self.exhausted:
+                return again
+            fresh = self._decided(asked[len(again) :])
+            return again.and_then(fresh) if len(again) else fresh
+
+    def close(self) -> None:
+        """Put the watch down. Without a state nothing is left of it."""
+        with self._lock:
+            if self._is_open:
+                self._retire()
+                self._payer.close(self._epoch, changed=self._epoch.position > self._begun_at)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        words = "closed" if not self._is_open else "exhausted" if self.exhausted else "open"
+        return f"Watching({self._payer.dataset!r}, charge {self.charge}, {self.position:,} decided, {words})"
+
+    def _told(self, start: int, count: int) -> Decisions:
+        """Decisions from `start` on that were told before, `count` at most."""
+        last = self.position
+        if isinstance(start, bool) or not isinstance(start, int) or not (1 <= start <= last + 1 or self.exhausted):
+            raise StateError(
+                f"observation {start!r} was asked for, and {last + 1} is next. Observations are numbered from 1 and "
+                "decided in order, none left out. Pass the next, or one that was decided."
+            )
+        known = max(0, min(count, last + 1 - start))
+        if known and self._payer.state is None:
+            raise StateError(
+                f"observation {start} was decided before, and a watch without a state keeps no decisions. "
+                "Open the watch with state=FILE to ask again."
+            )
+        rows = [] if self._payer.state is None else self._payer.state.stored(self._epoch, start, known)
+        return self._decisions(start, [flag for flag, _ in rows], [score for _, score in rows])
+
+    def _decided(self, rows: Any) -> Decisions:
+        """Decide what comes next: nothing is told before it is kept."""
+        rule, epoch = self._rule, self._epoch
+        found = rule.detector.decide(rule.measured(rows), epoch.secret, epoch.spent, self._noise)
+        after = replace(
+            epoch,
+            spent=found.spent,
+            position=epoch.position + found.decided,
+            exhausted=rule.detector.is_over(found.spent),
+        )
+        if self._payer.state is not None:
+            scores = [None] * found.decided if found.scores is None else found.scores.tolist()
+            self._payer.state.keep(after, list(zip(map(int, found.flags), scores, strict=True)))
+        start, self._epoch = self.position + 1, after
+        return self._decisions(start, found.flags, found.scores)
+
+    def _decisions(self, start: int, flags: Any, scores: Any) -> Decisions:
+        return Decisions(
+            start,
+            np.asarray(flags, dtype=np.bool_),
+            np.asarray(scores, dtype=np.int64) if self._rule.query.scores else None,
+            self.exhausted and start + len(flags) > self.position,
+        )
+
+    def _drawn(self) -> int:
+        """The first word of a new block; the rest is kept for later."""
+        with self._lock:
+            self._require_open()
+            word, *rest = words(self._noise, BLOCK).tolist()
+            self._epoch = replace(self._epoch, position=self._epoch.position + BLOCK)
+            self._ahead.extend(reversed(rest))
+            return int(word)
+
+    def _require_open(self) -> None:
+        if not self._is_open:
+            raise StateError(
+                "the watch is closed, or was opened before this process was forked; one process has it until it is "
+                "closed. Open it again, or in the child."
+            )
+
+    def let_go(self) -> None:
+        """In a forked child: the watch stays with the parent."""
+        if self._is_open:
+            self._retire()
+            if self._payer.state is not None:
+                self._payer.state.abandon()
+
+    def _retire(self) -> None:
+        """Decide nothing any more, and forget what was drawn ahead: a child would use it a second time."""
+        self._epoch, self._is_open = replace(self._epoch, position=self.position), False
+        self._ahead.clear()
+
+
+class _Rule:
+    """From an observation to a decision, by public facts alone."""
+
+    def __init__(self, query: Watch, facts: Schema) -> None:
+        self.query, self.columns = query, facts.names or ()
+        self.gauge = query.gauge(len(self.columns), facts)
+        self.detector = query.detector(self.gauge)
+        stated = facts.columns or ()
+        self._known = frozenset(self.columns)
+        self._center = np.array([float(column.center) for column in stated])
+        self._scale = np.array([float(column.scale) for column in stated])
+        self._is_plain = not self._center.any() and bool((self._scale == 1).all())
+
+    def row(self, x: Observation) -> list[float]:
+        """The entries of one observation, NaN where there is none."""
+        if isinstance(x, Mapping):
+            if not x.keys() <= self._known:
+                raise DataError(
+                    f"an observation has names that are not columns; the columns are {listed(self.columns)}. "
+                    "Leave the others out."
+                )
+            return [number(x.get(name)) for name in self.columns]
+        many = isinstance(x, Sequence) and not isinstance(x, str | bytes)
+        cells: Sequence[Any] = x.ravel() if isinstance(x, np.ndarray) else x if many else [x]  # type: ignore[assignment]
+        if len(cells) != len(self.columns):
+            raise DataError(
+                f"an observation has {len(self.columns)} entries here ({listed(self.columns)}). Pass as many, in order."
+            )
+        return [number(cell) for cell in cells]
+
+    def measured(self, rows: Any) -> NDArray[np.int64]:
+        """The distance of each observation."""
+        array = np.asarray(rows) if hasattr(rows, "__array__") else None
+        if array is None or array.dtype.kind not in "biuf":
+            array = np.array([self.row(x) for x in rows], dtype=np.float64).reshape(-1, len(self.columns))
+        pieces = range(0, len(array), PIECE)
+        return np.concatenate([self._distances(array[start : start + PIECE]) for start in pieces])
+
+    def _distances(self, rows: NDArray[Any]) -> NDArray[np.int64]:
+        found = rows.astype(np.float64)
+        if not self._is_plain:
+            with np.errstate(over="ignore"):
+                found = (found.reshape(len(found), -1) - self._center) / self._scale
+        return self.gauge.measure(found)
+
+    def quick(self) -> Callable[[float, int], bool] | None:
+        """The same for one number and one word, where that is all it takes, without the overhead of arrays."""
+        is_plain = self._is_plain and len(self.columns) == 1 and self.query.statistic == "sum"
+        if not is_plain or self.query.scores or mode_of(self.query) != "staircase":
+            return None
+        return _quick(self.gauge, self.detector.threshold, Table.of(self.detector.epsilon))
+
+
+def _quick(gauge: Gauge, threshold: int, table: Table) -> Callable[[float, int], bool]:
+    """What gauge and staircase do, on plain numbers: the tests hold both to the same decisions."""
+    (low,), (high,) = gauge.bounds.low, gauge.bounds.high
+    middle, step, move, floor = low / 2 + high / 2, gauge.step, gauge.move, math.floor
+    centre = floor(low / step + 0.5) - int(gauge.measure(np.array([low]))[0])
+    entries, last = table.thresholds.tolist(), len(table.thresholds) - 1
+    first = table.offset + 1
+
+    def flag(x: float, word: int) -> bool:
+        if x != x:
+            x = middle
+        elif x < low:
+            x = low
+        elif x > high:
+            x = high
+        distance = floor(x / step + 0.5) - centre
+        place = ((distance if distance >= 0 else -distance) - threshold) // move + first
+        return bool(word < entries[0 if place < 0 else last if place > last else place])
+
+    return flag
+
+
+def _names(query: Watch, columns: Sequence[str] | None, schema: Schema | None) -> tuple[str, ...]:
+    stated = None if schema is None or schema.columns is None else schema.numbers
+    given = tuple(columns) if columns is not None else None
+    names = query.columns or given or stated
+    if not names or (query.columns and given not in (None, query.columns)):
+        raise ParameterError(
+            "columns: a watch must know what the entries of an observation are called, and be told once. "
+            "Pass columns=[...], or state them in the query or the schema."
+        )
+    return pick(names, names if stated is None else stated)
+
+
+def _single(found: Decisions) -> bool | None:
+    return bool(found.flags[0]) if len(found) else None
+
+
+_OPEN: Final[WeakSet[Watching]] = WeakSet()
+
+
+def _forget() -> None:
+    for watch in _OPEN:
+        watch.let_go()
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,510 @@
+"""A watch over observations as they come: what it charges, decides, remembers and refuses."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+from collections.abc import Iterator
+from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wallflower.data import Points, Schema
+from wallflower.errors import BudgetExhausted, DataError, EpochClosed, KeyConflict, ParameterError, StateError
+from wallflower.ledger import Ledger
+from wallflower.noise import system_noise
+from wallflower.privacy import Loss
+from wallflower.queries.watch import Watch
+from wallflower.release import release
+from wallflower.watching import Watching, watching
+
+door: Any = import_module("wallflower.watching")  # the function of this name stands before it in the package
+
+EVENT = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.25"))
+COIN = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.001"), scores=True)  # about as often true as false
+SCORES = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.25"), scores=True)
+PERSON = Watch(threshold=2.0, low=-5.0, high=5.0, level="person", cutoff=3, loss=Loss("0.5"))
+FAR = [5.0] * 2000
+
+
+class Scripted:
+    """Noise whose words are given."""
+
+    def __init__(self, words: Any) -> None:
+        self._words: Iterator[int] = iter(words)
+
+    def below(self, bound: int) -> int:
+        return next(self._words)
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger.open(tmp_path / "ledger.db") as opened:
+        yield opened
+
+
+def opened(book: Ledger, query: Watch = EVENT, **more: Any) -> Watching:
+    return watching(query, **{"columns": ["x"], "dataset": "ward", "ledger": book} | more)
+
+
+def labels(book: Ledger) -> list[str | None]:
+    return [entry.label for entry in book.history(event="charge")]
+
+
+# Paying
+
+
+def test_a_watch_is_charged_once_however_much_it_decides(book: Ledger) -> None:
+    with opened(book) as watch:
+        for x in range(100):
+            assert watch.decide(x) in (True, False)
+        assert (watch.position, watch.charge, watch.resumed, watch.exhausted) == (100, 1, False, False)
+    assert labels(book) == ["outlier-watch/1"]
+    assert book.remaining("ward", account=EVENT.cost().account) == EVENT.cost().times(3)
+
+
+def test_a_refused_watch_costs_nothing(book: Ledger, tmp_path: Path) -> None:
+    with pytest.raises(BudgetExhausted):
+        opened(book, Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("1.5")), state=tmp_path / "s")
+    with pytest.raises(ParameterError, match="bounds"):
+        opened(book, Watch(threshold=2.0, loss=Loss("0.5")), state=tmp_path / "s")
+    with pytest.raises(StateError, match="No such file"):
+        opened(book, state=tmp_path / "nowhere" / "s")
+    with pytest.raises(ParameterError, match="columns"):
+        opened(book, columns=None)
+    assert labels(book) == []
+    opened(book, state=tmp_path / "s").close()  # the refusals left it unlocked
+
+
+def test_a_key_pays_once(book: Ledger) -> None:
+    opened(book, key="k").close()
+    with pytest.raises(KeyConflict):
+        opened(book, key="k")
+    release(EVENT, Points.from_array([[1.0], [2.0]], name="ward"), book, key="whole")
+    with pytest.raises(KeyConflict, match="finished table"):
+        opened(book, key="whole", analyst=book.history()[-1].analyst)
+
+
+# Deciding
+
+
+@pytest.mark.parametrize("epsilon", ["0.05", "1", "30"])
+@pytest.mark.parametrize(
+    "public",
+    [
+        {"low": -5.0, "high": 5.0, "threshold": 2.0},
+        {"low": 0.1, "high": 0.7, "threshold": 0.05, "centre": 0.3},
+        {"low": -1e9, "high": 3.0, "threshold": 1.0, "centre": -17.5},
+        {"low": 0.0, "high": 1000.0, "threshold": 30.0, "change": 1.0, "mean": (500.3,)},
+    ],
+)
+def test_single_decisions_are_those_of_a_batch_for_every_word(public: Any, epsilon: str) -> None:
+    rule = door._Rule(Watch(**public, loss=Loss(epsilon)), Schema.of(["x"]))
+    quick, gauge, detector = rule.quick(), rule.gauge, rule.detector
+    assert quick is not None
+    edges = [gauge.step * (place + 0.5) for place in (-3, -1, 0, 1, 2, 10**4)]
+    ends = [public["low"], public["high"], np.nextafter(public["low"], 9e99), -0.0, 5e-324, 1e300, np.inf, np.nan]
+    xs = np.array([*edges, *ends, *(-x for x in ends), *np.linspace(public["low"], public["high"], 41)])
+    entries = door.Table.of(Fraction(epsilon)).thresholds.tolist()
+    words = sorted({0, 2**64 - 1, *entries, *(entry - 1 for entry in entries), *(entry + 1 for entry in entries)})
+    words = [word for word in words if word < 2**64]
+    for x in xs.tolist():
+        batch = detector.decide(rule.measured(np.full(len(words), x)), (), 0, Scripted(words))
+        assert [quick(x, word) for word in words] == batch.flags.tolist()
+
+
+def test_words_drawn_ahead_are_used_once_and_in_order(book: Ledger, monkeypatch: Any) -> None:
+    script = [int(word) for word in system_noise().words(4 * door.BLOCK)]
+    monkeypatch.setattr(door, "system_noise", lambda: Scripted(script))
+    xs = np.linspace(-5, 5, 2 * door.BLOCK + 1)
+    with opened(book, key="one") as one, opened(book, key="many") as many:
+        singly = [one.decide(x) for x in xs.tolist()]
+        assert one.position == len(xs)
+        assert singly == many.decide_many(xs).flags.tolist()
+    assert one.position == len(xs)
+
+
+def test_an_observation_is_a_number_a_sequence_or_a_mapping(book: Ledger, monkeypatch: Any) -> None:
+    seen: list[list[list[float]]] = []
+    gauge = door._Rule._distances
+    monkeypatch.setattr(door._Rule, "_distances", lambda self, rows: seen.append(rows.tolist()) or gauge(self, rows))
+    with opened(book, columns=["a", "b"]) as watch:
+        watch.decide([1, "2.5"])
+        watch.decide((True, None))
+        watch.decide({"b": 3.0, "a": 4})
+        watch.decide({"b": 3.0})
+        watch.decide(np.array([1.0, 2.0]))
+        watch.decide_many([[1, 2], {"a": 3}])
+        watch.decide_many(np.array([[1, 2], [3, 4]]))
+        watch.decide_many(iter([[1, 10**400]]))
+        assert watch.position == 10
+    expected = "[[[1.0, 2.5]], [[1.0, nan]], [[4.0, 3.0]], [[nan, 3.0]], [[1.0, 2.0]], [[1.0, 2.0], [3.0, nan]], "
+    assert str(seen) == expected + "[[1, 2], [3, 4]], [[1.0, inf]]]"
+
+
+@pytest.mark.parametrize("x", [[4711.0], [1, 2, 4711], 4711.0, "4711", {"a": 1, "4711": 2}, None, np.array([4711.0])])
+def test_a_misbuilt_observation_is_refused_and_not_shown(book: Ledger, x: Any) -> None:
+    with opened(book, columns=["a", "b"]) as watch:
+        with pytest.raises(DataError, match="a, b") as refusal:
+            watch.decide(x)
+        assert "4711" not in str(refusal.value)
+        with pytest.raises(DataError):
+            watch.decide_many(np.array([4711.0, 2.0, 3.0]))
+        assert watch.position == 0
+
+
+def test_one_number_may_come_in_any_shape(book: Ledger) -> None:
+    with opened(book, Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("64")), ledger=_rich(book)) as watch:
+        far = [5, 5.0, np.float64(5), [5], {"x": 5}, "5", np.array(5.0), True]
+        near = [0, 0.0, np.float32(0), (0,), {"x": None}, {}, "no number", None, np.nan, [None]]
+        assert [watch.decide(x) for x in far[:-1]] == [True] * 7
+        assert [watch.decide(x) for x in near] == [False] * 10
+
+
+def _rich(book: Ledger) -> Ledger:
+    book.grant("ward", EVENT.cost().times(1000), by="owner")
+    return book
+
+
+def test_scores_come_with_a_batch(book: Ledger) -> None:
+    with opened(book, SCORES) as watch:
+        assert watch.decide(1.0) in (True, False)
+        told = watch.decide_many([1.0, 2.0, 3.0])
+        assert told.scores is not None
+        assert ((told.scores >= 1) == told.flags).all()
+        assert (told.first, len(told), told.exhausted) == (2, 3, False)
+
+
+def test_a_schema_scales_a_stream_as_it_scales_a_table(book: Ledger) -> None:
+    schema = Schema.of(
+        ["a", "b"], bounds={"a": (0, 100), "b": (-1, 1)}, center={"a": 37}, scale={"a": 3, "b": 0.1}, clip=True
+    )
+    query = Watch(threshold=2.0, loss=Loss("0.5"))
+    raw = np.array([[38.5, 0.3], [1e6, -7.0], [0.0, 1.0]])
+    points = Points.from_array(raw, schema=schema)
+    rule = door._Rule(query, schema)
+    assert rule.measured(raw).tolist() == query.gauge(2, points.schema).measure(points.values).tolist()
+    with watching(query, schema=schema, dataset="ward", ledger=book) as watch:
+        assert watch.columns == ("a", "b")
+        assert watch.decide([38.5, 0.3]) in (True, False)
+
+
+def test_large_batches_are_measured_in_pieces() -> None:
+    rule = door._Rule(Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.5")), Schema.of(["a", "b"]))
+    rows = np.random.default_rng(7).normal(size=(3 * door.PIECE + 5, 2))
+    assert (rule.measured(rows) == rule.gauge.measure(rows)).all()
+
+
+# Exhaustion
+
+
+@pytest.mark.parametrize("in_state", [False, True])
+def test_an_exhausted_watch_says_so_and_looks_no_more(
+    book: Ledger, tmp_path: Path, monkeypatch: Any, in_state: bool
+) -> None:
+    state = {"state": tmp_path / "s"} if in_state else {}
+    with opened(book, PERSON, **state) as watch:
+        told = watch.decide_many(FAR)
+        assert told.exhausted
+        assert watch.exhausted
+        assert told.flags.sum() == 3
+        assert told.flags[-1]
+        assert watch.position == len(told) < len(FAR)
+        monkeypatch.setattr(door._Rule, "measured", lambda *_: pytest.fail("looked"))
+        assert watch.decide(5.0) is None
+        assert watch.decide_many(FAR).exhausted
+        assert len(watch.decide_many(FAR)) == 0
+    if in_state:
+        with opened(book, PERSON, **state) as again:
+            assert again.exhausted
+            assert again.decide(5.0) is None
+            assert again.decide_many(FAR, first=1).flags.tolist() == told.flags.tolist()
+            assert not again.decide_many([None], first=1).exhausted
+            assert again.decide_at(len(FAR), 5.0) is None
+
+
+def test_gaussian_noise_is_exhausted_after_its_steps(book: Ledger) -> None:
+    loss = Loss.zcdp("0.5")
+    book.grant("ward", Watch(threshold=2.0, low=-5.0, high=5.0, level="person", steps=3, loss=loss).cost(), by="owner")
+    query = Watch(threshold=2.0, low=-5.0, high=5.0, level="person", steps=3, loss=loss)
+    with opened(book, query) as watch:
+        decided = [watch.decide(0.0) for _ in range(5)]
+    assert decided[3:] == [None, None]
+    assert None not in decided[:3]
+
+
+def test_an_exhausted_epoch_is_followed_by_a_paid_one(book: Ledger, tmp_path: Path) -> None:
+    with opened(book, PERSON, state=tmp_path / "s") as watch:
+        watch.decide_many(FAR)
+    with opened(book, PERSON, state=tmp_path / "s", renew=True) as watch:
+        assert (watch.position, watch.resumed, watch.exhausted) == (0, False, False)
+    assert labels(book).count("outlier-watch/1") == 2
+
+
+# Remembering
+
+
+def test_a_watch_is_taken_up_where_it_stood(book: Ledger, tmp_path: Path) -> None:
+    with opened(book, COIN, state=tmp_path / "s") as watch:
+        told = watch.decide_many(FAR[:200])
+        one = watch.decide(1.0)
+    with opened(book, COIN, state=tmp_path / "s") as again:
+        assert (again.position, again.resumed, again.charge) == (201, True, 1)
+        nothing: list[Any] = ["what is replayed is not looked at"] * 200
+        replayed = again.decide_many(nothing, first=1)
+        assert replayed.flags.tolist() == told.flags.tolist()
+        assert replayed.scores is not None
+        assert told.scores is not None
+        assert replayed.scores.tolist() == told.scores.tolist()
+        assert again.decide_at(201, object()) == one  # type: ignore[arg-type]
+        mixed = again.decide_many([object()] * 2 + [3.0], first=200)  # type: ignore[list-item]
+        assert mixed.flags[:2].tolist() == [told.flags[-1], one]
+        assert again.position == 202
+        assert again.decide_at(202, None) == mixed.flags[2]
+    assert labels(book)[0] == "outlier-watch/1"
+    assert set(labels(book)[1:]) == {"outlier-watch-resumed/1"}
+
+
+@pytest.mark.parametrize("k", [0, 3, -1, True, 2.0])
+def test_observations_are_decided_in_order(book: Ledger, tmp_path: Path, k: Any) -> None:
+    with opened(book, state=tmp_path / "s") as watch:
+        watch.decide_at(1, 5.0)
+        with pytest.raises(StateError, match="2 is next"):
+            watch.decide_at(k, 5.0)
+        assert watch.decide_at(2, 5.0) is not None
+
+
+def test_without_a_state_nothing_is_told_again(book: Ledger) -> None:
+    with opened(book) as watch:
+        assert watch.decide_at(1, 5.0) is not None
+        with pytest.raises(StateError, match="without a state"):
+            watch.decide_at(1, 5.0)
+
+
+def test_a_watch_can_be_taken_up_when_the_budget_is_used_up(book: Ledger, tmp_path: Path) -> None:
+    whole = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("1"))
+    opened(book, whole, state=tmp_path / "s").close()
+    account = whole.cost().account
+    assert book.remaining("ward", account=account).amount == 0
+    with opened(book, whole, state=tmp_path / "s") as watch:
+        assert watch.resumed
+    assert book.budget("ward")[0].spent == whole.cost()
+    book.verify()
+
+
+def test_a_decision_is_on_disk_before_it_is_told(book: Ledger, tmp_path: Path, monkeypatch: Any) -> None:
+    watch = opened(book, PERSON, state=tmp_path / "s")
+    monkeypatch.setattr(door.State, "keep", lambda *_: (_ for _ in ()).throw(StateError("disk full")))
+    for _ in range(3):
+        with pytest.raises(StateError, match="disk full"):
+            watch.decide(5.0)
+    assert watch.position == 0
+    monkeypatch.undo()
+    told = watch.decide_many(FAR[:50])
+    with sqlite3.connect(tmp_path / "s") as db:
+        flags = [bool(flag) for (flag,) in db.execute("SELECT flag FROM decisions ORDER BY observation")]
+    db.close()
+    assert flags == told.flags.tolist()
+    watch.close()
+
+
+def test_a_state_is_for_its_owner_only(book: Ledger, tmp_path: Path) -> None:
+    with opened(book, PERSON, state=tmp_path / "s") as watch:
+        watch.decide(5.0)
+        for path in tmp_path.glob("s*"):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+        secret = watch._epoch.secret
+        shown = f"{watch!r} {watch._epoch!r} {vars(watch)}"
+        assert "secret" not in shown
+        assert not any(str(part) in repr(watch._epoch).split("position")[0] for part in secret if part > 999)
+
+
+# Refusing to go on
+
+
+def test_one_process_at_a_time(book: Ledger, tmp_path: Path) -> None:
+    with opened(book, state=tmp_path / "s"):
+        with pytest.raises(StateError, match="another process is watching"):
+            opened(book, state=tmp_path / "s")
+        assert labels(book) == ["outlier-watch/1"]
+    opened(book, state=tmp_path / "s").close()
+
+
+def test_a_state_belongs_to_one_question(book: Ledger, tmp_path: Path) -> None:
+    opened(book, state=tmp_path / "s").close()
+    for query, more in ((PERSON, {}), (EVENT, {"columns": ["y"]}), (EVENT, {"dataset": "icu"})):
+        for renew in (False, True):
+            with pytest.raises(StateError, match=r"another watch.*file of its own"):
+                opened(book, query, state=tmp_path / "s", renew=renew, **more)
+    assert labels(book)[0] == "outlier-watch/1"
+    assert labels(book).count("outlier-watch/1") == 1
+
+
+DAMAGES = (
+    "UPDATE epochs SET secret = NULL",
+    "UPDATE epochs SET secret = '[0]'",
+    "UPDATE epochs SET checksum = NULL",
+    "UPDATE epochs SET about = replace(about, '3', '4')",
+    "DELETE FROM epochs",
+    "DELETE FROM decisions WHERE observation = 2",
+    "DELETE FROM decisions WHERE observation = 5",
+)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_state_closes_its_epoch(book: Ledger, tmp_path: Path, damage: str) -> None:
+    query = Watch(threshold=2.0, low=-5.0, high=5.0, level="person", cutoff=9, loss=Loss("0.5"))
+    with opened(book, query, state=tmp_path / "s") as watch:
+        watch.decide_many([0.0] * 5)
+    with sqlite3.connect(tmp_path / "s") as db:
+        db.execute(damage)
+    db.close()
+    for _ in range(2):
+        with pytest.raises(EpochClosed, match="renew"):
+            opened(book, query, state=tmp_path / "s")
+    assert labels(book).count("outlier-watch/1") == 1
+    with opened(book, query, state=tmp_path / "s", renew=True) as again:
+        assert (again.position, again.resumed) == (0, False)
+        again.decide(0.0)
+    assert labels(book).count("outlier-watch/1") == 2
+    with opened(book, query, state=tmp_path / "s") as at_last:
+        assert (at_last.position, at_last.resumed) == (1, True)
+
+
+def test_a_file_that_is_no_state_is_refused(book: Ledger, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("x" * 5000)
+    with sqlite3.connect(tmp_path / "other") as db:
+        db.execute("CREATE TABLE things (a)")
+    db.close()
+    for name in ("text", "other"):
+        for renew in (False, True):
+            with pytest.raises(StateError, match="not the state of a watch"):
+                opened(book, state=tmp_path / name, renew=renew)
+    assert labels(book) == []
+
+
+def copied(state: Path, to: Path) -> None:
+    to.mkdir(exist_ok=True)
+    for path in state.parent.glob(f"{state.name}*"):
+        shutil.copy(path, to / path.name)
+
+
+def restored(state: Path, to: Path, *, lock: bool) -> None:
+    for path in state.parent.glob(f"{state.name}*"):
+        if lock or not path.name.endswith(".lock"):
+            path.unlink()
+    for path in to.glob("*"):
+        if lock or not path.name.endswith(".lock"):
+            shutil.copy(path, state.parent / path.name)
+
+
+def test_a_copy_put_back_is_found_out_by_the_lock_beside_it(book: Ledger, tmp_path: Path) -> None:
+    state = tmp_path / "s"
+    watch = opened(book, state=state)
+    watch.decide(1.0)
+    copied(state, tmp_path / "copy")
+    watch.decide(1.0)
+    watch._payer.state.close()  # type: ignore[union-attr]  # as if killed: the ledger hears nothing
+    watch._is_open = False
+    restored(state, tmp_path / "copy", lock=False)
+    with pytest.raises(EpochClosed, match="older copy"):
+        opened(book, state=state)
+
+
+@pytest.mark.parametrize("sessions", [1, 2])
+def test_a_copy_put_back_with_its_lock_is_found_out_by_the_ledger(book: Ledger, tmp_path: Path, sessions: int) -> None:
+    state = tmp_path / "s"
+    watch = opened(book, state=state)
+    watch.decide(1.0)
+    copied(state, tmp_path / "copy")
+    watch.decide(1.0)
+    watch.close()
+    for _ in range(sessions - 1):
+        opened(book, state=state).close()
+    restored(state, tmp_path / "copy", lock=True)
+    with pytest.raises(EpochClosed, match="the ledger knows of later"):
+        opened(book, state=state)
+    with pytest.raises(EpochClosed):
+        opened(book, state=state)
+    with opened(book, state=state, renew=True) as again:
+        assert again.position == 0
+    assert labels(book).count("outlier-watch/1") == 2
+
+
+def test_two_copies_cannot_both_go_on(book: Ledger, tmp_path: Path) -> None:
+    state = tmp_path / "s"
+    opened(book, state=state).close()
+    copied(state, tmp_path / "copy")
+    opened(book, state=tmp_path / "copy" / "s").close()
+    with pytest.raises(EpochClosed):
+        opened(book, state=state)
+
+
+def test_an_epoch_goes_on_in_the_ledger_that_was_paid(book: Ledger, tmp_path: Path) -> None:
+    opened(book, state=tmp_path / "s").close()
+    with Ledger.open(tmp_path / "other.db") as other:
+        release(EVENT, Points.from_array([[1.0], [2.0]], name="ward"), other)
+        with pytest.raises(EpochClosed, match="another ledger"):
+            opened(other, state=tmp_path / "s")
+    opened(book, state=tmp_path / "s").close()  # a mistake closes nothing
+    with Ledger.open(tmp_path / "other.db") as other:
+        opened(other, state=tmp_path / "s", renew=True).close()
+        assert labels(other).count("outlier-watch/1") == 2
+    with pytest.raises(EpochClosed):
+        opened(book, state=tmp_path / "s")
+
+
+def test_the_mark_of_an_epoch_is_found_among_many_charges(book: Ledger, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("wallflower.epochs._PAGE", 2)
+    cheap = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.01"))
+    opened(book, cheap).close()
+    with opened(book, cheap, state=tmp_path / "s") as watch:
+        watch.decide(1.0)
+    copied(tmp_path / "s", tmp_path / "copy")
+    opened(book, cheap, state=tmp_path / "s").close()
+    for _ in range(5):
+        opened(book, cheap).close()
+    opened(book, cheap, state=tmp_path / "s").close()
+    restored(tmp_path / "s", tmp_path / "copy", lock=True)
+    with pytest.raises(EpochClosed):
+        opened(book, cheap, state=tmp_path / "s")
+
+
+@pytest.mark.parametrize("in_state", [False, True])
+def test_a_closed_watch_decides_nothing(book: Ledger, tmp_path: Path, in_state: bool) -> None:
+    with opened(book, **({"state": tmp_path / "s"} if in_state else {})) as watch:
+        watch.decide(1.0)
+    watch.close()
+    for ask in (lambda: watch.decide(1.0), lambda: watch.decide_many([1.0])):
+        with pytest.raises(StateError, match="closed"):
+            ask()
+    assert watch.position == 1
+    assert "closed" in repr(watch)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("in_state", [False, True])
+def test_a_forked_child_neither_repeats_nor_goes_on(book: Ledger, tmp_path: Path, in_state: bool) -> None:
+    watch = opened(book, **({"state": tmp_path / "s"} if in_state else {}))
+    watch.decide(1.0)
+    child = os.fork()
+    if child == 0:  # pragma: no cover
+        try:
+            watch.decide(1.0)
+        except StateError:
+            os._exit(7 if not watch._ahead and watch.position == 1 else 8)
+        finally:
+            os._exit(9)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert watch.decide(1.0) in (True, False)
+    assert watch.position == 2
+    watch.close()
+    if in_state:
+        with opened(book, state=tmp_path / "s") as again:
+            assert again.position == 2
