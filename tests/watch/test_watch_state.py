@@ -1,0 +1,251 @@
+"""What a watch with a state remembers, and when it refuses to go on."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import stat
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from watches import COIN, EVENT, FAR, PERSON, labels, opened
+
+from wallflower.data import Points
+from wallflower.errors import EpochClosed, StateError
+from wallflower.ledger import Ledger
+from wallflower.privacy import Loss
+from wallflower.queries.watch import Watch
+from wallflower.release import release
+
+door: Any = import_module("wallflower.watching")  # the function of this name stands before it in the package
+
+
+# Remembering
+
+
+def test_a_watch_is_taken_up_where_it_stood(book: Ledger, tmp_path: Path) -> None:
+    with opened(book, COIN, state=tmp_path / "s") as watch:
+        told = watch.decide_many(FAR[:200])
+        one = watch.decide(1.0)
+    with opened(book, COIN, state=tmp_path / "s") as again:
+        assert (again.position, again.resumed, again.charge) == (201, True, 1)
+        nothing: list[Any] = ["what is replayed is not looked at"] * 200
+        replayed = again.decide_many(nothing, first=1)
+        assert replayed.flags.tolist() == told.flags.tolist()
+        assert replayed.scores is not None
+        assert told.scores is not None
+        assert replayed.scores.tolist() == told.scores.tolist()
+        assert again.decide_at(201, object()) == one  # type: ignore[arg-type]
+        mixed = again.decide_many([object()] * 2 + [3.0], first=200)  # type: ignore[list-item]
+        assert mixed.flags[:2].tolist() == [told.flags[-1], one]
+        assert again.position == 202
+        assert again.decide_at(202, None) == mixed.flags[2]
+    assert labels(book)[0] == "outlier-watch/1"
+    assert set(labels(book)[1:]) == {"outlier-watch-resumed/1"}
+
+
+@pytest.mark.parametrize("k", [0, 3, -1, True, 2.0])
+def test_observations_are_decided_in_order(book: Ledger, tmp_path: Path, k: Any) -> None:
+    with opened(book, state=tmp_path / "s") as watch:
+        watch.decide_at(1, 5.0)
+        with pytest.raises(StateError, match="2 is next"):
+            watch.decide_at(k, 5.0)
+        assert watch.decide_at(2, 5.0) is not None
+
+
+def test_without_a_state_nothing_is_told_again(book: Ledger) -> None:
+    with opened(book) as watch:
+        assert watch.decide_at(1, 5.0) is not None
+        with pytest.raises(StateError, match="without a state"):
+            watch.decide_at(1, 5.0)
+
+
+def test_a_watch_can_be_taken_up_when_the_budget_is_used_up(book: Ledger, tmp_path: Path) -> None:
+    whole = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("1"))
+    opened(book, whole, state=tmp_path / "s").close()
+    account = whole.cost().account
+    assert book.remaining("ward", account=account).amount == 0
+    with opened(book, whole, state=tmp_path / "s") as watch:
+        assert watch.resumed
+    assert book.budget("ward")[0].spent == whole.cost()
+    book.verify()
+
+
+def test_a_decision_is_on_disk_before_it_is_told(book: Ledger, tmp_path: Path, monkeypatch: Any) -> None:
+    watch = opened(book, PERSON, state=tmp_path / "s")
+    monkeypatch.setattr(door.State, "keep", lambda *_: (_ for _ in ()).throw(StateError("disk full")))
+    for _ in range(3):
+        with pytest.raises(StateError, match="disk full"):
+            watch.decide(5.0)
+    assert watch.position == 0
+    monkeypatch.undo()
+    told = watch.decide_many(FAR[:50])
+    with sqlite3.connect(tmp_path / "s") as db:
+        flags = [bool(flag) for (flag,) in db.execute("SELECT flag FROM decisions ORDER BY observation")]
+    db.close()
+    assert flags == told.flags.tolist()
+    watch.close()
+
+
+def test_a_state_is_for_its_owner_only(book: Ledger, tmp_path: Path) -> None:
+    with opened(book, PERSON, state=tmp_path / "s") as watch:
+        watch.decide(5.0)
+        for path in tmp_path.glob("s*"):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+        secret = watch._epoch.secret
+        shown = f"{watch!r} {watch._epoch!r} {vars(watch)}"
+        assert "secret" not in shown
+        assert not any(str(part) in repr(watch._epoch).split("position")[0] for part in secret if part > 999)
+
+
+# Refusing to go on
+
+
+def test_one_process_at_a_time(book: Ledger, tmp_path: Path) -> None:
+    with opened(book, state=tmp_path / "s"):
+        with pytest.raises(StateError, match="another process is watching"):
+            opened(book, state=tmp_path / "s")
+        assert labels(book) == ["outlier-watch/1"]
+    opened(book, state=tmp_path / "s").close()
+
+
+def test_a_state_belongs_to_one_question(book: Ledger, tmp_path: Path) -> None:
+    opened(book, state=tmp_path / "s").close()
+    for query, more in ((PERSON, {}), (EVENT, {"columns": ["y"]}), (EVENT, {"dataset": "icu"})):
+        for renew in (False, True):
+            with pytest.raises(StateError, match=r"another watch.*file of its own"):
+                opened(book, query, state=tmp_path / "s", renew=renew, **more)
+    assert labels(book)[0] == "outlier-watch/1"
+    assert labels(book).count("outlier-watch/1") == 1
+
+
+DAMAGES = (
+    "UPDATE epochs SET secret = NULL",
+    "UPDATE epochs SET secret = '[0]'",
+    "UPDATE epochs SET checksum = NULL",
+    "UPDATE epochs SET about = replace(about, '3', '4')",
+    "DELETE FROM epochs",
+    "DELETE FROM decisions WHERE observation = 2",
+    "DELETE FROM decisions WHERE observation = 5",
+)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_state_closes_its_epoch(book: Ledger, tmp_path: Path, damage: str) -> None:
+    query = Watch(threshold=2.0, low=-5.0, high=5.0, level="person", cutoff=9, loss=Loss("0.5"))
+    with opened(book, query, state=tmp_path / "s") as watch:
+        watch.decide_many([0.0] * 5)
+    with sqlite3.connect(tmp_path / "s") as db:
+        db.execute(damage)
+    db.close()
+    for _ in range(2):
+        with pytest.raises(EpochClosed, match="renew"):
+            opened(book, query, state=tmp_path / "s")
+    assert labels(book).count("outlier-watch/1") == 1
+    with opened(book, query, state=tmp_path / "s", renew=True) as again:
+        assert (again.position, again.resumed) == (0, False)
+        again.decide(0.0)
+    assert labels(book).count("outlier-watch/1") == 2
+    with opened(book, query, state=tmp_path / "s") as at_last:
+        assert (at_last.position, at_last.resumed) == (1, True)
+
+
+def test_a_file_that_is_no_state_is_refused(book: Ledger, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("x" * 5000)
+    with sqlite3.connect(tmp_path / "other") as db:
+        db.execute("CREATE TABLE things (a)")
+    db.close()
+    for name in ("text", "other"):
+        for renew in (False, True):
+            with pytest.raises(StateError, match="not the state of a watch"):
+                opened(book, state=tmp_path / name, renew=renew)
+    assert labels(book) == []
+
+
+def copied(state: Path, to: Path) -> None:
+    to.mkdir(exist_ok=True)
+    for path in state.parent.glob(f"{state.name}*"):
+        shutil.copy(path, to / path.name)
+
+
+def restored(state: Path, to: Path, *, lock: bool) -> None:
+    for path in state.parent.glob(f"{state.name}*"):
+        if lock or not path.name.endswith(".lock"):
+            path.unlink()
+    for path in to.glob("*"):
+        if lock or not path.name.endswith(".lock"):
+            shutil.copy(path, state.parent / path.name)
+
+
+def test_a_copy_put_back_is_found_out_by_the_lock_beside_it(book: Ledger, tmp_path: Path) -> None:
+    state = tmp_path / "s"
+    watch = opened(book, state=state)
+    watch.decide(1.0)
+    copied(state, tmp_path / "copy")
+    watch.decide(1.0)
+    watch._payer.state.close()  # type: ignore[union-attr]  # as if killed: the ledger hears nothing
+    watch._is_open = False
+    restored(state, tmp_path / "copy", lock=False)
+    with pytest.raises(EpochClosed, match="older copy"):
+        opened(book, state=state)
+
+
+@pytest.mark.parametrize("sessions", [1, 2])
+def test_a_copy_put_back_with_its_lock_is_found_out_by_the_ledger(book: Ledger, tmp_path: Path, sessions: int) -> None:
+    state = tmp_path / "s"
+    watch = opened(book, state=state)
+    watch.decide(1.0)
+    copied(state, tmp_path / "copy")
+    watch.decide(1.0)
+    watch.close()
+    for _ in range(sessions - 1):
+        opened(book, state=state).close()
+    restored(state, tmp_path / "copy", lock=True)
+    with pytest.raises(EpochClosed, match="the ledger knows of later"):
+        opened(book, state=state)
+    with pytest.raises(EpochClosed):
+        opened(book, state=state)
+    with opened(book, state=state, renew=True) as again:
+        assert again.position == 0
+    assert labels(book).count("outlier-watch/1") == 2
+
+
+def test_two_copies_cannot_both_go_on(book: Ledger, tmp_path: Path) -> None:
+    state = tmp_path / "s"
+    opened(book, state=state).close()
+    copied(state, tmp_path / "copy")
+    opened(book, state=tmp_path / "copy" / "s").close()
+    with pytest.raises(EpochClosed):
+        opened(book, state=state)
+
+
+def test_an_epoch_goes_on_in_the_ledger_that_was_paid(book: Ledger, tmp_path: Path) -> None:
+    opened(book, state=tmp_path / "s").close()
+    with Ledger.open(tmp_path / "other.db") as other:
+        release(EVENT, Points.from_array([[1.0], [2.0]], name="ward"), other)
+        with pytest.raises(EpochClosed, match="another ledger"):
+            opened(other, state=tmp_path / "s")
+    opened(book, state=tmp_path / "s").close()  # a mistake closes nothing
+    with Ledger.open(tmp_path / "other.db") as other:
+        opened(other, state=tmp_path / "s", renew=True).close()
+        assert labels(other).count("outlier-watch/1") == 2
+    with pytest.raises(EpochClosed):
+        opened(book, state=tmp_path / "s")
+
+
+def test_the_mark_of_an_epoch_is_found_among_many_charges(book: Ledger, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("wallflower.epochs._PAGE", 2)
+    cheap = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.01"))
+    opened(book, cheap).close()
+    with opened(book, cheap, state=tmp_path / "s") as watch:
+        watch.decide(1.0)
+    copied(tmp_path / "s", tmp_path / "copy")
+    opened(book, cheap, state=tmp_path / "s").close()
+    for _ in range(5):
+        opened(book, cheap).close()
+    opened(book, cheap, state=tmp_path / "s").close()
+    restored(tmp_path / "s", tmp_path / "copy", lock=True)
+    with pytest.raises(EpochClosed):
+        opened(book, cheap, state=tmp_path / "s")
