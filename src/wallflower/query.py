@@ -127,6 +127,7 @@ class Query(ABC, Generic[D, A]):
     question: ClassVar[str]
     proof: ClassVar[str]
     status: ClassVar[Status]
+    prepares: ClassVar[str | None] = None  # the question that this one only serves
     streams: ClassVar[bool] = False  # whether records may come one by one, without an end
 
     @abstractmethod

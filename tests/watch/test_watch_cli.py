@@ -314,3 +314,27 @@ def test_a_closed_pipe_is_no_error(granted: Path) -> None:
     assert "Broken" not in errors
     output, _ = start(granted, "--state", "s").communicate("x\n0\n", timeout=60)
     assert json.loads(output) == {"observation": 1, "outlier": True}
+
+
+# What is usual
+
+
+def test_a_learnt_baseline_goes_straight_into_a_watch(shell: Shell, tmp_path: Path) -> None:
+    rows = np.random.default_rng(1).normal(4.0, 0.5, 4000)
+    (tmp_path / "past.csv").write_text("x\n" + "\n".join(map(str, rows)) + "\n")
+    learn = ("--low", "-5", "--high", "5", "--guess", "0", "--epsilon", "100", "--dataset", "ward", "--json")
+    assert shell("baseline", "past.csv", *learn) == 0, shell.err
+    (tmp_path / "learnt.json").write_text(shell.out)
+    assert json.loads(shell.out)["value"]["centre"] == pytest.approx(4.0, abs=0.1)
+    found = shell.flags("watch", "-", *STREAM, "--baseline", "learnt.json", stdin="x\n4.1\n0\n3.9\n")
+    assert found == [False, True, False]
+    assert shell("plan", "baseline", "--records", "4000", "--dimension", "1", *learn[:-3]) == 0, shell.err
+
+
+@pytest.mark.parametrize(("unit", "account"), [("entry", "one-entry"), ("person", "one-person-over-the-stream")])
+def test_the_owner_grants_each_unit_its_own_budget(shell: Shell, unit: str, account: str) -> None:
+    assert shell("budget", "grant", "live", "--protects", unit, "--epsilon", "7") == 0, shell.err
+    assert shell("budget", "show", "live", "--json") == 0
+    (line,) = json.loads(shell.out)["datasets"]["live"]
+    assert account in line["account"]
+    assert line["limit"] == "ε=7"

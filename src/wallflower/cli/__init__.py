@@ -23,7 +23,7 @@ from wallflower.cli.show import failure, show
 from wallflower.errors import PrivacyError
 from wallflower.forms import Question
 from wallflower.lazy import Lazy
-from wallflower.queries import QUERIES
+from wallflower.queries import COMPANIONS, QUERIES
 
 _package = Lazy("wallflower")
 
@@ -48,7 +48,8 @@ def build(asked: Iterable[Question]) -> typer.Typer:
         help="What an answer would cost and how good it would be; spends nothing.", no_args_is_help=True
     )
     app.callback(invoke_without_command=True)(_overview(known))
-    questions.add(app, plans, known)
+    kinds = {question.kind for question in known}
+    questions.add(app, plans, (*known, *(question for question in COMPANIONS if question.prepares in kinds)))
     app.add_typer(plans, name="plan", rich_help_panel="Questions")
     for name in ("data", "budget", "ledger"):
         app.add_typer(getattr(steward, name), name=name, rich_help_panel="Data owners")

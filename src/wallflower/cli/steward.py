@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
 from wallflower.cli.options import (
+    PRIVACY,
     SOURCE,
     Delta,
     Epsilon,
@@ -24,6 +25,7 @@ from wallflower.cli.show import budgets, line_json, notice, show, show_json, tab
 from wallflower.data import describe, load
 from wallflower.forms import loss_of
 from wallflower.ledger import Ledger
+from wallflower.privacy import Neighbours
 from wallflower.release import default_analyst
 
 data = typer.Typer(help="Look at the public facts of a table.", no_args_is_help=True)
@@ -31,6 +33,18 @@ budget = typer.Typer(help="Show, grant and share privacy budgets.", no_args_is_h
 ledger = typer.Typer(help="Read, check and export the ledger.", no_args_is_help=True)
 
 Dataset = Annotated[str, typer.Argument(metavar="DATASET", help="name of the data set")]
+Protects = Annotated[
+    Literal["record", "entry", "person", "window"],
+    typer.Option(
+        help="whose loss: one record of a table; one entry, or one person, of a stream", rich_help_panel=PRIVACY
+    ),
+]
+UNITS: Final = {
+    "record": Neighbours.REPLACE_ONE,
+    "entry": Neighbours.ENTRY,
+    "person": Neighbours.PERSON,
+    "window": Neighbours.WINDOW,
+}
 By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="who decides; left out: you")]
 
 
@@ -73,13 +87,14 @@ def grant(
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
+    protects: Protects = "record",
     reason: Annotated[str, typer.Option(metavar="TEXT", help="why, for the record")] = "",
     by: By = None,
     ledger: LedgerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Add to a data set's limit. The first grant replaces the starter cap; what was spent still counts."""
-    loss = loss_of("budget grant", epsilon=epsilon, delta=delta, rho=rho)
+    loss = loss_of("budget grant", epsilon=epsilon, delta=delta, rho=rho).under(UNITS[protects])
     with Ledger.open(ledger) as book:
         entry = book.grant(dataset, loss, by=by or default_analyst(), reason=reason)
         _say(book, dataset, f"Granted {loss} to {dataset} (entry {entry.id}).", as_json)
@@ -92,12 +107,13 @@ def allocate(
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
+    protects: Protects = "record",
     by: By = None,
     ledger: LedgerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Reserve part of a data set's limit for one analyst."""
-    loss = loss_of("budget allocate", epsilon=epsilon, delta=delta, rho=rho)
+    loss = loss_of("budget allocate", epsilon=epsilon, delta=delta, rho=rho).under(UNITS[protects])
     with Ledger.open(ledger) as book:
         entry = book.allocate(dataset, analyst, loss, by=by or default_analyst())
         _say(book, dataset, f"Allocated {loss} of {dataset} to {analyst} (entry {entry.id}).", as_json)

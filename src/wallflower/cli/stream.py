@@ -196,6 +196,8 @@ def _read(path: Path, allowed: Mapping[str, Any]) -> Mapping[str, Any]:
         raise SourceError(f"{path}: a baseline is a file that ends in {listed(_PARSERS)}. Write it as one of these.")
     refusal = SourceError(f"{path}: the baseline cannot be opened, or is not what its name says. Check the file.")
     stored = guarded(lambda: parse(path.read_text(encoding="utf-8")), lambda _: refusal)
+    if isinstance(stored, dict) and isinstance(stored.get("value"), dict):
+        stored = stored["value"]  # a release, as `wallflower baseline --json` prints it
     unknown = sorted(set(stored) - set(allowed)) if isinstance(stored, dict) else ["a list"]
     if unknown:
         raise ParameterError(f"{path}: {listed(unknown)} is not known; a baseline has {listed(allowed)}. Correct it.")

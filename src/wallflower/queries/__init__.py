@@ -7,6 +7,8 @@ from typing import Any, Final
 from wallflower.queries.count import Count
 from wallflower.queries.subspaces import Subspaces
 from wallflower.queries.watch import Watch
+from wallflower.queries.watch.baseline import Baseline
 from wallflower.query import Query
 
+COMPANIONS: Final[tuple[type[Query[Any, Any]], ...]] = (Baseline,)  # what prepares a question, not one of its own
 QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (Count, Subspaces, Watch)

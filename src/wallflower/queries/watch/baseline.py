@@ -40,6 +40,7 @@ class Baseline(Query[Points, dict[str, float]]):
     question: ClassVar[str] = "What is usual, in a history that is not watched?"
     proof: ClassVar[str] = "queries/watch/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
+    prepares: ClassVar[str] = "watch"
 
     low: float = field(metadata={"help": "public lower bound of every entry"})
     high: float = field(metadata={"help": "public upper bound of every entry"})
