@@ -263,6 +263,8 @@ class Watch(Query[Points, dict[str, Any]]):
         run = f"; in one run, of the others, {low:.1%} to {high:.1%}" if high > low else ""
         if ahead.bounded is not None:
             run += f"; with a threshold that flags 10% of the others, {ahead.bounded:.1%} of outliers"
+        if (stays := self.staying(STAYS[1])) is not None:
+            run += f"; someone present in {STAYS[1]} observations pays {stays}"
         if ahead.lift >= USEFUL:
             return f"useful: {said}{run}"
         symbol = "ρ" if self.loss.kind is Kind.ZCDP else "ε"
