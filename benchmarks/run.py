@@ -1,8 +1,8 @@
-"""Measure the private count against the counts a user would run without privacy, and write the tables of README.md.
+"""Measure wallflower against what a user would run without privacy, and write the tables of README.md.
 
-Every measurement is a process of its own (cell.py, subspaces.py), one after the other. In each cell wallflower runs
-before and after its peers and the slower run counts (once only where that takes over a minute). Cells measured before
-and not asked for now are kept, so a long table can be measured in pieces.
+Every measurement is a process of its own (cell.py, subspaces.py, watch.py), one after the other. In each cell
+wallflower runs before and after its peers and the slower run counts (once only where that takes over a minute). Cells
+measured before and not asked for now are kept, so a long table can be measured in pieces.
 """
 
 from __future__ import annotations
@@ -17,48 +17,28 @@ import sys
 import tempfile
 from datetime import UTC, datetime
 from importlib.metadata import version
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from tables import OURS, PEERS, SUBSPACES, TABLES, TARGETS, WATCH_OURS
+
 HERE = Path(__file__).resolve().parent
 SIZES = (10_000, 100_000, 1_000_000)
 DIMENSIONS = (1, 2, 3, 7, 30)
-TARGETS = {(1_000_000, 2): 3e9, (100_000, 7): None, (100_000, 30): None}  # at most 1.5 times the fastest peer; bytes
-ALLOWED = 1.5
 TOO_LONG = {(1_000_000, 30)}  # not measured: boxes prune nothing in 30 columns; README.md says what is known
 LONG = 60.0  # seconds: not run a second time
-PEERS = {
-    "scipy_ball": "scipy ball",
-    "scipy_nearest": "scipy k-th",
-    "sklearn_auto": "sklearn",
-    "sklearn_brute": "sklearn brute",
-}
-SUBSPACES = {
-    "count": "wallflower, count",
-    "mass": "wallflower, mass",
-    "sklearn_lists": "sklearn lists",
-    "sklearn_counts": "sklearn counts",
-    "scipy_nearest": "scipy k-th",
-}
-OURS = ("count", "mass")
-COUNT_ALL = ("scipy_ball", "sklearn_auto", "sklearn_brute")
 QUICK = ("ionosphere",)
 BRUTE = range(4, 16)  # above, brute force is what scikit-learn chooses itself; below, nobody would
-REFERENCE = {  # the columns of the specification, in the order of its rows
-    "global": (9.7, 120, 395, 3198, 26),
-    "smooth": (12.0, 22.5, 252, 192, 52),
-    "slack 2": (2.7, 2.9, 2.9, 2.9, 11.1),
-    "slack 3": (3.4, 3.9, 4.0, 4.0, 5.5),
-}
 
 Result = dict[str, Any]
 
 
 def main(arguments: list[str] | None = None) -> None:
     ask = parsed(arguments)
-    results: Result = load(ask.out / "results.json") | {"machine": machine()}
-    results |= {"cells": results.get("cells", []), "subspaces": results.get("subspaces", {})}
+    results: Result = {"cells": [], "subspaces": {}, "watch": {}} | load(ask.out / "results.json")
+    results["machine"] = machine()
     for name, part in PARTS.items():
         if ask.part in (None, name):
             part(results, ask)
@@ -84,6 +64,21 @@ def subspaces_part(results: Result, ask: argparse.Namespace) -> None:
             save(ask.out, results)
 
 
+def watch_part(results: Result, ask: argparse.Namespace) -> None:
+    """Wallflower, its peers, and unless that is to be quick wallflower again; the slower counts."""
+    before, found = os.getloadavg()[0], {}
+    here = run("watch.py", "available")
+    short = ["--seconds=0.1", "--batch=20000"] if ask.quick else []
+    again = [] if ask.quick else [one for one in here if one[0] in WATCH_OURS]
+    for name, columns in (*here, *again):
+        say(f"watch n={columns}: {name}")
+        result = run("watch.py", name, str(columns), *short)
+        say(f"    {1 / result['seconds']:,.0f} observations/s")
+        at = f"{name} {columns}"
+        found[at] = max(result, found.get(at, result), key=lambda one: one["seconds"])
+    results["watch"] = circumstances(before) | {"results": found}
+
+
 def accuracy_part(results: Result, ask: argparse.Namespace) -> None:
     if ask.repetitions:
         say("accuracy table")
@@ -92,7 +87,7 @@ def accuracy_part(results: Result, ask: argparse.Namespace) -> None:
         results["repetitions"] = ask.repetitions
 
 
-PARTS = {"count": count_part, "subspaces": subspaces_part, "accuracy": accuracy_part}
+PARTS = {"count": count_part, "subspaces": subspaces_part, "watch": watch_part, "accuracy": accuracy_part}
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
@@ -175,7 +170,8 @@ def run(script: str, *arguments: str, cache: str | None = None) -> Any:
 
 
 def machine() -> Result:
-    packages = ("wallflower", "numpy", "scipy", "scikit-learn", "numba")
+    packages = ["wallflower", "numpy", "scipy", "scikit-learn", "numba"]
+    packages += [name for name in ("river", "pyod") if find_spec(name)]
     return {
         "cores": len(os.sched_getaffinity(0)),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
@@ -205,194 +201,6 @@ def say(words: str) -> None:
 def today() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%d")
 
-
-def run_facts(results: Result) -> str:
-    host = results["machine"]
-    packages = ", ".join(f"{name} {number}" for name, number in host["packages"].items())
-    cells = (*results["cells"], *results["subspaces"].values())
-    commands = sorted({(cell["date"], cell.get("command")) for cell in cells}, key=str)
-    runs = [f"`{command}`, {date}." if command else f"Command not kept, {date}." for date, command in commands]
-    facts = (
-        "\\\n".join(runs) + "\n\n"
-        f"{host['cores']} cores ({host['architecture']}), {host['memory_gb']} GB, Python {host['python']}, "
-        f"{packages}."
-    )
-    first = results.get("first_answers")
-    return facts + (
-        f"\n\nFirst answer ever, compilation included: {first['ever']:.1f} s. First answer of a later process: "
-        f"{first['later']:.2f} s; the same question again: {first['again']:.2f} s."
-        if first
-        else ""
-    )
-
-
-def speed(results: Result) -> str:
-    heads = ["N", "d", "radius", "wallflower", *PEERS.values(), "× fastest", "CPU ×", "× k-th", "load"]
-    rows = []
-    for cell in results["cells"]:
-        found = cell["results"]
-        rows.append(
-            [
-                f"{cell['n']:,}",
-                str(cell["dimension"]),
-                f"{cell['radius']:g}",
-                seconds(found["wallflower"]),
-                *(seconds(found[name]) if name in found else "" for name in PEERS),
-                f"**{ratio(found, COUNT_ALL, 'seconds'):.2g}**",
-                f"{ratio(found, COUNT_ALL, 'cpu'):.2g}",
-                f"{ratio(found, ('scipy_nearest',), 'seconds'):.2g}",
-                "–".join(map(str, cell["load"])),
-            ]
-        )
-    return grid(heads, rows)
-
-
-def memory(results: Result) -> str:
-    heads = ["N", "d", "wallflower", *PEERS.values()]
-    rows = [
-        [f"{cell['n']:,}", str(cell["dimension"])]
-        + [
-            f"{cell['results'][name]['peak_bytes'] / 1e6:,.0f} MB" if name in cell["results"] else ""
-            for name in ("wallflower", *PEERS)
-        ]
-        for cell in results["cells"]
-    ]
-    return grid(heads, rows)
-
-
-def growth(results: Result) -> str:
-    """Seconds of ten times the records over seconds, by CPU time."""
-    cpu = {(cell["n"], cell["dimension"]): cell["results"]["wallflower"]["cpu"] for cell in results["cells"]}
-    rows = [
-        [f"{n:,} → {10 * n:,}", str(d), f"{cpu[10 * n, d] / spent:.3g}"]
-        for (n, d), spent in sorted(cpu.items(), key=lambda item: (item[0][1], item[0][0]))
-        if (10 * n, d) in cpu
-    ]
-    return grid(["N", "d", "CPU time ×"], rows)
-
-
-def targets(results: Result) -> str:
-    cells = {(cell["n"], cell["dimension"]): cell["results"] for cell in results["cells"]}
-    rows = []
-    for (n, d), most in TARGETS.items():
-        if (n, d) not in cells:
-            continue
-        got, peak = ratio(cells[n, d], COUNT_ALL, "seconds"), cells[n, d]["wallflower"]["peak_bytes"]
-        held = got <= ALLOWED and (most is None or peak < most)
-        bound = f", under {most / 1e9:g} GB" if most else ""
-        rows.append(
-            [f"N={n:,}, d={d}", f"{ALLOWED}×{bound}", f"{got:.2g}×, {peak / 1e9:.2f} GB", "met" if held else "missed"]
-        )
-    return grid(["cell", "at most", "measured", ""], rows)
-
-
-def errors(results: Result) -> str:
-    rows = []
-    for place, row in enumerate(results.get("accuracy", [])):
-        shown = [f"{row['errors'][name]:.3g} ({REFERENCE[name][place]:g})" for name in REFERENCE]
-        question = f"{row['name']}, d={row['dimension']}, k={row['neighbours']}, r={row['radius']:g}"
-        rows.append([question, f"{row['n']:,}", f"{row['outliers']:.4g}", *shown])
-    return grid(["data", "N", "outliers", "Laplace, global bound", "smooth Laplace", "L = 2", "L = 3"], rows)
-
-
-def subspaces(results: Result) -> str:
-    heads = ["data", "who", "seconds", "CPU", "asked", "count ×", "CPU ×", "mass ×", "CPU ×", "load"]
-    rows = []
-    for table, cell in results["subspaces"].items():
-        found, whole = cell["results"], cell["n"] * cell["subspaces"]
-        for name, words in SUBSPACES.items():
-            one = found[name]
-            about = "~" if one["extrapolated"] else ""
-            over = [f"{about}{found[our][of] / one[of]:.2g}" for our in OURS for of in ("seconds", "cpu")]
-            rows.append(
-                [
-                    table.capitalize(),
-                    words,
-                    seconds(one),
-                    f"{about}{number(one['cpu'])} s",
-                    f"{100 * one['queries'] / whole:.3g} %",
-                    *(over if name not in OURS else [""] * len(over)),
-                    "–".join(map(str, cell["load"])),
-                ]
-            )
-    return grid(heads, rows)
-
-
-def questions(results: Result) -> str:
-    heads = ["data", "N", "columns", "subspaces", "k", "radius", "outliers, all subspaces", "mass, all subspaces"]
-    rows = [
-        [
-            table.capitalize(),
-            f"{cell['n']:,}",
-            *(f"{cell[of]:g}" for of in ("columns", "subspaces", "neighbours", "radius")),
-        ]
-        + [f"{cell['results'][name]['value']:,.0f}" for name in OURS]
-        for table, cell in results["subspaces"].items()
-    ]
-    return grid(heads, rows)
-
-
-def agreement(results: Result) -> str:
-    heads = ["data", "who", "decisions compared", "outliers among them", "differ", "subspaces in full", "counts differ"]
-    rows = [
-        [
-            table.capitalize(),
-            words,
-            *(f"{cell['results'][name][of]:,}" for of in ("queries", "outliers", "differ", "full", "full_differ")),
-        ]
-        for table, cell in results["subspaces"].items()
-        for name, words in SUBSPACES.items()
-        if name not in OURS
-    ]
-    return grid(heads, rows)
-
-
-def subspaces_memory(results: Result) -> str:
-    rows = [
-        [table.capitalize()]
-        + [
-            " → ".join(f"{cell['results'][name][of] / 1e6:,.0f}" for of in ("before_bytes", "peak_bytes")) + " MB"
-            for name in SUBSPACES
-        ]
-        for table, cell in results["subspaces"].items()
-    ]
-    return grid(["data", *SUBSPACES.values()], rows)
-
-
-def ratio(found: Result, peers: tuple[str, ...], of: str) -> float:
-    return found["wallflower"][of] / min(found[name][of] for name in peers if name in found)
-
-
-def seconds(result: Result) -> str:
-    return f"{'~' if result['extrapolated'] else ''}{number(result['seconds'])} s"
-
-
-def number(value: float) -> str:
-    """Three digits, never as a power of ten.
-
-    >>> number(0.01234), number(12345.6)
-    ('0.0123', '12,300')
-    """
-    return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def grid(heads: list[str], rows: list[list[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-TABLES = {
-    "run": run_facts,
-    "targets": targets,
-    "speed": speed,
-    "memory": memory,
-    "growth": growth,
-    "questions": questions,
-    "subspaces": subspaces,
-    "agreement": agreement,
-    "subspaces-memory": subspaces_memory,
-    "errors": errors,
-}
 
 if __name__ == "__main__":
     main()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,36 @@ def test_subspaces_are_measured_alone(tmp_path: Path):
     assert list(results["subspaces"]) == ["ionosphere"]
     assert results["subspaces"]["ionosphere"]["results"]["mass"]["peak_bytes"] > 0
     assert "| Ionosphere | sklearn lists |" in (tmp_path / "README.md").read_text()
+
+
+WATCHES = ("event_batch", "event_single", "event_durable", "person_batch", "window_batch")
+
+
+@pytest.mark.slow
+def test_watches_are_measured_alone(tmp_path: Path):
+    asked = ("watch", "--quick", "--out", str(tmp_path))
+    subprocess.run([sys.executable, "-m", "benchmarks", *asked], check=True, cwd=FOLDER.parent, timeout=300)
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["cells"] == []
+    found = results["watch"]["results"]
+    assert {f"{name} {columns}" for name in WATCHES for columns in (1, 30)} <= set(found)
+    assert all(one["seconds"] > 0 and one["peak_bytes"] > 0 and one["runs"] >= 5 for one in found.values())
+    assert found["event_durable 1"]["disk"]["seconds"] > 0
+    page = (tmp_path / "README.md").read_text()
+    assert "| wallflower, event | 30 | 20,000 |" in page
+    assert "| n = 1, one by one | below River's GaussianScorer" in page or find_spec("river") is None
+
+
+@pytest.mark.slow
+def test_a_peer_that_is_not_installed_is_skipped_with_a_message():
+    lonely = (
+        "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+        "import watch; watch.find_spec = lambda name: None; sys.argv = ['watch.py', 'available']; watch.main()"
+    )
+    run = subprocess.run([sys.executable, "-c", lonely, str(FOLDER)], check=True, capture_output=True, text=True)
+    assert {name for name, _ in json.loads(run.stdout)} == set(WATCHES)
+    assert "skipped: river is not installed" in run.stderr
+    assert "skipped: pyod is not installed" in run.stderr
 
 
 @pytest.mark.slow
