@@ -34,7 +34,7 @@ docs: $(VENV)/.dev
 	$(BIN)/python scripts/cli_page.py > docs/cli.md
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_proofs.py
 
-bench: $(VENV)/.dev
+bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
 clean:
@@ -50,6 +50,10 @@ $(BIN)/python:
 $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing wallflower into $(VENV), once. This takes a minute or two."
 	@$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.dev
+	@$(INSTALL) --editable '.[bench]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
