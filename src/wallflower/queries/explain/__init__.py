@@ -1,0 +1,1 @@
+"""In which context is this record an outlier: the exact engine; nothing is released from here yet."""

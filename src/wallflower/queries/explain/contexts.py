@@ -1,0 +1,270 @@
+"""Contexts: for every attribute a choice of its values, always with the record's own among them.
+
+A context is written as a bit string, one bit per value of every public domain in order; as an integer it is that string
+read in base two. The record's own bits are always 1, so an engine counts contexts by the *other* bits alone: striking
+out the own bits of "010110" for own values 1 and 0 leaves "0010", which is index 2 of 16.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower.errors import DataError, ParameterError
+
+Label = str | int | float | bool
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """All contexts that hold one record: the sizes of the domains, and the record's own value in each.
+
+    >>> space = Space((3, 3), (1, 0))
+    >>> space.count, space.bits(2), space.index("010110"), space.mask(2)
+    (16, '010110', 2, 22)
+    """
+
+    sizes: tuple[int, ...]
+    own: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.sizes or min(self.sizes) < 1:
+            raise ParameterError(f"domain_sizes: {self.sizes!r} must be whole numbers from 1; name every public value.")
+        if len(self.own) != len(self.sizes) or not all(
+            0 <= own < size for own, size in zip(self.own, self.sizes, strict=True)
+        ):
+            raise ParameterError("record: its values must be codes from 0, one per attribute, within the domains.")
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """How many values of every attribute are a matter of choice."""
+        return tuple(size - 1 for size in self.sizes)
+
+    @property
+    def length(self) -> int:
+        """How many bits an index has."""
+        return sum(self.free)
+
+    @property
+    def count(self) -> int:
+        return 1 << self.length
+
+    def bits(self, index: int) -> str:
+        """The bit string of an index."""
+        if not 0 <= index < self.count:
+            raise ParameterError(f"index: {index!r} is outside 0 to {self.count - 1}; count contexts from 0.")
+        chosen, text = f"{index:0{self.length}b}" if self.length else "", ""
+        for size, own in zip(self.sizes, self.own, strict=True):
+            part, chosen = chosen[: size - 1], chosen[size - 1 :]
+            text += f"{part[:own]}1{part[own:]}"
+        return text
+
+    def index(self, bits: str) -> int:
+        """The index of a bit string; the own bits must be set."""
+        chosen, end = "", 0
+        self._require(bits)
+        for size, own in zip(self.sizes, self.own, strict=True):
+            part, end = bits[end : end + size], end + size
+            if part[own] != "1":
+                raise ParameterError(f"context: {bits!r} leaves the record out; set the bits of its own values.")
+            chosen += part[:own] + part[own + 1 :]
+        return int(chosen or "0", 2)
+
+    def mask(self, index: int) -> int:
+        """The bit string of an index, read as an integer."""
+        return int(self.bits(index), 2)
+
+    def from_mask(self, mask: int) -> int:
+        """The index of a bit string that was read as an integer."""
+        return self.index(f"{mask:0{sum(self.sizes)}b}")
+
+    def members(self, codes: Codes, index: int) -> NDArray[np.bool_]:
+        """Which records a context selects, from their codes."""
+        chosen = np.array([bit == "1" for bit in self.bits(index)])
+        starts = np.concatenate([[0], np.cumsum(self.sizes)])[:-1]
+        return np.asarray(chosen[codes + starts].all(axis=1))
+
+    def _require(self, bits: str) -> None:
+        if len(bits) != sum(self.sizes) or set(bits) - {"0", "1"}:
+            raise ParameterError(f"context: {bits!r} is not {sum(self.sizes)} bits; write one 0 or 1 per public value.")
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A context attribute and its public values: labels, or the intervals between public edges.
+
+    >>> Domain("year", (2001, 2002)).encode([2002, 2001, 2002]).tolist()
+    [1, 0, 1]
+    >>> ages = Domain.between("age", (0, 18, 65, 120))
+    >>> ages.labels, ages.encode([18, 120, 3.5]).tolist()
+    (('[0, 18)', '[18, 65)', '[65, 120]'), [1, 2, 0])
+    """
+
+    name: str
+    labels: tuple[Label, ...]
+    edges: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", tuple(_literal(label)[1] for label in self.labels))
+        if any(not isinstance(label, (str, int, float)) for label in self.labels):
+            raise ParameterError(f"{self.name}: a label is text, a number, True or False; write others as text.")
+        if not self.labels or len(set(map(_literal, self.labels))) < len(self.labels):
+            raise ParameterError(f"{self.name}: a domain needs at least one label, each named once; list them all.")
+        if any(isinstance(label, float) and not isfinite(label) for label in self.labels):
+            raise ParameterError(f"{self.name}: a label is not a finite number; leave it out or write it as text.")
+        if "\0" in self.name or any(isinstance(label, str) and "\0" in label for label in self.labels):
+            raise ParameterError(f"{self.name!r}: names and labels hold no NUL; take it out.")
+
+    @classmethod
+    def between(cls, name: str, edges: Sequence[float]) -> Domain:
+        """Intervals from edge to edge: the lower edge belongs to an interval, the upper one to the next or the last."""
+        if len(edges) < 2 or not all(isfinite(a) and a < b for a, b in pairwise(edges)) or not isfinite(edges[-1]):
+            raise ParameterError(f"{name}: edges must be finite, rising and at least two; pass them in order.")
+        labels = [f"[{a}, {b})" for a, b in pairwise(edges)]
+        return cls(name, (*labels[:-1], f"{labels[-1][:-1]}]"), tuple(edges))
+
+    def encode(self, column: Iterable[object]) -> Codes:
+        """The values of a column as places in the domain; a value outside it is refused, and never shown."""
+        if self.edges:
+            values = np.asarray(list(column), dtype=np.float64)
+            if not ((values >= self.edges[0]) & (values <= self.edges[-1])).all():
+                raise self._stranger()
+            return np.searchsorted(self.edges[1:-1], values, side="right").astype(np.int64)
+        places = {_literal(label): place for place, label in enumerate(self.labels)}
+        try:
+            return np.array([places[_literal(value)] for value in column], dtype=np.int64)
+        except KeyError:
+            raise self._stranger() from None
+
+    def _stranger(self) -> DataError:
+        return DataError(
+            f"{self.name} holds a value outside its public domain; widen the domain, or leave such records out.",
+            column=self.name,
+        )
+
+
+def predicate(domains: Sequence[Domain], bits: str) -> str:
+    """A context in words; attributes that allow everything are dropped.
+
+    >>> job, year = Domain("job", ("a", "b", "c")), Domain("year", (2001, 2002))
+    >>> predicate([job, year], "11010")
+    'job IN {a, b} AND year IN {2001}'
+    >>> predicate([job, year], "11111")
+    'all records'
+    """
+    tests = [
+        f"{domain.name} IN {{{', '.join(_plain(domain.labels[place]) for place in places)}}}"
+        for domain, places in _chosen(domains, bits)
+    ]
+    return " AND ".join(tests) or "all records"
+
+
+def where(domains: Sequence[Domain], bits: str) -> str:
+    """A context as the condition of a WHERE clause in standard SQL.
+
+    >>> where([Domain("job", ("O'Neil", "b", "c")), Domain.between("age", (0, 18, 65))], "11010")
+    '"job" IN (\\'O\\'\\'Neil\\', \\'b\\') AND ("age" >= 0 AND "age" < 18)'
+    """
+    return _joined(domains, bits, " AND ", "1 = 1", _sql_labels, _sql_interval, " OR ")
+
+
+def pandas_filter(domains: Sequence[Domain], bits: str, frame: str = "df") -> str:
+    """A context as an expression that selects its records from a pandas frame.
+
+    >>> pandas_filter([Domain("job", ("a", "b", "c"))], "110")
+    "df[(df['job'].isin(['a', 'b']))]"
+    """
+    tests = _joined(domains, bits, " & ", "", *_frame_tests(f"{frame}[{{}}]", "isin"), " | ")
+    return f"{frame}[{tests}]" if tests else frame
+
+
+def polars_filter(domains: Sequence[Domain], bits: str, frame: str = "df") -> str:
+    """A context as an expression that selects its records from a polars frame, where `pl` is polars.
+
+    >>> polars_filter([Domain("job", ("a", "b", "c"))], "110")
+    "df.filter((pl.col('job').is_in(['a', 'b'])))"
+    """
+    tests = _joined(domains, bits, " & ", "", *_frame_tests("pl.col({})", "is_in"), " | ")
+    return f"{frame}.filter({tests})" if tests else frame
+
+
+Labels = Callable[[str, list[Label]], str]
+Interval = Callable[[str, float, float, bool], str]
+
+
+def _joined(
+    domains: Sequence[Domain], bits: str, both: str, everything: str, labels: Labels, interval: Interval, either: str
+) -> str:
+    tests = []
+    for domain, places in _chosen(domains, bits):
+        if domain.edges:
+            last = len(domain.labels) - 1
+            spans = [interval(domain.name, domain.edges[at], domain.edges[at + 1], at == last) for at in places]
+            tests.append(f"({either.join(spans)})")
+        else:
+            tests.append(labels(domain.name, [domain.labels[at] for at in places]))
+    return both.join(tests) or everything
+
+
+def _chosen(domains: Sequence[Domain], bits: str) -> list[tuple[Domain, list[int]]]:
+    """The attributes that a context restricts, and the places of the values it allows."""
+    sizes = [len(domain.labels) for domain in domains]
+    if len(bits) != sum(sizes) or set(bits) - {"0", "1"}:
+        raise ParameterError(f"context: {bits!r} is not {sum(sizes)} bits; write one 0 or 1 per public value.")
+    found, end = [], 0
+    for domain, size in zip(domains, sizes, strict=True):
+        places, end = [at for at in range(size) if bits[end + at] == "1"], end + size
+        if not places:
+            raise ParameterError(f"context: {bits!r} allows no {domain.name}; set at least one bit of every attribute.")
+        if len(places) < size:
+            found.append((domain, places))
+    return found
+
+
+def _sql_labels(name: str, labels: list[Label]) -> str:
+    return f"{_sql_name(name)} IN ({', '.join(map(_sql_literal, labels))})"
+
+
+def _sql_interval(name: str, low: float, high: float, closed: bool) -> str:
+    return f"{_sql_name(name)} >= {low!r} AND {_sql_name(name)} {'<=' if closed else '<'} {high!r}"
+
+
+def _sql_name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _sql_literal(label: Label) -> str:
+    if isinstance(label, bool):
+        return "TRUE" if label else "FALSE"
+    return "'" + label.replace("'", "''") + "'" if isinstance(label, str) else repr(label)
+
+
+def _frame_tests(column: str, among: str) -> tuple[Labels, Interval]:
+    def labels(name: str, chosen: list[Label]) -> str:
+        return f"({column.format(repr(name))}.{among}({chosen!r}))"
+
+    def interval(name: str, low: float, high: float, closed: bool) -> str:
+        at = column.format(repr(name))
+        return f"({at} >= {low!r}) & ({at} {'<=' if closed else '<'} {high!r})"
+
+    return labels, interval
+
+
+def _plain(label: Label) -> str:
+    """A label as it is, or in quotes where it could be misread."""
+    text = str(label)
+    clear = text and text == text.strip() and text.isprintable() and not set(text) & set('{}"')
+    return text if clear and (", " not in text or text[0] == "[") else json.dumps(text, ensure_ascii=False)
+
+
+def _literal(value: object) -> tuple[bool, object]:
+    """What two labels are compared by: text and truth values are never numbers."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return isinstance(plain, bool), plain

@@ -1,0 +1,234 @@
+"""Every context in which a record is an outlier, without sampling.
+
+All engines work through the contexts in blocks, on all cores, and forget a block once it is reduced: a table with 2³²
+contexts needs no more memory than one with 2²². Detectors without an engine of their own are asked context by context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from wallflower.errors import ParameterError
+from wallflower.jit import kernel
+from wallflower.queries.explain.bitsets import Bitsets, bitsets, members, sparse
+from wallflower.queries.explain.blocks import Part, Walk, in_blocks, walked
+from wallflower.queries.explain.contexts import Space
+from wallflower.queries.explain.cube import Bools, Counts, Ints, far, few, settle, sums_of
+from wallflower.queries.explain.density import thin
+from wallflower.queries.explain.detectors import (
+    ClampedGrubbs,
+    Detector,
+    Distance,
+    FixedBins,
+    Grubbs,
+    Histogram,
+    Lof,
+    Tukey,
+    kappas,
+)
+from wallflower.queries.explain.measures import beyond, fences, moments, near, nothing
+from wallflower.queries.explain.ranked import Ranked, ranked
+
+T = TypeVar("T")
+Look = Callable[[int, Bools, Counts], None]  # fills in validity from an index on, where populations are known
+
+HELD: Final = 1 << 24  # results for so many contexts are kept; beyond, they are reduced block by block
+ASKED: Final = 1 << 20  # a detector without an engine is asked about at most so many contexts
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """For every context, by index: whether the record is an outlier in it, and how many records it selects."""
+
+    space: Space
+    valid: Bools
+    populations: Counts
+
+    def contexts(self) -> dict[str, int]:
+        """The valid contexts and their populations."""
+        return {self.space.bits(at): int(self.populations[at]) for at in np.flatnonzero(self.valid).tolist()}
+
+
+def valid_contexts(
+    codes: ArrayLike, domain_sizes: ArrayLike, metric: ArrayLike, record: int, detector: Detector
+) -> dict[str, int]:
+    """The contexts that contain the record and in which it is an outlier, each with its population.
+
+    >>> codes, metric = [[0], [0], [0], [1], [1], [1]], [1.0, 2.0, 9.0, 8.0, 9.0, 9.5]
+    >>> valid_contexts(codes, [2], metric, 2, Distance(k=1, radius=1.0))
+    {'10': 3}
+    """
+    return evaluate(codes, domain_sizes, metric, record, detector).contexts()
+
+
+def evaluate(
+    codes: ArrayLike, domain_sizes: ArrayLike, metric: ArrayLike, record: int, detector: Detector
+) -> Evaluation:
+    """Examine all contexts and keep what was found, for up to 2²⁴ of them."""
+    table = ranked(codes, domain_sizes, metric, record)
+    if table.space.count > HELD:
+        raise ParameterError(
+            f"domain_sizes: {table.space.count} contexts are more than the {HELD} that can be kept; "
+            "name fewer values, or reduce them block by block with `sweep`."
+        )
+    valid, populations = np.empty(table.space.count, np.bool_), np.empty(table.space.count, np.int32)
+
+    def keep(first: int, here: Bools, counts: Counts) -> None:
+        valid[first : first + len(here)], populations[first : first + len(here)] = here, counts
+
+    for _ in sweep(table, detector, keep):
+        pass
+    return Evaluation(table.space, valid, populations)
+
+
+def by_population(
+    codes: ArrayLike, domain_sizes: ArrayLike, metric: ArrayLike, record: int, detector: Detector
+) -> Ints:
+    """How many valid contexts there are of every population from 0 to the number of records; any number of contexts."""
+    table = ranked(codes, domain_sizes, metric, record)
+    total = np.zeros(table.n + 1, np.int64)
+
+    def tally(first: int, valid: Bools, populations: Counts) -> Ints:
+        found = np.zeros(table.n + 1, np.int64)
+        _tally(valid, populations, found)
+        return found
+
+    for found in sweep(table, detector, tally):
+        total += found
+    return total
+
+
+def sweep(table: Ranked, detector: Detector, reduce: Callable[[int, Bools, Counts], T]) -> Iterator[T]:
+    """Examine all contexts in blocks; yields what `reduce(first index, valid, populations)` says, block after block.
+
+    `reduce` runs in the thread that examined the block, and must copy what it wants to keep.
+    """
+    return in_blocks(table.space, ENGINES.get(type(detector), _asked)(table, detector), np.bool_, reduce)
+
+
+def examiner(table: Ranked, detector: Detector) -> Callable[[int], tuple[bool, int]]:
+    """Answers about single contexts, for searches that ask about few: whether one is valid, and its population."""
+    bits, place = bitsets(table), table.record
+    look = LOOKS[type(detector)](table, bits, detector) if type(detector) in LOOKS else None
+
+    def examine(index: int) -> tuple[bool, int]:
+        words = np.empty(bits.last.shape[1], np.uint64)
+        population = members(*bits.parts(), index, words)
+        if look:
+            valid = np.empty(1, np.bool_)
+            look(index, valid, np.array([population], np.int32))
+            return bool(valid[0]), population
+        chosen = np.unpackbits(words.view(np.uint8), bitorder="little", count=table.n).view(np.bool_)
+        return detector.outlier(table.values[chosen], int(np.count_nonzero(chosen[:place]))), population
+
+    return examine
+
+
+@kernel
+def _tally(valid: Bools, populations: Counts, found: Ints) -> None:
+    for x in range(len(valid)):
+        found[populations[x]] += valid[x]
+
+
+def _by_moments(table: Ranked, detector: Grubbs) -> Iterator[Part]:
+    """Grubbs: sums of z = x_V - x, so that nothing large cancels, and one comparison per context."""
+    kappa, tie = kappas(detector.alpha, table.n).copy(), 1e-9 + 1e-14 * table.n
+    kappa[:3] = np.inf
+    records = table.slots, np.array(table.space.free, np.int64), table.values, table.record
+
+    def work(first: int, walk: Walk, valid: Bools, populations: Counts) -> None:
+        if far(*walk, kappa, tie, valid, populations):
+            settle(*walk, kappa, tie, *records, first, valid)
+
+    return walked(table, *moments(table), work)
+
+
+def _by_counts(table: Ranked, detector: Distance | FixedBins) -> Iterator[Part]:
+    """Distance and fixed bins: how many are near the record, against a limit per population."""
+    limits = detector.limits(table.n)
+
+    def work(_: int, walk: Walk, valid: Bools, populations: Counts) -> None:
+        few(*walk, limits, valid, populations)
+
+    return walked(table, near(table, detector), nothing(table.n), work)
+
+
+def _by_quartiles(table: Ranked, detector: Tukey) -> Iterator[Part]:
+    whole, pairs = fences(table, detector)
+
+    def work(_: int, walk: Walk, valid: Bools, populations: Counts) -> None:
+        margins = np.empty(len(valid))
+        beyond(*walk, *pairs, margins, populations)
+        np.greater(margins, 0, out=valid)
+
+    return walked(table, whole, nothing(table.n), work)
+
+
+def _by_bits(table: Ranked, look: Look) -> Iterator[Part]:
+    """Populations from a cube, then a look at the members' bits."""
+
+    def work(first: int, walk: Walk, valid: Bools, populations: Counts) -> None:
+        start, leaf = walk[-3], walk[-1]
+        sums_of(*walk, populations[None], nothing(len(valid)))
+        look(first + start * leaf, valid, populations)
+
+    return walked(table, np.ones((1, table.n), np.int32), nothing(table.n), work)
+
+
+def _by_bins(table: Ranked, detector: Histogram) -> Iterator[Part]:
+    return _by_bits(table, _bins(table, bitsets(table), detector))
+
+
+def _by_density(table: Ranked, detector: Lof) -> Iterator[Part]:
+    return _by_bits(table, _density(table, bitsets(table), detector))
+
+
+def _bins(table: Ranked, bits: Bitsets, detector: Histogram) -> Look:
+    def look(begin: int, valid: Bools, populations: Counts) -> None:
+        sparse(*bits.parts(), begin, table.values, table.record, detector.fraction, populations, valid)
+
+    return look
+
+
+def _density(table: Ranked, bits: Bitsets, detector: Lof) -> Look:
+    k, threshold = detector.k, detector.threshold
+
+    def look(begin: int, valid: Bools, populations: Counts) -> None:
+        thin(*bits.parts(), begin, table.values, table.record, k, threshold, populations, valid)
+
+    return look
+
+
+def _asked(table: Ranked, detector: Detector) -> Iterator[Part]:
+    if table.space.count > ASKED:
+        raise ParameterError(
+            f"domain_sizes: {table.space.count} contexts are more than the {ASKED} that a detector without an engine "
+            "is asked about; name fewer values, or choose a search that asks about few."
+        )
+
+    def fill(start: int, valid: Bools, populations: Counts) -> None:
+        for x in range(len(valid)):
+            inside = table.members(start + x)
+            populations[x] = np.count_nonzero(inside)
+            place = int(np.count_nonzero(inside[: table.record]))
+            valid[x] = detector.outlier(table.values[inside], place)
+
+    yield 0, table.space.count, fill
+
+
+ENGINES: Final[dict[type, Callable[[Ranked, Any], Iterator[Part]]]] = {
+    Grubbs: _by_moments,
+    ClampedGrubbs: lambda table, it: _by_moments(table.clamped(it.low, it.high), Grubbs(it.alpha)),
+    Distance: _by_counts,
+    FixedBins: _by_counts,
+    Histogram: _by_bins,
+    Lof: _by_density,
+    Tukey: _by_quartiles,
+}
+
+LOOKS: Final[dict[type, Callable[[Ranked, Bitsets, Any], Look]]] = {Histogram: _bins, Lof: _density}

@@ -1,0 +1,149 @@
+"""How surely a record is an outlier in a context: signed margins that one other record moves by at most one.
+
+A margin is positive only where the record is an outlier, and is 1-Lipschitz under adding or removing one record other
+than the one in question, in every context at once. Local outlier factors and the bins of a context's own range have
+none that would be of use: a single record can overturn them whatever the rest looks like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wallflower.errors import DataError, ParameterError
+from wallflower.jit import kernel
+from wallflower.queries.explain.blocks import Part, Walk, in_blocks, walked
+from wallflower.queries.explain.cube import Counts, sums_of
+from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Distance, FixedBins, Tukey, kappas
+from wallflower.queries.explain.exact import HELD
+from wallflower.queries.explain.measures import beyond, fences, moments, near, nothing
+from wallflower.queries.explain.ranked import Floats, Ranked, ranked
+
+T = TypeVar("T")
+
+
+def margin(
+    codes: ArrayLike, domain_sizes: ArrayLike, metric: ArrayLike, record: int, detector: Detector
+) -> dict[str, float]:
+    """The margin of every context that contains the record.
+
+    >>> codes, metric = [[0], [0], [0], [1], [1], [1]], [1.0, 2.0, 9.0, 8.0, 9.0, 9.5]
+    >>> margin(codes, [2], metric, 2, Distance(k=1, radius=1.0))
+    {'10': 1.0, '11': -2.0}
+    """
+    table = ranked(codes, domain_sizes, metric, record)
+    return {table.space.bits(at): value for at, value in enumerate(margins(table, detector)[0].tolist())}
+
+
+def margins(table: Ranked, detector: Detector) -> tuple[Floats, Counts]:
+    """The margins and populations of all contexts by index, for up to 2²⁴ of them."""
+    if table.space.count > HELD:
+        raise ParameterError(
+            f"domain_sizes: {table.space.count} contexts are more than the {HELD} that can be kept; "
+            "name fewer values, or reduce them block by block with `margins_in_blocks`."
+        )
+    found, populations = np.empty(table.space.count), np.empty(table.space.count, np.int32)
+
+    def keep(first: int, here: Floats, counts: Counts) -> None:
+        found[first : first + len(here)], populations[first : first + len(here)] = here, counts
+
+    for _ in margins_in_blocks(table, detector, keep):
+        pass
+    return found, populations
+
+
+def margins_in_blocks(table: Ranked, detector: Detector, reduce: Callable[[int, Floats, Counts], T]) -> Iterator[T]:
+    """Yields what `reduce(first index, margins, populations)` says of every block; see `exact.sweep`."""
+    if type(detector) not in MARGINS:
+        known = ", ".join(sorted(kind.__name__ for kind in MARGINS))
+        raise ParameterError(f"detector: {type(detector).__name__} has no margin; those with one are {known}.")
+    return in_blocks(table.space, MARGINS[type(detector)](table, detector), np.float64, reduce)
+
+
+def _loneliness(table: Ranked, detector: Distance) -> Iterator[Part]:
+    """k - N: every near record counts one."""
+    return _affine(table, detector, lambda n, count: detector.k + 1.0 - count)
+
+
+def _sparseness(table: Ranked, detector: FixedBins) -> Iterator[Part]:
+    """(τn - c) / (1 - τ): a record in the bin takes 1 - τ off, any other adds τ, which is more where τ > 1/2."""
+    tau = detector.fraction
+    return _affine(table, detector, lambda n, count: (tau * n - count) / max(tau, 1 - tau))
+
+
+def _affine(
+    table: Ranked, detector: Distance | FixedBins, formula: Callable[[Counts, Counts], NDArray[Any]]
+) -> Iterator[Part]:
+    def work(_: int, walk: Walk, found: Floats, populations: Counts) -> None:
+        counts = np.empty((2, len(found)), np.int32)
+        sums_of(*walk, counts, nothing(len(found)))
+        populations[:], found[:] = counts[0], formula(*counts)
+
+    return walked(table, near(table, detector), nothing(table.n), work)
+
+
+def _beyond(table: Ranked, detector: Tukey) -> Iterator[Part]:
+    whole, pairs = fences(table, detector)
+
+    def work(_: int, walk: Walk, found: Floats, populations: Counts) -> None:
+        beyond(*walk, *pairs, found, populations)
+
+    return walked(table, whole, nothing(table.n), work)
+
+
+def _clamped(table: Ranked, detector: ClampedGrubbs) -> Iterator[Part]:
+    """Grubbs' T₁² > κT₂ follows from ±T₁ > T₂/2Z + κZ/2 for any scale Z; each scale is linear in the records."""
+    if table.n > detector.largest:
+        raise DataError("the table has more records than the public bound `largest`; raise the bound.")
+    clamped = table.clamped(detector.low, detector.high)
+    kappa = kappas(detector.alpha, table.n)
+    weights = scales(detector, float(clamped.values[table.record]))
+    tie = 1e-12 + 1e-15 * table.n
+
+    def work(_: int, walk: Walk, found: Floats, populations: Counts) -> None:
+        sums = np.empty((2, len(found)))
+        sums_of(*walk, populations[None], sums)
+        _largest(populations, sums, kappa, weights, tie, found)
+
+    return walked(clamped, *moments(clamped), work)
+
+
+def scales(detector: ClampedGrubbs, own: float) -> Floats:
+    """For every scale Z and side what T₁, T₂ and κ weigh in the margin: (±1, -1/2Z, -Z/2) over the most a record moves.
+
+    A record moves ±z - z²/2Z by its own part, and κ by one of its increments up to the public bound; the two
+    parts are worst at an end of their ranges, or at the vertex z = ±Z.
+    """
+    width = detector.high - detector.low
+    increments = np.diff(kappas(detector.alpha, detector.largest)[1:])
+    found = []
+    for scale in np.geomspace(width / 1000, width, detector.steps).tolist():
+        for side in (1.0, -1.0):
+            ends = sorted((side * (own - detector.high), side * (own - detector.low)))
+            parts = np.array([z - z * z / (2 * scale) for z in (*ends, min(max(scale, ends[0]), ends[1]))])
+            most = np.abs(parts[:, None] - np.array([increments.min(), increments.max()]) * scale / 2).max()
+            found.append((side / most, -1 / (2 * scale * most), -scale / (2 * most)))
+    return np.array(found)
+
+
+@kernel
+def _largest(populations: Counts, sums: Floats, kappa: Floats, weights: Floats, tie: float, found: Floats) -> None:
+    """The largest margin over scales and sides; never positive where rounding may have made an outlier."""
+    for x in range(len(found)):
+        one, two, bound = sums[0, x], sums[1, x], kappa[populations[x]]
+        best = -np.inf
+        for w in range(len(weights)):
+            best = max(best, weights[w, 0] * one + weights[w, 1] * two + weights[w, 2] * bound)
+        surely = one * one > bound * two * (1 + tie)
+        found[x] = best if surely else min(best, 0.0)
+
+
+MARGINS: Final[dict[type, Callable[[Ranked, Any], Iterator[Part]]]] = {
+    ClampedGrubbs: _clamped,
+    Distance: _loneliness,
+    FixedBins: _sparseness,
+    Tukey: _beyond,
+}

@@ -1,0 +1,59 @@
+"""A made-up table of salaries: lognormal by job, employer and year, with one record far above its group.
+
+Run as a script it measures the engines: `python tests/explain/salaries.py 9 8 8`.
+"""
+
+import os
+import sys
+import time
+
+import numpy as np
+
+from wallflower.queries.explain import exact
+from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Grubbs, Histogram, Lof, Tukey
+from wallflower.queries.explain.margins import MARGINS, margins
+from wallflower.queries.explain.ranked import ranked
+
+
+def salaries(n=51_000, sizes=(9, 8, 8), seed=1):
+    """Codes, metric (in cents, so that there are ties) and the row of the record that stands out."""
+    draw = np.random.default_rng(seed)
+    codes = np.stack([draw.choice(size, n, p=draw.dirichlet(np.full(size, 5.0))) for size in sizes], axis=1)
+    effects = [draw.normal(0, 0.15, size) for size in sizes]
+    centre = 11.6 + sum(effect[column] for effect, column in zip(effects, codes.T, strict=True))
+    metric = np.round(np.exp(centre + draw.gamma(1.5, 0.12, n)), 2)
+    record = int(np.argsort(metric)[-n // 400])
+    return codes, metric, record
+
+
+def _measure(sizes):
+    codes, metric, record = salaries(sizes=sizes)
+    low, high, bits = 50_000.0, 400_000.0, sum(sizes) - len(sizes)
+    if bits > 24:
+        _time("Grubbs", bits, lambda: int(exact.by_population(codes, sizes, metric, record, Grubbs()).sum()))
+        return
+    detectors = [
+        Grubbs(), Distance(25, 2000.0), FixedBins.equal(low, high, 200), ClampedGrubbs(low, high, 100_000),
+        Tukey(tuple(np.linspace(low, high, 101).tolist())), Histogram(), Lof(),
+    ]  # fmt: skip
+    table = ranked(codes, sizes, metric, record)
+    for detector in detectors:
+        name = type(detector).__name__
+        _time(name, bits, lambda it=detector: int(exact.evaluate(codes, sizes, metric, record, it).valid.sum()))
+        if type(detector) in MARGINS:
+            _time(f"margin: {name}", bits, lambda it=detector: int((margins(table, it)[0] > 0).sum()))
+
+
+def _time(name, bits, work):
+    for _ in range(3):
+        start, begun = time.perf_counter(), time.process_time()
+        valid = work()
+        spent, worked = time.perf_counter() - start, time.process_time() - begun
+        print(  # noqa: T201
+            f"{name:22} {spent:8.3f} s by the clock, {worked:8.3f} s of work;"
+            f" {valid} of 2^{bits} valid; load {os.getloadavg()[0]:.1f}"
+        )
+
+
+if __name__ == "__main__":
+    _measure(tuple(map(int, sys.argv[1:])) or (9, 8, 8))
