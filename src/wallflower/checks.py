@@ -24,7 +24,7 @@ from wallflower.errors import BudgetExhausted
 from wallflower.ledger import Ledger
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
-from wallflower.query import Plan, Query, Status
+from wallflower.query import Bars, Plan, Query, Status, Ticks
 from wallflower.release import Facts, Release, release
 
 Check = Callable[[Query[Any, Any]], None]
@@ -172,7 +172,9 @@ def pictures_what_was_released(query: Query[Any, Any]) -> None:
     data = query.view(next(samples(query)))
     value = json.loads(json.dumps(query.answer(data, system_noise())))
     bars = query.picture(value, Facts(n=data.n, dimension=data.dimension, columns=tuple(data.columns)))
-    if bars is not None:
+    if isinstance(bars, Ticks):
+        assert all(1 <= place <= bars.known <= bars.until for place in bars.places), "ticks stand where was looked"
+    if isinstance(bars, Bars):
         parts = (bars.labels, bars.lengths, bars.marks, bars.lengths if bars.intervals is None else bars.intervals)
         assert len({len(part) for part in parts}) == 1, "a bar has a label, a length, a mark and perhaps an interval"
 

@@ -108,6 +108,16 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ticks:
+    """A released value as places on a line from 1 to `until`, of which nothing beyond `known` was looked at."""
+
+    places: tuple[int, ...]
+    known: int
+    until: int
+    across: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tradeoff:
     """What can be had at one amount of the loss: `found` of what is sought against `alarms` of the rest, as a public
     `setting` is moved. Shares, from 0 to 1, rising."""
@@ -150,7 +160,7 @@ class Query(ABC, Generic[D, A]):
     def reading(self, value: A, facts: PublicFacts) -> Reading:
         """What the released value says, and how surely."""
 
-    def picture(self, value: A, facts: PublicFacts) -> Bars | None:
+    def picture(self, value: A, facts: PublicFacts) -> Bars | Ticks | None:
         """How the released value is drawn; None leaves it to the report, which suits a number."""
         return None
 

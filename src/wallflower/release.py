@@ -32,6 +32,7 @@ _package = Lazy("wallflower")
 _report = Lazy("wallflower.report")
 
 _SHOWN_AT: Final = "1e-6"
+_MANY, _FIRST = 24, 12  # a longer list is read by its beginning
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +247,8 @@ def readable(value: object) -> str:
     ('1, 2', 'age; age × hours')
     >>> readable([{"columns": ["age", "hours"], "outliers": 14}])
     'columns age × hours, outliers 14'
+    >>> readable(list(range(1000)))[-21:]
+    ' 11, … (1,000 in all)'
     """
     match value:
         case bool() | None:
@@ -258,7 +261,8 @@ def readable(value: object) -> str:
             return ", ".join(f"{spaced(name)} {_part(item)}" for name, item in value.items()) or "none"
         case list() | tuple():
             between = "; " if any(isinstance(item, list | tuple | Mapping) for item in value) else ", "
-            return between.join(map(_part, value)) or "none"
+            more = f"{between}… ({len(value):,} in all)" if len(value) > _MANY else ""
+            return between.join(map(_part, value[: _FIRST if more else None])) + more or "none"
         case _:
             return str(value)
 

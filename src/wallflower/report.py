@@ -23,7 +23,7 @@ from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
-from wallflower.query import Bars, Plan, Query, Scale
+from wallflower.query import Bars, Plan, Query, Scale, Ticks
 from wallflower.release import Release, readable, rows_of, symbol
 
 _matplotlib = Lazy("matplotlib")
@@ -53,6 +53,7 @@ _STYLE: Final[dict[str, Any]] = {
     "svg.hashsalt": "wallflower",
 }
 _SIZE: Final = (8.4, 3.0)
+_MANY_TICKS: Final = 200
 _WIDE: Final = 10.0  # inches across for a figure with bars: their labels need room
 _TITLE: Final = 44  # characters of a title, or of a value in words, that fit into a panel
 _MARGIN: Final = 1.35  # inches above and below bars
@@ -81,16 +82,19 @@ def plan_of(release: Release[Any]) -> Plan | None:
 
 def figure(release: Release[Any]) -> Any:
     """The value with its interval, or as its question pictures it; beside it, what each loss would have given."""
-    plan, bars = plan_of(release), _bars_of(release)
+    plan, pictured = plan_of(release), _picture_of(release)
+    bars = pictured if isinstance(pictured, Bars) else None
     labels = [] if bars is None else [_wrapped(label) for label in bars.labels]
     width, height = _SIZE if bars is None else (_WIDE, _height(labels))
     with _matplotlib.rc_context(_STYLE):
         drawn = _figures.Figure(figsize=(width, height), layout="constrained")
         panels = _panels(drawn, height, curve=plan is not None and bool(plan.curve), bars=bars is not None)
-        if bars is None:
-            _draw_value(panels["v"], release)
-        else:
+        if bars is not None:
             _draw_bars(panels["v"], bars, labels, release)
+        elif isinstance(pictured, Ticks):
+            _draw_ticks(panels["v"], pictured, release)
+        else:
+            _draw_value(panels["v"], release)
         if plan is not None and plan.curve:
             _draw_curve(panels["c"], plan, release.guarantee.loss)
         drawn.get_layout_engine().set(w_pad=0.15, wspace=0.06)
@@ -150,10 +154,10 @@ def write(path: Path, releases: Sequence[Release[Any]], ledger: Ledger) -> None:
     path.write_text(page(releases, entries, ledger.verify()), encoding="utf-8")
 
 
-def _bars_of(release: Release[Any]) -> Bars | None:
+def _picture_of(release: Release[Any]) -> Bars | Ticks | None:
     query = query_of(release)
-    bars = None if query is None else query.picture(release.value, release.facts)
-    return bars if bars is not None and bars.labels else None
+    found = None if query is None else query.picture(release.value, release.facts)
+    return None if isinstance(found, Bars) and not found.labels else found
 
 
 def _panels(drawn: Any, height: float, *, curve: bool, bars: bool) -> Any:
@@ -187,6 +191,22 @@ def _draw_value(axes: Any, release: Release[Any]) -> None:
     axes.set_xlim(low - min(room, low) - room / 8 if low >= 0 else low - room, high + room)
     axes.set_ylim(-1, 1.4)
     axes.set_xlabel(f"{_about(release)}\nbar: 95 % interval" if release.interval else _about(release))
+
+
+def _draw_ticks(axes: Any, ticks: Ticks, release: Release[Any]) -> None:
+    axes.set_title(fill(release.question, _TITLE))
+    many = len(ticks.places) > _MANY_TICKS
+    axes.vlines(ticks.places, 0, 1, color=ACCENT, linewidth=0.5 if many else 1.4, alpha=0.6 if many else 1)
+    if ticks.known < ticks.until:
+        axes.axvspan(ticks.known + 0.5, ticks.until + 0.5, color=QUIET, alpha=0.25, linewidth=0)
+        axes.annotate("exhausted", (ticks.known + 0.5, 1.05), (3, 0), textcoords="offset points", color=QUIET)
+    axes.set_xlim(0.5, ticks.until + 0.5)
+    axes.set_ylim(0, 1.25)
+    axes.set_yticks([])
+    axes.xaxis.set_major_locator(_ticker.MaxNLocator(6, integer=True))
+    axes.xaxis.set_major_formatter(_ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.spines[["left", "right", "top"]].set_visible(False)
+    axes.set_xlabel(f"{ticks.across}\n{_about(release)}")
 
 
 def _draw_bars(axes: Any, bars: Bars, labels: Sequence[str], release: Release[Any]) -> None:

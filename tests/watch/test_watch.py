@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import wallflower as wf
-from wallflower import Loss, Points, Schema, Watch
+from wallflower import Ledger, Loss, Points, Schema, Watch, release
 from wallflower.data import Column
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours, epsilon_of_zcdp
 from wallflower.queries.watch.detectors import Every, Printed, Sparse, Staircase
 from wallflower.queries.watch.forecast import printed_costs
+from wallflower.release import Facts
 
 PURE, APPROXIMATE, CONCENTRATED = Loss("1"), Loss("1", delta="1e-6"), Loss.zcdp("1/2")
 EXAMPLE = {"threshold": 9130.0, "low": -1e5, "high": 1e5, "change": 500.0, "variance": 3.01e7}  # Section IV of [Deg20]
@@ -455,3 +456,14 @@ def test_contributions_of_one_sign_find_what_others_miss():
     given = {"cutoff": 10, "change": 0.091, "threshold": 8.0}
     assert harmony(10, 8.0, **given) < 0.35
     assert harmony(10, 8.0, monotone=True, **given) > 0.6
+
+
+def test_the_picture_marks_the_flagged_and_shades_what_was_not_looked_at(tmp_path):
+    query = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("1"), level="person", cutoff=1)
+    ticks = query.picture({"flagged": [3], "decided": 3}, Facts(n=10, dimension=1, columns=("x",)))
+    assert (ticks.places, ticks.known, ticks.until) == ((3,), 3, 10)
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        ledger.grant("stream", query.cost(), by="owner")
+        points = Points.from_array(np.full((50, 1), 5.0), name="stream")
+        drawn = release(query, points, ledger).plot()
+    assert any(text.get_text() == "exhausted" for text in drawn.axes[0].texts)

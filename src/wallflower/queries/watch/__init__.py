@@ -23,7 +23,7 @@ from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch.gauge import STATISTICS, Gauge, gauge
 from wallflower.queries.watch.modes import LEVELS, MODES, bounds_of, check_mode, check_numbers, mode_of, protecting
-from wallflower.query import Option, Plan, PublicFacts, Query, Reading, Status, Tradeoff, least_amount
+from wallflower.query import Option, Plan, PublicFacts, Query, Reading, Status, Ticks, Tradeoff, least_amount
 
 _audit = Lazy("wallflower.queries.watch.audit")
 _forecast = Lazy("wallflower.queries.watch.forecast")
@@ -170,6 +170,10 @@ class Watch(Query[Points, dict[str, Any]]):
             "a person changes all observations in one direction": self.monotone,
         }
         return [rule for rule, taken in rules.items() if taken]
+
+    def picture(self, value: dict[str, Any], facts: PublicFacts) -> Ticks:
+        flagged = tuple(value["flagged"])
+        return Ticks(places=flagged, known=value["decided"], until=facts.n, across="observations, flagged ones marked")
 
     def staying(self, steps: int) -> Loss | None:
         """At event level: what a person present in so many observations pays."""

@@ -37,7 +37,7 @@ class Outlook:
 
     @property
     def lift(self) -> float:
-        """True less false positives; where more than `MOST_ALARMS` of the others are flagged, at that rate instead."""
+        """True less false positives; for a person, where more than `MOST_ALARMS` are flagged, at that rate instead."""
         if self.bounded is not None:
             return self.bounded - MOST_ALARMS
         return self.rates.true_positive - self.rates.false_positive
@@ -120,7 +120,7 @@ def _drawn(law: Integrated, variance: float, truth: float) -> Drawn:
 
 def _known(mechanism: Mechanism, setting: dict[str, Any]) -> Outlook:
     found, bounded = rates(mechanism, **setting), None
-    if found.false_positive > MOST_ALARMS:
+    if found.false_positive > MOST_ALARMS and mechanism.startswith("svt"):  # the others have no flags to run out of
         world = {name: value for name, value in setting.items() if name != "threshold"}
         bounded = true_positive_at(mechanism, MOST_ALARMS, **world)[1]
     return Outlook(mechanism=mechanism, rates=found, run=run_interval(mechanism, **setting), bounded=bounded)
