@@ -25,8 +25,6 @@ from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.gauge import Gauge
 
-_river = Lazy("river.anomaly")
-_ecod = Lazy("pyod.models.ecod")
 
 ALARMS: Final = 0.05
 LOSSES: Final = ("0.1", "0.5", "1", "2")
@@ -217,7 +215,7 @@ def _matched(scores: Callable[[], Floats], truth: Bools, alarms: int) -> Tally |
 
 def _gaussian(stream: Stream, past: Floats, now: Floats) -> Floats:
     """River learns a Gaussian as it goes, from the statistic."""
-    scorer = _river.GaussianScorer(grace_period=min(100, len(past)))
+    scorer = Lazy("river.anomaly").GaussianScorer(grace_period=min(100, len(past)))
     for value in past.tolist():
         scorer.learn_one(None, value)
     found = []
@@ -229,7 +227,8 @@ def _gaussian(stream: Stream, past: Floats, now: Floats) -> Floats:
 
 def _copula(stream: Stream, past: Floats, now: Floats) -> Floats:
     """PyOD's ECOD on all columns, fitted to the history."""
-    return np.asarray(_ecod.ECOD().fit(stream.history).decision_function(stream.values), dtype=np.float64)
+    scorer = Lazy("pyod.models.ecod").ECOD().fit(stream.history)
+    return np.asarray(scorer.decision_function(stream.values), dtype=np.float64)
 
 
 OTHERS: Final[Mapping[str, Callable[[Stream, Floats, Floats], Floats]]] = {"river": _gaussian, "ecod": _copula}
