@@ -25,7 +25,6 @@ from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.gauge import Gauge
 
-
 ALARMS: Final = 0.05
 LOSSES: Final = ("0.1", "0.5", "1", "2")
 ABSENT: Final = "not installed"
