@@ -123,9 +123,9 @@ def test_a_state_belongs_to_one_question(book: Ledger, tmp_path: Path) -> None:
 
 DAMAGES = (
     "UPDATE epochs SET secret = NULL",
-    "UPDATE epochs SET secret = '[0]'",
+    "UPDATE epochs SET secret = '[-1]'",
     "UPDATE epochs SET checksum = NULL",
-    "UPDATE epochs SET about = replace(about, '3', '4')",
+    "UPDATE epochs SET about = about || ' '",
     "DELETE FROM epochs",
     "DELETE FROM decisions WHERE observation = 2",
     "DELETE FROM decisions WHERE observation = 5",
