@@ -10,14 +10,14 @@ MAKEFLAGS += --no-print-directory
 export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 
-.PHONY: demo test check lint docs bench clean postgresql
+.PHONY: demo test check lint docs bench clean postgresql chromium
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
 	$(BIN)/wallflower demo
 
 # CI reads the last line: it is pytest's summary.
-test: lint postgresql
+test: lint postgresql chromium
 	$(BIN)/python -m pytest -n 2
 
 check: lint
@@ -34,15 +34,15 @@ docs: $(VENV)/.dev
 	$(BIN)/python scripts/cli_page.py > docs/cli.md
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_proofs.py
 
-bench: $(VENV)/.bench
+bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
 clean:
 	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache wallflower-demo
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-postgresql:
-	@scripts/setup postgresql
+postgresql chromium:
+	@scripts/setup $@
 
 $(BIN)/python:
 	@scripts/setup venv $(PYTHON) $(VENV)
@@ -50,10 +50,6 @@ $(BIN)/python:
 $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing wallflower into $(VENV), once. This takes a minute or two."
 	@$(INSTALL) --editable .
-	@touch $@
-
-$(VENV)/.bench: $(VENV)/.dev
-	@$(INSTALL) --editable '.[bench]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python

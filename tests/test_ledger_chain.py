@@ -63,10 +63,10 @@ def test_an_empty_ledger_verifies(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("change", ["UPDATE entries SET amount = '0'", "DELETE FROM entries", "TRUNCATE entries"])
 def test_rows_cannot_be_changed_or_removed(ledger: Ledger, place: str, change: str) -> None:
-    if "://" not in place and change.startswith("TRUNCATE"):
-        pytest.skip("SQLite has no TRUNCATE")
     filled(ledger)
-    with pytest.raises(sa.exc.DBAPIError, match="append-only"), engine_of(place).begin() as db:
+    unknown = "://" not in place and change.startswith("TRUNCATE")  # SQLite does not know the word
+    words = "syntax error" if unknown else "append-only"
+    with pytest.raises(sa.exc.DBAPIError, match=words), engine_of(place).begin() as db:
         db.exec_driver_sql(change)
     assert ledger.verify().entries == 7
 

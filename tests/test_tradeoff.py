@@ -56,7 +56,7 @@ def test_a_watch_without_a_variance_has_no_curves() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no Chromium here")
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="`make test` installs Chromium; it is not here yet")
 def test_it_draws_in_a_browser(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(page(QUERY, CURVES), encoding="utf-8")

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
-from worlds import cases, pairs
+from worlds import pairs
 
+from vectors import vectors
 from wallflower.errors import DataError, ParameterError
 from wallflower.near import LEAF, lists, near, plant, squared_reach
 from wallflower.queries.count.exact import count_outliers, degrees
@@ -19,11 +20,9 @@ def points_of(case):
     return np.array(case["X"])
 
 
-@pytest.mark.parametrize("case", cases("count.json"))
+@pytest.mark.parametrize("case", vectors("count.json", lambda case: "k" in case["input"]))
 def test_vectors(case):
     given_, expected = case["input"], case["expected"]
-    if "k" not in given_:
-        pytest.skip("a case of covers: see test_sensitivity")
     points, normalise = points_of(given_), given_["normalised_distance"]
     assert degrees(points, given_["r"], normalise=normalise).tolist() == expected["degrees"]
     assert count_outliers(points, given_["r"], given_["k"], normalise=normalise) == expected["outlier_count"]

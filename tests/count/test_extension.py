@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worlds import FINE_LINE, LINE, SQUARE, cases, extension, neighbours_of, outliers, pairs, tables
+from worlds import FINE_LINE, LINE, SQUARE, extension, neighbours_of, outliers, pairs, tables
 
+from vectors import vectors
 from wallflower.crowd import extension as room
 from wallflower.crowd import programme
 from wallflower.errors import ParameterError
@@ -15,7 +16,7 @@ from wallflower.near import plant, squared_reach
 from wallflower.queries.count.extension import certified, inliers, outlier_mass
 
 
-@pytest.mark.parametrize("case", cases("extension.json"))
+@pytest.mark.parametrize("case", vectors("extension.json"))
 def test_vectors(case):
     for slack, value in case["slackLP_inliers"].items():
         found = inliers(case["X"], case["r"], case["k"], slack=float(slack), normalise=False)

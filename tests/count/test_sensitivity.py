@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 from test_exact import points_of
-from worlds import FINE_LINE, LINE, SQUARE, cases, neighbours_of, outliers, tables
+from worlds import FINE_LINE, LINE, SQUARE, neighbours_of, outliers, tables
 
+from vectors import vectors
 from wallflower.crowd.limits import KISSING, kissing
 from wallflower.errors import ParameterError
 from wallflower.queries.count.sensitivity import (
@@ -26,7 +27,7 @@ WORLDS = {
 }
 
 
-@pytest.mark.parametrize("case", cases("count.json"))
+@pytest.mark.parametrize("case", vectors("count.json"))
 def test_vectors(case):
     given, expected = case["input"], case["expected"]
     if "k" not in given:
@@ -51,7 +52,7 @@ def covers(given, expected):
         assert peel(_adjacency(places, (2 * float(radius)) ** 2)) == most
 
 
-@pytest.mark.parametrize("case", cases("extension.json"))
+@pytest.mark.parametrize("case", vectors("extension.json"))
 def test_local_bounds_of_the_extension_cases(case):
     assert local_bounds(case["X"], case["r"], case["k"], upto=5, normalise=False) == case["U"]
 

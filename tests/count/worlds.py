@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 
 import numpy as np
-import pytest
 from scipy.optimize import linprog
-
-
-def cases(name):
-    """Test vectors beside the repository; the tests that need them are skipped elsewhere, with this reason."""
-    beside = [parent / "shared" / "cases" for parent in Path(__file__).resolve().parents]
-    for folder in [Path(os.environ["WALLFLOWER_CASES"])] if "WALLFLOWER_CASES" in os.environ else beside:
-        if (folder / name).exists():
-            return json.loads((folder / name).read_text())["cases"]
-    return [pytest.param(None, marks=pytest.mark.skip(reason=f"no shared/cases/{name} beside the repository"))]
 
 
 def pairs(points, radius, *, normalise=True):
@@ -84,7 +71,6 @@ __all__ = [
     "LINE",
     "SQUARE",
     "Fraction",
-    "cases",
     "extension",
     "neighbours_of",
     "outliers",

@@ -1,6 +1,7 @@
 """Contexts as indices, bits and text in four languages."""
 
 import sqlite3
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -65,7 +66,7 @@ def test_sql_selects_the_records_of_the_context(bits):
 @pytest.mark.parametrize("bits", CONTEXTS)
 @pytest.mark.parametrize(("library", "write"), [("pandas", pandas_filter), ("polars", polars_filter)])
 def test_frames_select_the_records_of_the_context(bits, library, write):
-    frames = pytest.importorskip(library)
+    frames = import_module(library)
     jobs, years, ages = rows()
     columns = {
         "i": list(range(60)),

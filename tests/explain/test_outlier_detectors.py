@@ -1,7 +1,10 @@
 """Detectors: the printed definitions, refusals, and detectors of others."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.neighbors import LocalOutlierFactor
 
 from wallflower.errors import ParameterError
@@ -29,7 +32,6 @@ def samples():
 
 
 def test_grubbs_is_the_printed_test():
-    stats = pytest.importorskip("scipy.stats")
     told = set()
     for x in samples():
         n, deviation = len(x), np.std(x, ddof=1) if len(x) > 1 else 0.0
@@ -95,7 +97,7 @@ def test_any_function_is_a_detector():
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_detector_of_pyod_is_asked_with_an_absolute_threshold():
-    knn = pytest.importorskip("pyod.models.knn")
+    knn = import_module("pyod.models.knn")  # slow to import
     metric = np.append(np.linspace(0, 1, 30), [9.0, 9.05])
     codes = np.array([[0]] * 16 + [[1]] * 14 + [[0], [2]])
     for model in (knn.KNN(n_neighbors=1), knn.KNN(n_neighbors=1, contamination=0.4)):

@@ -1,19 +1,17 @@
 """Rates equal closed forms in a hundred digits, vectors, and what brute force finds."""
 
-import json
 import math
-import os
 from dataclasses import astuple, replace
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from functools import cache
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 from scipy.special import erfc
 
+from vectors import vectors
 from wallflower.errors import ParameterError
 from wallflower.queries.watch.rates import (
     difference_of_exponentials,
@@ -32,16 +30,6 @@ COARSE = {"variance": 1, "truth": 1.645, "rho": 1, "epsilon": 2}
 MECHANISMS = ("paper", "laplace", "staircase", "svt-laplace", "svt-exponential")
 VECTORS = ("two_laplace_svt_marginal", "staircase_event", "exponential_svt_user")
 NAMES = dict(zip(VECTORS, ("paper", "staircase", "svt-exponential"), strict=True))
-
-
-def cases(name):
-    """Test vectors beside the repository; the tests that need them are skipped elsewhere, with this reason."""
-    beside = [parent / "shared" / "cases" for parent in Path(__file__).resolve().parents]
-    for folder in [Path(os.environ["WALLFLOWER_CASES"])] if "WALLFLOWER_CASES" in os.environ else beside:
-        if (folder / name).exists():
-            found = json.loads((folder / name).read_text())["cases"]
-            return [pytest.param(case, id=case["name"]) for case in found if case["mechanism"] in NAMES]
-    return [pytest.param(None, marks=pytest.mark.skip(reason=f"no shared/cases/{name} beside the repository"))]
 
 
 # The oracle: integrals in closed form, with enough digits that nothing is lost when they are subtracted
@@ -215,7 +203,7 @@ def test_the_oracle_sees_an_error_in_the_ninth_digit():
 # Vectors and the paper
 
 
-@pytest.mark.parametrize("case", cases("watch.json"))
+@pytest.mark.parametrize("case", vectors("watch.json", lambda case: case["mechanism"] in NAMES))
 def test_vectors(case):
     given, expected = case["params"], {name: float(value) for name, value in case["expected"].items()}
     asked = {"variance": float(given["var"]), "truth": float(given["h"]), "threshold": float(given["tau"])}

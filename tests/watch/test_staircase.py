@@ -1,16 +1,14 @@
 """The table is private to the last bit, and close to the ideal staircase."""
 
-import json
 import math
-import os
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from vectors import vectors
 from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
 from wallflower.queries.watch.staircase import SMALLEST, WHOLE, Table, lower_exponential, score
@@ -19,15 +17,6 @@ LOSSES = [
     Fraction(text) for text in ("1/4096", "1/100", "0.1", "1/3", "1", "2.5", "10", "44", "44.4", "45", "50", "1e6")
 ]
 LAST = WHOLE - 1
-
-
-def cases(name, mechanism):
-    """Test vectors beside the repository; the tests that need them are skipped elsewhere, with this reason."""
-    beside = [parent / "shared" / "cases" for parent in Path(__file__).resolve().parents]
-    for folder in [Path(os.environ["WALLFLOWER_CASES"])] if "WALLFLOWER_CASES" in os.environ else beside:
-        if (folder / name).exists():
-            return [case for case in json.loads((folder / name).read_text())["cases"] if case["mechanism"] == mechanism]
-    return [pytest.param(None, marks=pytest.mark.skip(reason=f"no shared/cases/{name} beside the repository"))]
 
 
 def exact(epsilon):
@@ -83,7 +72,7 @@ def test_probabilities_are_the_ideal_ones_up_to_rounding(epsilon):
         assert allowed < Fraction(1, 10**18)
 
 
-@pytest.mark.parametrize("case", cases("watch.json", "staircase_levels"))
+@pytest.mark.parametrize("case", vectors("watch.json", lambda case: case["mechanism"] == "staircase_levels"))
 def test_vectors(case):
     table = Table.of(Fraction(case["params"]["eps"]))
     for k in case["params"]["k"]:

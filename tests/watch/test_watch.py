@@ -2,14 +2,13 @@
 
 import json
 import math
-import os
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import wallflower as wf
+from vectors import vectors
 from wallflower import Ledger, Loss, Points, Schema, Watch, release
 from wallflower.data import Column
 from wallflower.errors import LossMismatch, ParameterError
@@ -60,15 +59,6 @@ class Words:
 
 
 STILL = Words(2**64 - 1)  # nothing passes that is not there already
-
-
-def cases(name, mechanism):
-    """Test vectors beside the repository; the tests that need them are skipped elsewhere, with this reason."""
-    beside = [parent / "shared" / "cases" for parent in Path(__file__).resolve().parents]
-    for folder in [Path(os.environ["WALLFLOWER_CASES"])] if "WALLFLOWER_CASES" in os.environ else beside:
-        if (folder / name).exists():
-            return [case for case in json.loads((folder / name).read_text())["cases"] if case["mechanism"] == mechanism]
-    return [pytest.param(None, marks=pytest.mark.skip(reason=f"no shared/cases/{name} beside the repository"))]
 
 
 # Whom it protects
@@ -409,7 +399,7 @@ def test_a_reading_tells_what_staying_costs():
     assert asked(level="paper").staying(10) == Loss("10").under(Neighbours.ENTRY)
 
 
-@pytest.mark.parametrize("case", cases("watch.json", "ex_post_costs"))
+@pytest.mark.parametrize("case", vectors("watch.json", lambda case: case["mechanism"] == "ex_post_costs"))
 def test_what_the_paper_prints_and_what_is_true(case):
     given, expected = case["params"], case["expected"]
     found = printed_costs(Fraction(given["eps"]), flags=given["K"], observations=given["m"])
