@@ -17,9 +17,9 @@ from wallflower.mechanisms import (
     bounded_range_pays,
     epsilon_each,
     exponential,
-    exponential_top,
+    exponential_level,
+    peel,
     permute_and_flip,
-    top,
 )
 from wallflower.noise import system_noise
 
@@ -119,6 +119,55 @@ def test_the_exponential_mechanism_asks_for_more_bits_only_when_it_must():
     assert edge.words == []
 
 
+WORDS = [0, 1, 2**127 - 1, 2**127, 2**128 - 1, *(2**128 * part // 97 for part in range(1, 97))]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), min_size=1, max_size=12).filter(
+        lambda pairs: any(count for _, count in pairs)
+    ),
+    st.fractions(min_value="1/1000", max_value=50, max_denominator=1000),
+    st.sampled_from(WORDS),
+)
+def test_floats_decide_as_the_enclosures_do(pairs, rate, word):
+    gaps, counts = np.array(pairs).T
+    gaps = np.maximum(gaps - gaps[counts > 0].min(), 0)
+    place = mechanisms._surely(word, gaps, counts, rate)
+    around = [mechanisms._around(rate * int(gap), 85) for gap in gaps]
+    exact = mechanisms._decided(
+        word, 128, [(int(n) * low, int(n) * high) for n, (low, high) in zip(counts, around, strict=True)]
+    )
+    assert place is None or place == exact
+    assert place is None or counts[place] > 0
+
+
+def test_floats_leave_to_the_enclosures_what_is_close():
+    gaps, counts = np.zeros(2, np.int64), np.ones(2, np.int64)
+    for near in range(-(2**86), 2**86, 2**80 + 1):
+        assert mechanisms._surely(2**127 + near, gaps, counts, ONE) is None
+    for far, place in ((-(2**90), 0), (2**90, 1)):
+        assert mechanisms._surely(2**127 + far, gaps, counts, ONE) == place
+
+
+def test_a_level_is_drawn_where_floats_cannot_tell():
+    noise = Scripted(2**127 - 1, 2**127, 4)
+    assert exponential_level(np.array([3, 7, 7]), np.array([0, 5, 5]), rate=ONE, noise=noise) == (1, 4)
+    assert noise.words == []
+
+
+def test_a_level_that_counts_nothing_is_never_drawn():
+    gaps, counts = np.array([0, 900, 901, 2000]), np.array([0, 3, 0, 1])
+    for _ in range(20):
+        place, rank = exponential_level(gaps, counts, rate=Fraction(3), noise=system_noise())
+        assert place == 1
+        assert 0 <= rank < 3
+
+
+def test_a_level_is_refused_at_no_rate():
+    with pytest.raises(ParameterError, match="epsilon"):
+        exponential_level(np.array([0]), np.array([1]), rate=Fraction(0), noise=system_noise())
+
+
 @given(
     st.fractions(min_value=0, max_value=200, max_denominator=10**6),
     st.sampled_from([42, 85]),
@@ -131,28 +180,29 @@ def test_weights_are_enclosed(penalty, digits):
     assert low / 10**digits == pytest.approx(math.exp(-penalty), rel=1e-12, abs=10.0 ** (2 - digits))
 
 
+@pytest.mark.parametrize("choose", [permute_and_flip, exponential])
 @pytest.mark.parametrize("h", [1, 3, 5])
-def test_peeling_names_each_candidate_once(h):
-    scores = [4, 8, 1, 9, 9]
-    for chosen in (
-        top(scores, h, sensitivity=1, epsilon=ONE, noise=system_noise()),
-        exponential_top(scores, h, sensitivity=1, epsilon=ONE, delta=Fraction(1, 1000), noise=system_noise()),
-    ):
-        assert len(chosen) == len(set(chosen)) == h
-        assert set(chosen) <= set(range(5))
+def test_peeling_names_each_candidate_once(choose, h):
+    chosen = peel(choose, [4, 8, 1, 9, 9], h, sensitivity=1, epsilon=ONE, noise=system_noise())
+    assert len(chosen) == len(set(chosen)) == h
+    assert set(chosen) <= set(range(5))
 
 
-def test_peeling_orders_clear_winners():
+@pytest.mark.parametrize("choose", [permute_and_flip, exponential])
+def test_peeling_orders_clear_winners(choose):
     scores = [10**6, 0, 3 * 10**6, 2 * 10**6]
-    assert top(scores, 3, sensitivity=1, epsilon=ONE, noise=system_noise()) == [2, 3, 0]
+    assert peel(choose, scores, 3, sensitivity=1, epsilon=ONE, noise=system_noise()) == [2, 3, 0]
 
 
 @pytest.mark.parametrize("h", [-1, 0, 4])
 def test_more_or_fewer_than_there_are_is_refused(h):
     with pytest.raises(ParameterError, match="h: "):
-        top([1, 2, 3], h, sensitivity=1, epsilon=ONE, noise=system_noise())
+        peel(permute_and_flip, [1, 2, 3], h, sensitivity=1, epsilon=ONE, noise=system_noise())
+
+
+def test_a_share_among_no_draws_is_refused():
     with pytest.raises(ParameterError, match="h: "):
-        exponential_top([1, 2, 3], h, sensitivity=1, epsilon=ONE, delta=Fraction(1, 9), noise=system_noise())
+        epsilon_each(ONE, Fraction(1, 9), 0)
 
 
 @pytest.mark.parametrize("choose", [permute_and_flip, exponential])

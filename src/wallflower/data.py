@@ -20,7 +20,7 @@ from wallflower.reading import EXACT_BELOW, Wanted, listed, pick, too_precise
 from wallflower.schema import Column, Schema
 from wallflower.sources import matrix, numbered, read
 
-__all__ = ["Column", "Points", "Schema", "Table", "describe", "load"]
+__all__ = ["Column", "Points", "Schema", "Table", "describe", "load", "points_of", "scaled"]
 
 _pa = Lazy("pyarrow")
 _types = Lazy("pyarrow.types")
@@ -63,7 +63,7 @@ class Points:
         facts = schema.only(names)
         for column, cells in zip(facts.columns or (), values.T, strict=True):
             _check(cells, column, schema.clip)
-        return cls(values=_scaled(values.T, facts), columns=names, name=name, schema=facts)
+        return cls(values=scaled(values.T, facts), columns=names, name=name, schema=facts)
 
     @property
     def n(self) -> int:
@@ -141,7 +141,7 @@ class Table:
         """The number columns (or those named), scaled by the public schema."""
         names = self._numeric(self.numbers if columns is None else columns)
         facts = self.schema.only(names)
-        values = _scaled([self.arrow[name].to_numpy() for name in names], facts)
+        values = scaled([self.arrow[name].to_numpy() for name in names], facts)
         return Points(values=values, columns=names, name=self.name, schema=facts)
 
     def codes(self, column: str) -> NDArray[np.int64]:
@@ -153,6 +153,23 @@ class Table:
         if facts.edges is None:
             raise DataError(f"column {name!r} has no categories and no edges. State one in the schema.", column=name)
         return np.searchsorted(facts.edges, _bounded(cells.to_numpy(), facts), side="right")
+
+    def cells(self, column: str) -> Floats:
+        """The numbers of a column in their own unit, moved into their bounds."""
+        (name,) = self._numeric([column])
+        (facts,) = self.schema.only([name]).columns or ()
+        return _bounded(self.arrow[name].to_numpy(), facts)
+
+    def row(self, column: str, wanted: str) -> int:
+        """The row of the one record with this identifier."""
+        (name,) = pick([column], self.columns)
+        (facts,) = self.schema.only([name]).columns or ()
+        if not facts.identifier:
+            raise DataError(f"column {name!r} is no identifier. State `identifier = true` in the schema.", column=name)
+        found = _compute.indices_nonzero(_compute.equal(self.arrow[name], wanted))
+        if len(found) != 1:
+            raise DataError(f"record: not exactly one has this {name}. Check what you asked for.", column=name)
+        return int(found[0].as_py())
 
     def __repr__(self) -> str:
         return f"Table(name={self.name!r}, n={self.n}, columns={self.columns!r})"
@@ -179,9 +196,17 @@ def load(
     budget hangs on the name: `name`, else the schema's, else the file's.
     """
     facts = schema or Schema()
-    labels = frozenset(column.name for column in facts.columns or () if column.categories is not None)
+    labels = frozenset(column.name for column in facts.columns or () if column.kind in ("category", "identifier"))
     found = read(source, Wanted(names=facts.names, labels=labels), limit_bytes=limit_bytes)
     return Table(arrow=found.table, schema=facts, name=name or facts.name or found.stem or "unnamed")
+
+
+def points_of(data: object, columns: Sequence[str] | None) -> Points:
+    """Points, a Table, or anything `load` reads, as points in these columns, or in all number columns."""
+    if isinstance(data, Points):
+        return data.subspace(columns) if columns else data
+    table = data if isinstance(data, Table) else load(data, schema=Schema.of(columns) if columns else None)
+    return table.points(columns)
 
 
 def describe(table: Table) -> dict[str, Any]:
@@ -216,6 +241,8 @@ def _is_text(kind: Any) -> bool:
 
 
 def _fitted(cells: Any, column: Column, clip: bool) -> Any:
+    if column.identifier:
+        return cells.cast(_pa.string())
     if column.categories is not None:
         return _coded(cells, column)
     values = _floats(cells, column.name)
@@ -224,7 +251,7 @@ def _fitted(cells: Any, column: Column, clip: bool) -> Any:
 
 
 def _coded(cells: Any, column: Column) -> Any:
-    kind, labels = cells.type, _pa.array(column.categories, type=_pa.string())
+    kind, labels = cells.type, _pa.array(column.labels, type=_pa.string())
     if not (_is_text(kind) or _types.is_integer(kind) or _types.is_boolean(kind)):
         raise DataError(
             f"column {column.name!r} has categories in the schema and is neither text nor whole numbers in the source. "
@@ -235,7 +262,7 @@ def _coded(cells: Any, column: Column) -> Any:
     if codes.null_count:
         raise DataError(
             f"column {column.name!r} has a label that is missing or not among its public categories "
-            f"({listed(column.categories or ())}). Add a category for the rest, or correct the data.",
+            f"({listed(column.labels)}). Add a category for the rest, or correct the data.",
             column=column.name,
         )
     return _pa.DictionaryArray.from_arrays(codes, labels)
@@ -300,7 +327,8 @@ def _bounded(values: Floats, column: Column) -> Floats:
     return np.clip(values, column.low, column.high)
 
 
-def _scaled(cells: Iterable[Floats], schema: Schema) -> Floats:
+def scaled(cells: Iterable[Floats], schema: Schema) -> Floats:
+    """Columns of numbers side by side, moved into their bounds and scaled."""
     columns = zip(cells, schema.columns or (), strict=True)
     return np.column_stack([_scale(values, column) for values, column in columns])
 

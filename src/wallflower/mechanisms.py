@@ -14,9 +14,10 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 from statistics import NormalDist
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.lazy import Lazy
@@ -26,6 +27,7 @@ from wallflower.privacy import Kind, Loss, zcdp_of_epsilon
 _special = Lazy("scipy.special")
 
 LawName = Literal["laplace", "gaussian"]
+Whole = NDArray[Any]  # whole numbers; of Python where they may be longer than 64 bits
 
 _SUMMED: Final = 256.0  # below this many steps the discrete Gaussian is summed term by term
 _MARGIN: Final = 1e-9  # covers the rounding of every float that a guarantee depends on
@@ -300,7 +302,8 @@ def permute_and_flip(scores: Sequence[int], *, sensitivity: int, epsilon: Fracti
 
     Every coin is flipped, also those behind the winner, so that the work does not show where it stood.
     """
-    heads = [noise.flip(penalty) for penalty in _penalties(scores, sensitivity, epsilon)]
+    unit = Fraction(epsilon) / (2 * max(1, sensitivity))
+    heads = [noise.flip(unit * gap) for gap in _gaps(scores, epsilon)]
     order = list(range(len(heads)))
     for last in range(len(order) - 1, 0, -1):
         other = noise.below(last + 1)
@@ -310,32 +313,44 @@ def permute_and_flip(scores: Sequence[int], *, sensitivity: int, epsilon: Fracti
 
 def exponential(scores: Sequence[int], *, sensitivity: int, epsilon: Fraction, noise: Noise) -> int:
     """The index of one score, with probability proportional to exp(ε·score/(2·sensitivity)), exactly.  (E1) (E2)"""
-    penalties = _penalties(scores, sensitivity, epsilon)
-    word = bits = 0
-    while True:  # a second turn has probability below len(scores)**2 * 2**-120
-        word, bits = (word << _WORD) | noise.below(1 << _WORD), bits + _WORD
-        choice = _decided(word, bits, [_around(penalty, bits // 3) for penalty in penalties])
-        if choice is not None:
-            return choice
+    unit = Fraction(epsilon) / (2 * max(1, sensitivity))
+    return _drawn(np.array(_gaps(scores, epsilon)), np.ones(len(scores), np.int64), unit, noise)
 
 
-def top(scores: Sequence[int], h: int, *, sensitivity: int, epsilon: Fraction, noise: Noise) -> list[int]:
-    """The indices of `h` high scores, first to last, by permute-and-flip at ε/h each: pure ε-DP.  (P)"""
-    each = Fraction(epsilon) / max(1, h)
-    return peel(permute_and_flip, scores, h, sensitivity=sensitivity, epsilon=each, noise=noise)
+def exponential_level(gaps: Whole, counts: Whole, *, rate: Fraction, noise: Noise) -> tuple[int, int]:
+    """One of many that are only counted: a place i with probability proportional to counts[i]·exp(-rate·gaps[i]),
+    exactly, and a uniform rank below its count. Some count is above 0.  (E2) (E3)
+    """
+    _positive(rate)
+    place = _drawn(np.maximum(gaps - gaps[counts > 0].min(), 0), counts, rate, noise)
+    return place, noise.below(int(counts[place]))
 
 
-def exponential_top(
-    scores: Sequence[int], h: int, *, sensitivity: int, epsilon: Fraction, delta: Fraction, noise: Noise
-) -> list[int]:
-    """The indices of `h` high scores, first to last, by the exponential mechanism: (ε, δ)-DP.  (E1) (E2)"""
-    each = epsilon_each(epsilon, delta, h)
-    return peel(exponential, scores, h, sensitivity=sensitivity, epsilon=each, noise=noise)
+def _drawn(gaps: Whole, counts: Whole, rate: Fraction, noise: Noise) -> int:
+    """A place; bits are read until they leave no other. The smallest gap that counts is 0.  (E2)"""
+    word, bits = noise.below(1 << _WORD), _WORD
+    place = _surely(word, gaps, counts, rate)
+    while place is None:
+        around = ((n, _around(rate * gap, bits // 3)) for gap, n in zip(gaps.tolist(), counts.tolist(), strict=True))
+        place = _decided(word, bits, [(n * low, n * high) for n, (low, high) in around])
+        if place is None:  # in the first turn with probability below 2**-120 times the candidates squared
+            word, bits = (word << _WORD) | noise.below(1 << _WORD), bits + _WORD
+    return place
+
+
+def _surely(word: int, gaps: Whole, counts: Whole, rate: Fraction) -> int | None:
+    """The place of the first word by sums of floats, unless their errors could change it.  (E3)"""
+    sums = np.cumsum(counts * np.exp(gaps.astype(np.float64) * -float(rate)))
+    place = min(int(np.searchsorted(sums, word / 2**_WORD * sums[-1], side="right")), len(sums) - 1)
+    total, low, high = (Fraction(float(sums[at])) for at in (-1, place - 1, place))
+    slack = total * (Fraction(1, 2**40) + Fraction(len(sums), 2**52))
+    above = place == 0 or low + slack <= Fraction(word, 2**_WORD) * (total - slack)
+    return place if above and Fraction(word + 1, 2**_WORD) * (total + slack) <= high - slack else None
 
 
 @lru_cache(maxsize=256)
 def epsilon_each(epsilon: Fraction, delta: Fraction, h: int) -> Fraction:
-    """What each of `h` draws of `exponential_top` may spend: the root of 8ρ/h, rounded down.  (E1)"""
+    """What each of `h` exponential choices may spend at (ε, δ): the root of 8ρ/h, rounded down.  (E1)"""
     _positive(epsilon)
     _some_delta(delta)
     if h < 1:
@@ -344,7 +359,7 @@ def epsilon_each(epsilon: Fraction, delta: Fraction, h: int) -> Fraction:
 
 
 def bounded_range_pays(epsilon: Fraction, delta: Fraction, h: int) -> bool:
-    """Whether `exponential_top` gives each draw more than the ε/h of `top`: a rule by public facts.
+    """Whether `epsilon_each` is more than ε/h: a rule by public facts.
 
     >>> [bounded_range_pays(Fraction(1), Fraction(1, 10**6), h) for h in (1, 5, 6)]
     [False, False, True]
@@ -352,12 +367,12 @@ def bounded_range_pays(epsilon: Fraction, delta: Fraction, h: int) -> bool:
     return delta >= _SMALLEST_DELTA and epsilon_each(epsilon, delta, h) > epsilon / h
 
 
-def _penalties(scores: Sequence[int], sensitivity: int, epsilon: Fraction) -> list[Fraction]:
+def _gaps(scores: Sequence[int], epsilon: Fraction) -> list[int]:
     _positive(epsilon)
     if len(scores) == 0:
         raise ParameterError("scores: there is nothing to choose from; pass at least one candidate.")
-    best, unit = max(scores), Fraction(epsilon) / (2 * max(1, sensitivity))
-    return [unit * (int(best) - int(score)) for score in scores]
+    best = int(max(scores))
+    return [best - int(score) for score in scores]
 
 
 def _around(penalty: Fraction, digits: int) -> tuple[int, int]:

@@ -22,7 +22,8 @@ from wallflower.reading import guarded, listed
 class Column:
     """The public facts of one column: a number is read as `(value - center) / scale`, a label against `categories`.
 
-    `edges` cut a number column into `len(edges) + 1` public bins, from the left: a value on an edge is above it.
+    `edges` cut a number column into `len(edges) + 1` public bins, from the left: a value on an edge is above it. An
+    `identifier` is neither: it only serves to find a record.
     """
 
     name: str
@@ -33,7 +34,8 @@ class Column:
     scale: float = 1
     integer: bool = False
     edges: tuple[float, ...] | None = None
-    categories: tuple[str, ...] | None = None
+    categories: tuple[str | int, ...] | None = None
+    identifier: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -53,7 +55,14 @@ class Column:
 
     @property
     def kind(self) -> str:
+        if self.identifier:
+            return "identifier"
         return "category" if self.categories is not None else "integer" if self.integer else "number"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The categories as text, which is how cells are compared with them."""
+        return tuple(map(str, self.categories or ()))
 
     def facts(self) -> dict[str, Any]:
         """What was stated, without what was left at its default, as plain JSON."""
@@ -61,13 +70,15 @@ class Column:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in stated.items()}
 
     def _rules(self) -> Iterable[tuple[bool, str]]:
-        edges, labels = self.edges or (), self.categories or ()
+        edges, labels = self.edges or (), self.labels
         yield not isinstance(self.integer, bool), "integer is true or false"
+        yield not isinstance(self.identifier, bool), "identifier is true or false"
         yield not self.scale > 0, "scale must be above zero"
         yield self.low is not None and self.high is not None and not self.low < self.high, "low must be below high"
         yield self.edges == () or list(edges) != sorted(set(edges)), "edges must increase, and there must be one"
         yield self.categories == () or len(set(labels)) < len(labels), "categories must differ, and there must be one"
         yield bool(labels) and set(self.facts()) != {"categories"}, "a column of labels has categories and no numbers"
+        yield self.identifier and set(self.facts()) != {"identifier"}, "an identifier is neither numbers nor labels"
 
 
 _DEFAULTS: Final[Mapping[str, Any]] = {item.name: item.default for item in fields(Column)[1:]}
@@ -113,8 +124,8 @@ class Schema:
     ) -> Self:
         """A schema from names and what is known of them.
 
-        >>> Schema.of(["age", "bmi"], bounds={"age": (0, 120)}, scale={"age": 20}).columns[0]
-        Column(name='age', low=0, high=120, center=0, scale=20, integer=False, edges=None, categories=None)
+        >>> Schema.of(["age", "bmi"], bounds={"age": (0, 120)}, scale={"age": 20}).columns[0].facts()
+        {'low': 0, 'high': 120, 'scale': 20}
         """
         lows, highs = ({key: pair[end] for key, pair in (bounds or {}).items()} for end in (0, 1))
         given = {"low": lows, "high": highs, "center": center, "scale": scale, "edges": edges, "categories": categories}
@@ -169,7 +180,7 @@ class Schema:
     @property
     def numbers(self) -> tuple[str, ...]:
         """The columns that points are made of."""
-        return tuple(column.name for column in self.columns or () if column.kind != "category")
+        return tuple(column.name for column in self.columns or () if column.kind not in ("category", "identifier"))
 
     def only(self, names: Sequence[str]) -> Schema:
         """The facts of these columns."""
@@ -193,11 +204,10 @@ def _many(values: object) -> Sequence[Any]:
     return tuple(values)
 
 
-def _label(name: str, label: object) -> str:
-    text = str(label).lower() if isinstance(label, bool) else str(label)  # as Arrow writes true and false
-    if not isinstance(label, str | int) or not text:
+def _label(name: str, label: object) -> str | int:
+    if not isinstance(label, str | int) or label == "":
         raise ParameterError(f"{name}.categories: a label is a text or a whole number, not empty. Correct the schema.")
-    return text
+    return str(label).lower() if isinstance(label, bool) else label  # as Arrow writes true and false
 
 
 def _known(given: Iterable[str], allowed: Iterable[str], where: str) -> None:

@@ -26,7 +26,7 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.data import Schema
+from wallflower.data import Column, Schema, scaled
 from wallflower.epochs import Payer
 from wallflower.errors import DataError, ParameterError, StateError
 from wallflower.ledger import Ledger
@@ -46,7 +46,6 @@ Floats = NDArray[np.float64]
 Observation = float | Sequence[Any] | Mapping[str, Any] | NDArray[Any] | None
 
 BLOCK: Final = 4096  # words drawn ahead of single decisions
-PIECE: Final = 2**14  # rows measured at a time, which a cache can hold
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -273,14 +272,11 @@ class _Rule:
     """From an observation to a decision, by public facts alone."""
 
     def __init__(self, query: Watch, facts: Schema) -> None:
-        self.query, self.columns = query, facts.names or ()
+        self.query, self.columns, self._facts = query, facts.names or (), facts
         self.gauge = query.gauge(len(self.columns), facts)
         self.detector = query.detector(self.gauge)
-        stated = facts.columns or ()
         self._known = frozenset(self.columns)
-        self._center = np.array([float(column.center) for column in stated])
-        self._scale = np.array([float(column.scale) for column in stated])
-        self._is_plain = not self._center.any() and bool((self._scale == 1).all())
+        self._is_plain = all(map(_is_plain, facts.columns or (), self.gauge.bounds.low, self.gauge.bounds.high))
 
     def row(self, x: Observation) -> list[float]:
         """The entries of one observation, NaN where there is none."""
@@ -304,15 +300,8 @@ class _Rule:
         array = np.asarray(rows) if hasattr(rows, "__array__") else None
         if array is None or array.dtype.kind not in "biuf":
             array = np.array([self.row(x) for x in rows], dtype=np.float64).reshape(-1, len(self.columns))
-        pieces = range(0, len(array), PIECE)
-        return np.concatenate([self._distances(array[start : start + PIECE]) for start in pieces])
-
-    def _distances(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        found = rows.astype(np.float64)
-        if not self._is_plain:
-            with np.errstate(over="ignore"):
-                found = (found.reshape(len(found), -1) - self._center) / self._scale
-        return self.gauge.measure(found)
+        found = self.gauge.shaped(array)
+        return self.gauge.measure(found if self._is_plain else scaled(found.T, self._facts))
 
     def quick(self) -> Callable[[float, int], bool] | None:
         """The same for one number and one word, where that is all it takes, without the overhead of arrays."""
@@ -342,6 +331,12 @@ def _quick(gauge: Gauge, threshold: int, table: Table) -> Callable[[float, int],
         return bool(word < entries[0 if place < 0 else last if place > last else place])
 
     return flag
+
+
+def _is_plain(column: Column, low: float, high: float) -> bool:
+    """Whether the schema leaves numbers from low to high as they are."""
+    is_wide = (column.low is None or column.low <= low) and (column.high is None or high <= column.high)
+    return is_wide and (column.center, column.scale) == (0, 1)
 
 
 def _names(query: Watch, columns: Sequence[str] | None, schema: Schema | None) -> tuple[str, ...]:

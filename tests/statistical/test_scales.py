@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, chisquare
 
-from wallflower.mechanisms import Additive, calibrate, exponential, exponential_top, permute_and_flip, top
+from wallflower.mechanisms import Additive, calibrate, epsilon_each, exponential, peel, permute_and_flip
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 
@@ -148,22 +148,20 @@ def largest_each(epsilon: float, delta: float, h: int) -> float:
     return math.sqrt(8 * rho.max() / h)
 
 
-PEELS = {
-    top: (flipping_law, lambda: 3 / 2, {}),
-    exponential_top: (exponential_law, lambda: largest_each(3, 1e-3, 2), {"delta": Fraction(1, 1000)}),
+SHARES = {
+    permute_and_flip: (Fraction(3, 2), lambda: 3 / 2),
+    exponential: (epsilon_each(Fraction(3), Fraction(1, 1000), 2), lambda: largest_each(3, 1e-3, 2)),
 }
 
 
 @lru_cache
-def pairs(peel: Callable[..., list[int]]) -> tuple[tuple[int, ...], ...]:
-    extra, noise = PEELS[peel][2], system_noise()
-    return tuple(
-        tuple(peel((4, 0, 2), 2, sensitivity=2, epsilon=Fraction(3), noise=noise, **extra)) for _ in range(12_000)
-    )
+def pairs(choose: Callable[..., int]) -> tuple[tuple[int, ...], ...]:
+    each, noise = SHARES[choose][0], system_noise()
+    return tuple(tuple(peel(choose, (4, 0, 2), 2, sensitivity=2, epsilon=each, noise=noise)) for _ in range(12_000))
 
 
 @pytest.mark.parametrize(("stretch", "same"), [(0.75, False), (1.0, True), (1.33, False)])
-@pytest.mark.parametrize("peel", PEELS, ids=lambda peel: peel.__name__)
-def test_each_of_two_choices_spends_its_share(peel, stretch, same):
-    law, each, _ = PEELS[peel]
-    assert fits(pairs(peel), peeled(law, (4, 0, 2), each() * stretch)) is same
+@pytest.mark.parametrize("choose", SHARES, ids=lambda choose: choose.__name__)
+def test_each_of_two_choices_spends_its_share(choose, stretch, same):
+    share = SHARES[choose][1]()
+    assert fits(pairs(choose), peeled(CHOICES[choose], (4, 0, 2), share * stretch)) is same

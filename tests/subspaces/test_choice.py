@@ -28,6 +28,10 @@ def test_bounded_range_choices_imply_the_stated_loss(top, delta):
     assert draws("permute-and-flip", loss, top).each == Fraction(1, top)
 
 
+def test_a_delta_too_small_to_use_leaves_plain_composition():
+    assert draws("exponential", Loss("1", delta=Fraction(1, 10**200)), 50).each == Fraction(1, 50)
+
+
 @pytest.mark.parametrize(("mechanism", "divisor"), [("exponential", 8), ("permute-and-flip", 2)])
 def test_concentrated_choices_add_up_to_rho(mechanism, divisor):
     each = draws(mechanism, Loss.zcdp("1/3"), 4).each

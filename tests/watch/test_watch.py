@@ -240,6 +240,13 @@ def test_the_schema_says_how_far_an_entry_goes():
     assert Watch(threshold=1.0, loss=PURE).gauge(2, swapped.schema).bounds.low == (-1.0, -0.5)
 
 
+def test_the_questions_own_bounds_go_before_those_of_the_schema():
+    schema = Schema(columns=(Column("x", low=0, high=10), Column("y", high=3)), clip=True)
+    assert asked(low=-1.0, high=1.0).gauge(2, schema).bounds == asked(low=-1.0, high=1.0).gauge(2).bounds
+    half = asked(low=-1.0, high=None).gauge(2, schema).bounds
+    assert (half.low, half.high) == ((-1.0, -1.0), (10.0, 3.0))
+
+
 def test_a_threshold_beyond_everything_flags_next_to_nothing():
     for changes in MODES.values():
         for threshold, count in ((1e100, 0), (-1e100, None)):
@@ -316,6 +323,18 @@ def test_one_coin_an_observation_is_as_often_right_as_promised(name):
     assert expected[1] - expected[0] > 0.4
     figures = query.plan(n=1000, dimension=1).options[0].figures
     assert [figures["false_positive"], figures["true_positive"]] == expected.tolist()
+
+
+def test_what_is_promised_holds_where_the_schema_has_other_bounds():
+    rows, names = np.random.default_rng().uniform(-1, 1, (60_000, 30)), [f"m{place}" for place in range(30)]
+    points = stream(rows, schema=Schema.of(names, bounds=dict.fromkeys(names, (-100, 100))))
+    query = Watch(threshold=4.0, low=-1.0, high=1.0, variance=10.0, loss=PURE)
+    value = query.answer(query.view(points), system_noise())
+    flags = np.isin(np.arange(1, len(rows) + 1), value["flagged"])
+    beyond = np.abs(rows.sum(axis=1)) >= 4
+    extras = query.reading(value, points).extras
+    assert flags[beyond].mean() == pytest.approx(extras["true_positive_rate"], abs=0.02)
+    assert flags[~beyond].mean() == pytest.approx(extras["false_positive_rate"], abs=0.02)
 
 
 @pytest.mark.parametrize("name", ["scores", "window, gaussian", "gaussian", "gaussian at δ"])

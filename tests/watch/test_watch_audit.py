@@ -18,6 +18,7 @@ MISTAKES = {
     "half the noise, sparse",
     "half the noise, scores",
     "half the noise, gaussian",
+    "half the noise, baseline",
     "|s| as if it were monotone",
     "the noisy distance of a flag, unpaid",
     "event level for a person",

@@ -19,6 +19,7 @@ from wallflower.ledger import Ledger
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
+from wallflower.queries.watch.gauge import Gauge
 from wallflower.release import release
 from wallflower.watching import watching
 
@@ -110,8 +111,8 @@ def test_words_drawn_ahead_are_used_once_and_in_order(book: Ledger, monkeypatch:
 
 def test_an_observation_is_a_number_a_sequence_or_a_mapping(book: Ledger, monkeypatch: Any) -> None:
     seen: list[list[list[float]]] = []
-    gauge = door._Rule._distances
-    monkeypatch.setattr(door._Rule, "_distances", lambda self, rows: seen.append(rows.tolist()) or gauge(self, rows))
+    measure = Gauge.measure
+    monkeypatch.setattr(Gauge, "measure", lambda self, rows: seen.append(rows.tolist()) or measure(self, rows))
     with opened(book, columns=["a", "b"]) as watch:
         watch.decide([1, "2.5"])
         watch.decide((True, None))
@@ -123,7 +124,7 @@ def test_an_observation_is_a_number_a_sequence_or_a_mapping(book: Ledger, monkey
         watch.decide_many(iter([[1, 10**400]]))
         assert watch.position == 10
     expected = "[[[1.0, 2.5]], [[1.0, nan]], [[4.0, 3.0]], [[nan, 3.0]], [[1.0, 2.0]], [[1.0, 2.0], [3.0, nan]], "
-    assert str(seen) == expected + "[[1, 2], [3, 4]], [[1.0, inf]]]"
+    assert str(seen) == expected + "[[1.0, 2.0], [3.0, 4.0]], [[1.0, inf]]]"
 
 
 @pytest.mark.parametrize("x", [[4711.0], [1, 2, 4711], 4711.0, "4711", {"a": 1, "4711": 2}, None, np.array([4711.0])])
@@ -159,11 +160,11 @@ def test_scores_come_with_a_batch(book: Ledger) -> None:
         assert (told.first, len(told), told.exhausted) == (2, 3, False)
 
 
-def test_a_schema_scales_a_stream_as_it_scales_a_table(book: Ledger) -> None:
-    schema = Schema.of(
-        ["a", "b"], bounds={"a": (0, 100), "b": (-1, 1)}, center={"a": 37}, scale={"a": 3, "b": 0.1}, clip=True
-    )
-    query = Watch(threshold=2.0, loss=Loss("0.5"))
+@pytest.mark.parametrize("own", [{}, {"low": -1.0, "high": 1.0}, {"low": -1000.0, "high": 1000.0}], ids=str)
+@pytest.mark.parametrize("scaling", [{}, {"center": {"a": 37}, "scale": {"a": 3, "b": 0.1}}], ids=["plain", "scaled"])
+def test_a_schema_scales_a_stream_as_it_scales_a_table(book: Ledger, own: Any, scaling: Any) -> None:
+    schema = Schema.of(["a", "b"], bounds={"a": (0, 100), "b": (-1, 1)}, clip=True, **scaling)
+    query = Watch(threshold=2.0, loss=Loss("0.5"), **own)
     raw = np.array([[38.5, 0.3], [1e6, -7.0], [0.0, 1.0]])
     points = Points.from_array(raw, schema=schema)
     rule = door._Rule(query, schema)
@@ -173,10 +174,15 @@ def test_a_schema_scales_a_stream_as_it_scales_a_table(book: Ledger) -> None:
         assert watch.decide([38.5, 0.3]) in (True, False)
 
 
-def test_large_batches_are_measured_in_pieces() -> None:
-    rule = door._Rule(Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.5")), Schema.of(["a", "b"]))
-    rows = np.random.default_rng(7).normal(size=(3 * door.PIECE + 5, 2))
-    assert (rule.measured(rows) == rule.gauge.measure(rows)).all()
+@pytest.mark.parametrize("scaling", [{}, {"scale": {"a": 3, "b": 0.1}}], ids=["plain", "scaled"])
+def test_a_batch_has_as_many_entries_in_a_row_as_there_are_columns(scaling: Any) -> None:
+    schema = Schema.of(["a", "b"], **scaling)
+    rule = door._Rule(Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.5")), schema)
+    for rows in ([], np.empty((0, 2)), np.empty((0, 2), dtype=object)):
+        assert rule.measured(rows).tolist() == []
+    for rows in (np.ones((4, 1)), np.ones(4), np.ones((4, 3))):
+        with pytest.raises(DataError, match="2 columns"):
+            rule.measured(rows)
 
 
 # Exhaustion

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from wallflower.data import Points, Schema, Table, load
+from wallflower.data import Points, points_of
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.lazy import Lazy
 from wallflower.privacy import Kind, Loss, Neighbours
@@ -49,10 +49,7 @@ def check_loss(asker: str, loss: Loss) -> None:
 
 def viewed(data: Any, columns: tuple[str, ...] | None, neighbours: int) -> Points:
     """The records in these columns, if there are enough of them for the question to make sense."""
-    if not isinstance(data, Points | Table):
-        data = load(data, schema=Schema.of(columns) if columns else None)
-    points = data if isinstance(data, Points) else data.points(columns)
-    points = points.subspace(columns) if columns else points
+    points = points_of(data, columns)
     if points.n <= neighbours:
         raise DataError(
             f"asked for {neighbours} neighbours among {points.n} records: every record would be an outlier. "

@@ -16,7 +16,7 @@ import numpy as np
 
 from wallflower.crowd.counted import count_noise
 from wallflower.errors import ParameterError
-from wallflower.mechanisms import exponential, permute_and_flip
+from wallflower.mechanisms import bounded_range_pays, epsilon_each, exponential, permute_and_flip
 from wallflower.privacy import Kind, Loss, zcdp_of_epsilon
 
 CHOOSERS: Final[Mapping[str, Callable[..., int]]] = {
@@ -48,11 +48,9 @@ def _each_pure(mechanism: str, loss: Loss, top: int) -> Fraction:
 
 
 def _each_approximate(mechanism: str, loss: Loss, top: int) -> Fraction:
-    plain = loss.epsilon / top
-    if mechanism != "exponential":
-        return plain
-    rho = _down(zcdp_of_epsilon(float(loss.epsilon), float(loss.delta)))
-    return max(plain, _root(8 * rho / top))
+    if mechanism == "exponential" and bounded_range_pays(loss.epsilon, loss.delta, top):
+        return epsilon_each(loss.epsilon, loss.delta, top)
+    return loss.epsilon / top
 
 
 def _each_concentrated(mechanism: str, loss: Loss, top: int) -> Fraction:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Self
 
-from wallflower.data import Points, Schema, Table, load
+from wallflower.data import Points, Schema, points_of
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.noise import Noise
@@ -64,9 +64,11 @@ class Watch(Query[Points, dict[str, Any]]):
         default="sum", metadata={"help": "what is measured of an observation", "choices": tuple(STATISTICS)}
     )
     low: float | None = field(
-        default=None, metadata={"help": "public lower bound of every entry; the schema may say more"}
+        default=None, metadata={"help": "public lower bound of every entry; left out: the schema's, of each column"}
     )
-    high: float | None = field(default=None, metadata={"help": "public upper bound of every entry"})
+    high: float | None = field(
+        default=None, metadata={"help": "public upper bound of every entry; left out: the schema's, of each column"}
+    )
     change: float | None = field(
         default=None, metadata={"help": "assume that an entry changes by no more; left out: the bounds enforce it"}
     )
@@ -107,10 +109,7 @@ class Watch(Query[Points, dict[str, Any]]):
         return self.loss
 
     def view(self, data: Any) -> Points:
-        if not isinstance(data, Points | Table):
-            data = load(data, schema=Schema.of(self.columns) if self.columns else None)
-        points = data if isinstance(data, Points) else data.points(self.columns)
-        points = points.subspace(self.columns) if self.columns else points
+        points = points_of(data, self.columns)
         self.detector(self.gauge(points.dimension, points.schema))
         return points
 
@@ -185,7 +184,7 @@ class Watch(Query[Points, dict[str, Any]]):
         if ahead is None:
             raise ParameterError(
                 "variance: how often a watch is right depends on how the statistic usually spreads. Pass its public "
-                "variance, or mean and covariance; and low and high."
+                "variance, or mean and covariance; and low and high, which a plan does not take from a schema."
             )
         options = (ahead, *self._others(dimension))
         smallest = least_amount(lambda amount: self._at(amount)._lift(dimension) >= USEFUL)

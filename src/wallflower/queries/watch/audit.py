@@ -22,6 +22,7 @@ from wallflower.data import Points
 from wallflower.noise import SystemNoise, system_noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch import Watch
+from wallflower.queries.watch.audit_baseline import broken_baselines, sound_baselines
 from wallflower.queries.watch.audit_gauge import broken_gauges, sound_gauges
 from wallflower.queries.watch.detectors import Ints, Printed, Secret, Sparse, Staircase
 from wallflower.queries.watch.laws import Flags, law, log_ratio, loss_between
@@ -44,9 +45,11 @@ def findings(*, quick: bool) -> Iterator[Finding]:
     for name in list(SPARSE)[:: 4 if quick else 1]:
         yield _sparse_by_draws(name, trials // 4)
     yield from sound_gauges()
+    yield from sound_baselines(trials // 2, system_noise())
     yield from _broken_exactly()
     yield from _broken_by_draws(max(trials, SURE_TRIALS))
     yield from broken_gauges()
+    yield from broken_baselines(max(trials, SURE_TRIALS) // 2, system_noise())
 
 
 # Findings

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,16 +64,21 @@ class Gauge:
 
     def measure(self, rows: Floats) -> Ints:
         """The distance of each row, in steps."""
-        rows = np.asarray(rows, dtype=np.float64)
-        rows = rows[:, None] if rows.ndim == 1 else rows
-        if rows.ndim != 2 or rows.shape[1] != len(self.bounds.low):
-            raise DataError(
-                f"observations have {len(self.bounds.low)} columns here. Pass one row for each, with as many entries."
-            )
+        rows = self.shaped(rows)
         part = max(1, PART // rows.shape[1])  # so that what is computed on the way stays in the cache
         found = np.empty(len(rows), dtype=np.int64)
         for start in range(0, len(rows), part):
             found[start : start + part] = self.distance(rows[start : start + part])
+        return found
+
+    def shaped(self, rows: NDArray[Any]) -> Floats:
+        """The rows as floats, one for each observation; those of a single column may come as a list of numbers."""
+        found = np.asarray(rows, dtype=np.float64)
+        found = found[:, None] if found.ndim == 1 else found
+        if found.ndim != 2 or found.shape[1] != len(self.bounds.low):
+            raise DataError(
+                f"observations have {len(self.bounds.low)} columns here. Pass one row for each, with as many entries."
+            )
         return found
 
     def steps(self, amount: float) -> int:

@@ -18,7 +18,8 @@ LEVELS: Final = ("event", "person", "paper")
 
 
 def bounds_of(query: Any, dimension: int, schema: Schema | None) -> Bounds:
-    """The public bounds of every column: the schema's, scaled as the numbers are, or the question's own."""
+    """The public bounds of every column: the question's own, or where it has none the schema's, scaled as the numbers
+    are. So what a plan says, which knows no schema, holds for the answer too."""
     stated = {column.name: column for column in (schema.columns or ())} if schema is not None else {}
     found = list(stated.values()) if len(stated) == dimension else [None] * dimension
     ends = [(query.low, query.high) if column is None else _ends(query, column) for column in found]
@@ -32,8 +33,8 @@ def bounds_of(query: Any, dimension: int, schema: Schema | None) -> Bounds:
 
 def _ends(query: Any, column: Any) -> tuple[float | None, float | None]:
     center, scale = float(column.center), float(column.scale)
-    low = query.low if column.low is None else (column.low - center) / scale
-    high = query.high if column.high is None else (column.high - center) / scale
+    low = query.low if query.low is not None or column.low is None else (column.low - center) / scale
+    high = query.high if query.high is not None or column.high is None else (column.high - center) / scale
     return low, high
 
 
