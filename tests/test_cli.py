@@ -14,7 +14,7 @@ import pytest
 
 from above import Above
 from ranking import Ranking
-from wallflower import cli, report
+from wallflower import cli, drawing
 from wallflower.cli import lab, options
 from wallflower.errors import PrivacyError
 from wallflower.ledger import Ledger
@@ -66,7 +66,7 @@ def shell(tmp_path: Path, capsys: Any, monkeypatch: Any) -> Shell:
     (tmp_path / "ward.csv").write_text("a,b,who\n" + "".join(f"{row},{row * row},x\n" for row in range(30)))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    monkeypatch.setattr(report, "QUERIES", (Above, Ranking))
+    monkeypatch.setattr(drawing, "QUERIES", (Above, Ranking))
     monkeypatch.setenv("WALLFLOWER_LEDGER", str(tmp_path / "ledger.db"))
     monkeypatch.setenv("WALLFLOWER_ANALYST", "ana")
     return Shell(tmp_path, capsys)

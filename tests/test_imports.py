@@ -19,7 +19,8 @@ LINTER = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["t
 
 # `Lazy` names that point upwards, where a plain import could not. Each says why.
 UPWARDS = {
-    ("release", "report"),  # a Release draws itself in a notebook: plot() and _repr_html_()
+    ("release", "drawing"),  # a Release draws itself in a notebook: plot()
+    ("release", "report"),  # a Release draws itself in a notebook: _repr_html_()
     ("audit", "ledger"),  # audit_order watches a real release on a real ledger
     ("audit", "release"),
     ("audit", "queries"),  # audits(kind) finds the room by its name

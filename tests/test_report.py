@@ -15,7 +15,7 @@ import pytest
 
 from above import Above
 from ranking import Ranking
-from wallflower import report
+from wallflower import drawing, report
 from wallflower.data import Points
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
@@ -32,7 +32,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 @pytest.fixture
 def made(ledger: Ledger, monkeypatch: Any) -> Release[Any]:
-    monkeypatch.setattr(report, "QUERIES", (Above, Ranking))
+    monkeypatch.setattr(drawing, "QUERIES", (Above, Ranking))
     points = Points.from_array(np.arange(80.0).reshape(40, 2), name="ward <b>")
     return release(Above(bar=1.0, loss=Loss("0.5")), points, ledger, analyst="ana & bo")
 
@@ -139,9 +139,9 @@ def test_any_value_can_be_drawn(made: Release[Any], value: object, tmp_path: Pat
 
 def test_the_height_of_the_line_is_read_on_its_own_scales() -> None:
     curve = ((0.1, 100.0), (1.0, 10.0), (10.0, 1.0))
-    assert report._along(curve, 10**-0.5, "log") == pytest.approx(10**1.5)
-    assert report._along(curve, 10.0, "log") == pytest.approx(1.0)
-    assert report._along(((0.1, 0.0), (1.0, 0.5)), 10**-0.5, "linear") == pytest.approx(0.25)
+    assert drawing._along(curve, 10**-0.5, "log") == pytest.approx(10**1.5)
+    assert drawing._along(curve, 10.0, "log") == pytest.approx(1.0)
+    assert drawing._along(((0.1, 0.0), (1.0, 0.5)), 10**-0.5, "linear") == pytest.approx(0.25)
 
 
 def test_a_page_is_complete_in_itself_and_well_formed(made: Release[Any], ledger: Ledger, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_page_tells_answer_guarantee_plan_and_ledger(made: Release[Any], ledge
     ):
         assert words in page
     assert ledger.verify().head in page
-    assert report.INK not in page.partition("<svg")[2]
+    assert drawing.INK not in page.partition("<svg")[2]
 
 
 def test_a_notebook_shows_a_card(made: Release[Any]) -> None:
@@ -183,4 +183,4 @@ def test_a_notebook_shows_a_card(made: Release[Any]) -> None:
 
 
 def test_two_drawings_of_one_release_are_the_same(made: Release[Any]) -> None:
-    assert report.svg(made.plot()) == report.svg(made.plot())
+    assert drawing.svg(made.plot()) == drawing.svg(made.plot())

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 from wallflower.errors import ParameterError
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
+from wallflower.schema import Schema
 
 
 class Status(StrEnum):
@@ -94,6 +95,7 @@ class Reading:
     interval: tuple[float, float] | None
     words: str
     extras: Mapping[str, Any] = field(default_factory=dict)
+    status: Status | None = None  # where the way it was made is proved less far than its question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,17 @@ class Ticks:
     known: int
     until: int
     across: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """Released values as choices: `groups` are (name, labels), and each of `rows` says which of all labels it has."""
+
+    groups: tuple[tuple[str, tuple[str, ...]], ...]
+    rows: tuple[tuple[bool, ...], ...]
+
+
+Picture = Bars | Choices | Ticks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +173,12 @@ class Query(ABC, Generic[D, A]):
     def reading(self, value: A, facts: PublicFacts) -> Reading:
         """What the released value says, and how surely."""
 
-    def picture(self, value: A, facts: PublicFacts) -> Bars | Ticks | None:
+    def wants(self) -> Schema | None:
+        """The public facts a source is read with when it comes without a schema; None: all columns, as numbers."""
+        columns = getattr(self, "columns", None)
+        return Schema.of(columns) if columns else None
+
+    def picture(self, value: A, facts: PublicFacts) -> Picture | None:
         """How the released value is drawn; None leaves it to the report, which suits a number."""
         return None
 
@@ -221,7 +239,7 @@ def two_digits_up(amount: float) -> str:
 
 def _plain(value: Any) -> Any:
     match value:
-        case Loss():
+        case Loss() | Schema():
             return value.to_json()
         case Fraction():
             return str(value)

@@ -23,12 +23,13 @@ from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger, Receipt
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Loss, Neighbours
-from wallflower.query import A, D, Plan, Query
+from wallflower.query import A, D, Plan, PublicFacts, Query
 
 VARIABLE: Final = "WALLFLOWER_ANALYST"
 
 _pa = Lazy("pyarrow")
 _package = Lazy("wallflower")
+_drawing = Lazy("wallflower.drawing")
 _report = Lazy("wallflower.report")
 
 _SHOWN_AT: Final = "1e-6"
@@ -96,12 +97,23 @@ class Facts:
     n: int
     dimension: int
     columns: tuple[str, ...]
+    bound: bool = False  # n is only a public bound: the number of records is protected itself
+
+    @property
+    def records(self) -> str:
+        return f"{'at most ' if self.bound else ''}{self.n:,} records"
 
     def __str__(self) -> str:
-        return f"{self.n:,} records, {self.dimension} column{'s' if self.dimension > 1 else ''}"
+        return f"{self.records}, {self.dimension} column{'s' if self.dimension > 1 else ''}"
+
+    @classmethod
+    def of(cls, view: PublicFacts, cost: Loss) -> Facts:
+        bound = cost.neighbours is Neighbours.ADD_REMOVE
+        return cls(n=view.n, dimension=view.dimension, columns=tuple(view.columns), bound=bound)
 
     def to_json(self) -> dict[str, Any]:
-        return {"n": self.n, "dimension": self.dimension, "columns": list(self.columns)}
+        said = {"n": self.n, "dimension": self.dimension, "columns": list(self.columns)}
+        return said | ({"bound": True} if self.bound else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -156,7 +168,7 @@ class Release(Generic[A]):
             | {
                 "interval": None if interval is None else (interval[0], interval[1]),
                 "guarantee": Guarantee.from_json(stored["guarantee"]),
-                "facts": Facts(n=facts["n"], dimension=facts["dimension"], columns=tuple(facts["columns"])),
+                "facts": Facts(**{**facts, "columns": tuple(facts["columns"])}),
                 "left": Loss.from_json(stored["left"]),
                 "notes": tuple(stored["notes"]),
             }
@@ -182,7 +194,7 @@ class Release(Generic[A]):
 
     def plot(self) -> Any:
         """A matplotlib Figure: the value with its interval, and what each ε would have given."""
-        return _report.figure(self)
+        return _drawing.figure(self)
 
     def _repr_html_(self) -> str:
         html: str = _report.card(self)
@@ -219,13 +231,13 @@ def release(
     one. A question asked again under the same `key` is not paid again: its stored release comes back.
     """
     with _opened(ledger) as book:
-        table = data if isinstance(data, Table | Points) else load(data)
+        table = data if isinstance(data, Table | Points) else load(data, schema=query.wants())
         view = query.view(table)
         receipt = book.charge(table.name, query, analyst=analyst or default_analyst(), key=key)
         if receipt.stored is not None:
             return replace(Release.from_dict(receipt.stored), replayed=True)
         value = query.answer(view, system_noise())
-        made = _made(query, value, Facts(n=view.n, dimension=view.dimension, columns=tuple(view.columns)), receipt)
+        made = _made(query, value, Facts.of(view, query.cost()), receipt)
         book.record(receipt, made.to_dict())
         return made
 
@@ -307,7 +319,7 @@ def _made(query: Query[D, A], value: A, facts: Facts, receipt: Receipt) -> Relea
         guarantee=Guarantee(receipt.cost),
         mechanism=reading.mechanism,
         proof=query.proof,
-        status=str(query.status),
+        status=str(reading.status or query.status),
         kind=query.kind,
         label=query.label,
         question=query.question,
@@ -374,6 +386,16 @@ def _concentrated(loss: Loss) -> str:
     )
 
 
+def _output_constrained(loss: Loss) -> str:
+    return (
+        f"Output-constrained privacy at {loss}, which is weaker than differential privacy: with "
+        f"{loss.neighbours.words}, every answer stays at most {_times(loss.amount)} as likely, but only where that "
+        "change leaves the record an outlier in exactly the same contexts. A change that does not is not hidden at "
+        "all; the answer itself proves that the record is an outlier there; and several people together are not "
+        "protected as a group."
+    )
+
+
 def _other(loss: Loss) -> str:
     return f"{loss.kind.capitalize()} privacy at {loss}. Neighbours: {loss.neighbours.words}."
 
@@ -382,6 +404,6 @@ _WORDS: Final[Mapping[Kind, Callable[[Loss], str]]] = {
     Kind.PURE: _pure,
     Kind.APPROXIMATE: _approximate,
     Kind.ZCDP: _concentrated,
-    Kind.OUTPUT_CONSTRAINED: _other,
+    Kind.OUTPUT_CONSTRAINED: _output_constrained,
     Kind.METRIC: _other,
 }

@@ -6,7 +6,7 @@ import inspect
 import math
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
@@ -110,12 +110,12 @@ def rows(given: str) -> tuple[tuple[float, ...], ...]:
     return tuple(found for found in map(numbers, given.split(";")) if found)
 
 
-def facts_of(schema: str | None, columns: tuple[str, ...] | None) -> Schema | None:
-    """Without a schema, only the columns that are named are read: the others may be anything."""
+def facts_of(schema: str | None, wanted: Schema | None) -> Schema | None:
+    """What a source is read with: the schema given, or what is wanted where that says nothing of columns."""
     if schema is None:
-        return Schema.of(columns) if columns else None
+        return wanted
     facts = Schema.read(schema)
-    return facts.only(columns) if columns and facts.columns is None else facts
+    return replace(facts, columns=wanted.columns) if wanted and facts.columns is None else facts
 
 
 def example(question: Question) -> str:
@@ -197,4 +197,5 @@ _TEXTS: Final[Mapping[Any, _Text]] = {
         "1,0;0,1;...", rows, lambda value: ";".join(",".join(map(str, row)) for row in value)
     ),
     Fraction: _Text("NUMBER", str, _written),  # the question reads it, exactly
+    Schema: _Text("FILE", Schema.read, lambda value: f"{value.name or 'domain'}.toml"),
 }

@@ -167,7 +167,7 @@ def _plan_on(query: Query[Any, Any], table: Table) -> Plan:
 
 
 def _loaded(query: Query[Any, Any], source: str, schema: str | None, dataset: str | None) -> Table:
-    facts = facts_of(schema, getattr(query, "columns", None))
+    facts = facts_of(schema, query.wants())
     with waiting("reading the data"):
         return load(source, schema=facts, name=dataset)
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
+from wallflower.cli.domain import domain
 from wallflower.cli.options import (
     PRIVACY,
     SOURCE,
@@ -22,10 +23,10 @@ from wallflower.cli.options import (
     names,
 )
 from wallflower.cli.show import budgets, line_json, notice, show, show_json, table_facts
-from wallflower.data import describe, load
+from wallflower.data import Schema, describe, load
 from wallflower.forms import loss_of
 from wallflower.ledger import Ledger
-from wallflower.privacy import Neighbours
+from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.release import default_analyst
 
 data = typer.Typer(help="Look at the public facts of a table.", no_args_is_help=True)
@@ -34,17 +35,22 @@ ledger = typer.Typer(help="Read, check and export the ledger.", no_args_is_help=
 
 Dataset = Annotated[str, typer.Argument(metavar="DATASET", help="name of the data set")]
 Protects = Annotated[
-    Literal["record", "entry", "person", "window"],
+    Literal["record", "membership", "constrained", "entry", "person", "window"],
     typer.Option(
-        help="whose loss: one record of a table; one entry, or one person, of a stream", rich_help_panel=PRIVACY
+        help="whose loss: one record of a table, replaced, or added or removed (membership; constrained: where the "
+        "valid contexts of `explain --mode ocdp` stay equal); one entry, or one person, of a stream",
+        rich_help_panel=PRIVACY,
     ),
 ]
 UNITS: Final = {
     "record": Neighbours.REPLACE_ONE,
+    "membership": Neighbours.ADD_REMOVE,
+    "constrained": Neighbours.ADD_REMOVE,
     "entry": Neighbours.ENTRY,
     "person": Neighbours.PERSON,
     "window": Neighbours.WINDOW,
 }
+DOMAIN: Final = "Example: wallflower data domain --values year=2008..2013 --bounds salary=0,500000 -o domain.toml"
 By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="who decides; left out: you")]
 
 
@@ -56,11 +62,14 @@ def describe_(
     as_json: JsonOption = False,
 ) -> None:
     """Columns, types and stated bounds, and the number of records; nothing else is taken from the records."""
-    facts = describe(load(source, schema=facts_of(schema, None if columns is None else names(columns))))
+    facts = describe(load(source, schema=facts_of(schema, None if columns is None else Schema.of(names(columns)))))
     if as_json:
         show_json(facts)
     else:
         show(table_facts(facts))
+
+
+data.command("domain", epilog=DOMAIN)(domain)
 
 
 @budget.command("show", epilog="Example: wallflower budget show people")
@@ -94,7 +103,7 @@ def grant(
     as_json: JsonOption = False,
 ) -> None:
     """Add to a data set's limit. The first grant replaces the starter cap; what was spent still counts."""
-    loss = loss_of("budget grant", epsilon=epsilon, delta=delta, rho=rho).under(UNITS[protects])
+    loss = _stated("budget grant", protects, epsilon=epsilon, delta=delta, rho=rho)
     with Ledger.open(ledger) as book:
         entry = book.grant(dataset, loss, by=by or default_analyst(), reason=reason)
         _say(book, dataset, f"Granted {loss} to {dataset} (entry {entry.id}).", as_json)
@@ -113,7 +122,7 @@ def allocate(
     as_json: JsonOption = False,
 ) -> None:
     """Reserve part of a data set's limit for one analyst."""
-    loss = loss_of("budget allocate", epsilon=epsilon, delta=delta, rho=rho).under(UNITS[protects])
+    loss = _stated("budget allocate", protects, epsilon=epsilon, delta=delta, rho=rho)
     with Ledger.open(ledger) as book:
         entry = book.allocate(dataset, analyst, loss, by=by or default_analyst())
         _say(book, dataset, f"Allocated {loss} of {dataset} to {analyst} (entry {entry.id}).", as_json)
@@ -164,6 +173,12 @@ def export(
         with output.open("w", encoding="utf-8") as file:
             file.writelines(lines)
     notice(f"wrote {output}")
+
+
+def _stated(asker: str, protects: str, *, epsilon: str | None, delta: str | None, rho: str | None) -> Loss:
+    loss = loss_of(asker, epsilon=epsilon, delta=delta, rho=rho)
+    kind = Kind.OUTPUT_CONSTRAINED if protects == "constrained" else loss.kind
+    return Loss(loss.amount, delta=loss.delta, kind=kind, neighbours=UNITS[protects])
 
 
 def _say(book: Ledger, dataset: str, words: str, as_json: bool) -> None:

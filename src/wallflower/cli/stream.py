@@ -105,7 +105,7 @@ def require_fitting(given: Mapping[str, Any]) -> None:
 
 def decide(query: Any, given: Mapping[str, Any]) -> None:
     """Write one JSON object for each observation of the source, as soon as it is decided."""
-    facts = facts_of(given["schema"], query.columns)
+    facts = facts_of(given["schema"], query.wants())
     dataset = given["dataset"] or (facts.name if facts else None) or _stem(given["source"])
     watch: Watching | None = None
     try:

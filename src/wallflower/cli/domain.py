@@ -1,0 +1,149 @@
+"""Write a public domain file: from what is said or asked, or from a public code list, never from private records."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from wallflower.cli.options import names, numbers
+from wallflower.cli.show import notice
+from wallflower.errors import ParameterError, SourceError
+from wallflower.schema import Column, Schema
+
+_MANY: Final = 60  # values of one attribute beyond which contexts are too many for any search
+
+
+def domain(
+    values: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=A,B,...", help="a column of labels; years as year=2008..2013")
+    ] = None,
+    codes: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=FILE[:COLUMN]", help="a column of labels, from a public code list: text or .csv"),
+    ] = None,
+    edges: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=1,2,...", help="a column of numbers, cut at public edges")
+    ] = None,
+    bounds: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=LOW,HIGH", help="a column of numbers with public bounds")
+    ] = None,
+    clip: Annotated[bool, typer.Option("--clip", help="move numbers into their bounds instead of refusing")] = False,
+    rows: Annotated[int | None, typer.Option(min=1, help="public bound on the number of records")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="a .toml file; left out: stdout")
+    ] = None,
+) -> None:
+    """Write the public domain file of `explain`: which values every column can have, whoever is in the data.
+
+    Without options it asks. It never opens private data: what the records happen to hold is not public, what a code
+    list, a form or a law says is.
+    """
+    stated: dict[str, dict[str, Any]] = {}
+    for given, fact in ((values, _labels), (codes, _listed), (edges, _edges), (bounds, _bounds)):
+        for text in given or ():
+            name, sign, rest = text.partition("=")
+            if not sign or not name.strip():
+                raise ParameterError(f"{text[:40]!r} names no column; write it as NAME=...")
+            stated.setdefault(name.strip(), {}).update(fact(name.strip(), rest))
+    if not stated:
+        stated = _asked()
+    columns = tuple(Column(name, **facts) for name, facts in stated.items())
+    _deliver(Schema(columns=columns, rows=rows, clip=clip).to_toml(), output)
+    _say(columns)
+
+
+def _labels(_: str, text: str) -> dict[str, Any]:
+    first, dots, last = (part.strip() for part in text.partition(".."))
+    if dots and first.isdecimal() and last.isdecimal():
+        return {"categories": tuple(range(int(first), int(last) + 1))}
+    return {"categories": _typed(names(text))}
+
+
+def _listed(name: str, text: str) -> dict[str, Any]:
+    place, _, column = text.partition(":")
+    try:
+        with Path(place).open(encoding="utf-8-sig", newline="") as file:
+            found = _column(file, name, column) if place.lower().endswith((".csv", ".tsv")) else list(file)
+    except (OSError, UnicodeDecodeError):
+        raise SourceError(f"{place}: the code list cannot be read as text. Check the path and the encoding.") from None
+    labels = dict.fromkeys(filter(None, (label.strip() for label in found)))
+    return {"categories": _typed(labels)}
+
+
+def _column(file: Iterable[str], name: str, column: str) -> list[str]:
+    rows = csv.DictReader(file)
+    header = list(rows.fieldnames or ())
+    wanted = column or (name if name in header else header[0] if header else "")
+    if wanted not in header:
+        raise ParameterError(f"{wanted!r} is not in the code list; it has {', '.join(header)}. Name one after a colon.")
+    return [row[wanted] or "" for row in rows]
+
+
+def _edges(_: str, text: str) -> dict[str, Any]:
+    return {"edges": numbers(text)}
+
+
+def _bounds(name: str, text: str) -> dict[str, Any]:
+    found = numbers(text)
+    if len(found) != 2:
+        raise ParameterError(f"bounds of {name}: {len(found)} numbers where two are needed; write {name}=LOW,HIGH.")
+    return {"low": found[0], "high": found[1]}
+
+
+def _typed(labels: Iterable[str]) -> tuple[str | int, ...]:
+    """Whole numbers as numbers, so that filters fit the data; codes such as 007 stay text."""
+    found = tuple(labels)
+    return tuple(map(int, found)) if all(label.isascii() and label == str(_whole(label)) for label in found) else found
+
+
+def _whole(label: str) -> int | None:
+    return int(label) if label.isdecimal() else None
+
+
+def _asked() -> dict[str, dict[str, Any]]:
+    if not sys.stdin.isatty():
+        raise ParameterError(
+            "no column is stated, and there is no terminal to ask. Pass --values, --codes, --edges or --bounds."
+        )
+    stated: dict[str, dict[str, Any]] = {}
+    while name := typer.prompt("Column of the context (empty: no more)", default="", show_default=False).strip():
+        stated[name] = _prompted(f"Values of {name}: A,B,... or 2008..2013, @FILE for a code list", name, _value)
+    metric = typer.prompt("The metric (a column of numbers)").strip()
+    stated[metric] = _prompted(f"Public bounds of {metric}: LOW,HIGH", metric, _bounds)
+    return stated
+
+
+def _value(name: str, text: str) -> dict[str, Any]:
+    return _listed(name, text[1:]) if text.startswith("@") else _labels(name, text)
+
+
+def _prompted(words: str, name: str, read: Callable[[str, str], dict[str, Any]]) -> dict[str, Any]:
+    while True:
+        try:
+            facts = read(name, typer.prompt(words).strip())
+            Column(name, **facts)
+            return facts
+        except (ParameterError, SourceError) as refusal:
+            notice(str(refusal))
+
+
+def _deliver(text: str, output: Path | None) -> None:
+    if output is None:
+        sys.stdout.write(text)
+        return
+    if output.suffix.lower() != ".toml":
+        raise ParameterError(f"{output}: a domain is written as TOML. Let the name end in .toml.")
+    output.write_text(text, encoding="utf-8")
+    notice(f"wrote {output}")
+
+
+def _say(columns: Iterable[Column]) -> None:
+    bits = sum(len(column.labels or column.edges or (0,)) - (column.edges is None) for column in columns)
+    notice(
+        f"With all its columns in the context there are 2^{bits} contexts." + (" Far too many." if bits > _MANY else "")
+    )
