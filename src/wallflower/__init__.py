@@ -6,6 +6,7 @@ from wallflower.ledger import Ledger
 from wallflower.opened import opened as open  # noqa: A004 - `wf.open` is what people will type
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
+from wallflower.queries.explain import Explain
 from wallflower.queries.subspaces import Subspaces
 from wallflower.queries.watch import Watch
 from wallflower.release import Release, release
@@ -15,6 +16,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Count",
+    "Explain",
     "Ledger",
     "Loss",
     "Points",

@@ -169,9 +169,9 @@ def _best_event(first: Outputs, second: Outputs, measure: Measure, miss: float) 
 def _measure(claimed: Loss) -> Measure:
     if claimed.kind is Kind.ZCDP:
         return _rho
-    if claimed.kind not in (Kind.PURE, Kind.APPROXIMATE):
+    if claimed.kind is Kind.METRIC:
         raise LossMismatch(
-            f"an audit has no test for a {claimed.kind} loss; it knows pure, approximate and zCDP. Claim one of these."
+            f"an audit has no test for a {claimed.kind} loss, whose amount depends on the pair; claim a pure loss for it."
         )
     delta = float(claimed.delta)
 

@@ -262,6 +262,7 @@ def _draw_curve(axes: Any, plan: Plan, loss: Loss) -> None:
         axes.plot(*here, "o", color=ACCENT, markersize=6)
         right = spent <= math.sqrt(amounts[0] * amounts[-1])
         above = right == (heights[0] >= heights[-1])  # on the side the line does not go to
+        above = above and not (plan.scale == "linear" and here[1] > 0.9 * max(1.0, *heights))
         offset = (7 if right else -7, 7 if above else -14)
         side = "left" if right else "right"
         axes.annotate("this release", here, offset, textcoords="offset points", color=ACCENT, ha=side)

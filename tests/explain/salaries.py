@@ -1,6 +1,6 @@
-"""A made-up table of salaries: lognormal by job, employer and year, with one record far above its group.
+"""The made-up salaries of `wallflower.synthetic`. As a script: how long the engines take on them.
 
-Run as a script it measures the engines: `python tests/explain/salaries.py 9 8 8`.
+`python tests/explain/salaries.py 9 8 8`
 """
 
 import os
@@ -13,17 +13,9 @@ from wallflower.queries.explain import exact
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Grubbs, Histogram, Lof, Tukey
 from wallflower.queries.explain.margins import MARGINS, margins
 from wallflower.queries.explain.ranked import ranked
+from wallflower.synthetic import salaries
 
-
-def salaries(n=51_000, sizes=(9, 8, 8), seed=1):
-    """Codes, metric (in cents, so that there are ties) and the row of the record that stands out."""
-    draw = np.random.default_rng(seed)
-    codes = np.stack([draw.choice(size, n, p=draw.dirichlet(np.full(size, 5.0))) for size in sizes], axis=1)
-    effects = [draw.normal(0, 0.15, size) for size in sizes]
-    centre = 11.6 + sum(effect[column] for effect, column in zip(effects, codes.T, strict=True))
-    metric = np.round(np.exp(centre + draw.gamma(1.5, 0.12, n)), 2)
-    record = int(np.argsort(metric)[-n // 400])
-    return codes, metric, record
+__all__ = ["salaries"]
 
 
 def _measure(sizes):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from wallflower.queries.count import Count
+from wallflower.queries.explain import Explain
 from wallflower.queries.subspaces import Subspaces
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.baseline import Baseline
 from wallflower.query import Query
 
 COMPANIONS: Final[tuple[type[Query[Any, Any]], ...]] = (Baseline,)  # what prepares a question, not one of its own
-QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (Count, Subspaces, Watch)
+QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (Count, Subspaces, Watch, Explain)

@@ -1,1 +1,355 @@
-"""In which context is this record an outlier: the exact engine; nothing is released from here yet."""
+"""Why is this record an outlier: a context in which it is one.
+
+A context allows some values of every context attribute, the record's own among them [Sha21]. Among the records it
+selects, a detector says whether the record is an outlier in the metric. Released are one or more such contexts that
+select many records. The record itself is public to whoever asks; everybody else is protected.
+
+Released    contexts, as predicates and bit strings; or none
+Guarantee   mode dp: pure ε-DP; mode ocdp: output-constrained at ε, which is weaker    Neighbours  one other record
+Arithmetic  whole-number scores, exact draws; best-first search: real numbers          Proof       proof.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Final, Self
+
+from wallflower.data import Points, Table, load
+from wallflower.errors import DataError, ParameterError
+from wallflower.lazy import Lazy
+from wallflower.noise import Noise
+from wallflower.privacy import Loss
+from wallflower.privacy import exact as exactly
+from wallflower.queries.explain.asked import detector_of, kind_of, text_of
+from wallflower.queries.explain.contexts import Domain, pandas_filter, polars_filter, predicate, where
+from wallflower.queries.explain.detectors import Detector
+from wallflower.queries.explain.rules import MODES, SEARCHES, UTILITIES, check
+from wallflower.queries.explain.utilities import Rated
+from wallflower.queries.explain.view import Case
+from wallflower.query import Choices, Option, Plan, PublicFacts, Query, Reading, Status, least_amount
+from wallflower.schema import Column, Schema
+
+_audit = Lazy("wallflower.queries.explain.audit")
+_forecast = Lazy("wallflower.queries.explain.forecast")
+_modes = Lazy("wallflower.queries.explain.modes")
+
+REAL: Final = ("best-first",)  # searches that draw real numbers
+PATIENCE: Final = 60.0  # seconds that examining every context may take before a search takes its place
+USEFUL: Final = 0.5
+SURE: Final = 0.05
+EPSILONS: Final = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5")
+
+Value = list[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explain(Query[Case, Value]):
+    """Explain one outlier by a context.
+
+    >>> Explain.example().cost()
+    Loss(ε=1)
+    """
+
+    kind: ClassVar[str] = "explain"
+    label: ClassVar[str] = "outlier-context/1"
+    question: ClassVar[str] = "Why is this record an outlier?"
+    proof: ClassVar[str] = "queries/explain/proof.md"
+    status: ClassVar[Status] = Status.WHOLE_NUMBERS
+
+    record: str = field(metadata={"help": "which record: its identifier, or its row counted from 0"})
+    metric: str = field(metadata={"help": "the number column in which the record is unusual"})
+    context: tuple[str, ...] = field(metadata={"help": "the columns whose values make a context"})
+    domain: Schema = field(
+        metadata={"help": "their public values: categories or edges in a .toml or .json file (wallflower data domain)"}
+    )
+    loss: Loss = field(metadata={"help": "privacy loss to spend in all, as text"})
+    size: int | None = field(
+        default=None, metadata={"help": "public bound on the number of records; left out: `rows` of the domain file"}
+    )
+    identifier: str | None = field(
+        default=None, metadata={"help": "the column that `record` is looked up in; left out: `record` is a row"}
+    )
+    detector: str | Detector = field(
+        default="tukey",
+        metadata={
+            "help": "tukey, distance, bins or clamped-grubbs, with a margin; grubbs, histogram, lof or pyod, without; "
+            "settings as in lof:k=20,threshold=1.5"
+        },
+    )
+    mode: str | None = field(
+        default=None,
+        metadata={
+            "help": "dp: differential privacy, the default with a margin; ocdp: the paper's weaker relation",
+            "choices": MODES,
+        },
+    )
+    top: int = field(default=1, metadata={"help": "how many contexts to release; they share the loss"})
+    utility: str | Rated = field(
+        default="population",
+        metadata={
+            "help": "ocdp: prefer contexts with many records, or much in common with `near`",
+            "choices": UTILITIES,
+        },
+    )
+    near: str | None = field(default=None, metadata={"help": "ocdp: the public context that overlap counts, as bits"})
+    search: str | None = field(
+        default=None, metadata={"help": "ocdp: how to search; left out: by what is public", "choices": SEARCHES}
+    )
+    samples: int = field(default=50, metadata={"help": "ocdp: how many contexts uniform, walk, dfs and bfs visit"})
+    start: str | None = field(
+        default=None, metadata={"help": "ocdp: where walk, dfs and bfs start, as bits; left out: a valid context"}
+    )
+    unseen: bool = field(
+        default=False, metadata={"help": "ocdp: I chose `start` without looking at the data, which it needs"}
+    )
+    doubt: Fraction = field(
+        default=Fraction(1, 10), metadata={"help": "dp: part of the loss that decides whether to say none; 0: never"}
+    )
+    clear: float = field(
+        default=0.1, metadata={"help": "for the plan only: the margin of a context, as a share of its records"}
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "context", tuple(self.context))
+        object.__setattr__(self, "domain", _schema(self.domain))
+        object.__setattr__(self, "record", str(self.record))
+        object.__setattr__(self, "doubt", exactly(self.doubt, "doubt"))
+        check(self)
+
+    def cost(self) -> Loss:
+        return self.loss
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.context, self.metric)
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The context attributes and their public values."""
+        return tuple(Domain.of(self._column(name)) for name in self.context)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(len(domain.labels) for domain in self.domains)
+
+    @property
+    def contexts(self) -> int:
+        """How many contexts hold the record."""
+        return 1 << sum(size - 1 for size in self.sizes)
+
+    def wants(self) -> Schema:
+        found = tuple(map(self._column, self.columns))
+        named = () if self.identifier is None else (Column(self.identifier, identifier=True),)
+        return Schema(columns=found + named, clip=self.domain.clip)
+
+    def view(self, data: Any) -> Case:
+        table = data if isinstance(data, Table | Points) else load(data, schema=self.wants())
+        most = self.most
+        if table.n > most:
+            raise DataError(f"the table has more records than the public bound of {most:,}. Raise `size`.")
+        _modes.check(self, self.made(most), most)
+        return Case(table, self.domains, self.metric, self._row(table), most)
+
+    def answer(self, data: Case, noise: Noise) -> Value:
+        found = _modes.found(self, data, self.made(data.n), noise)
+        domains = self.domains
+        return [{"context": predicate(domains, bits), "bits": bits} for bits in found]
+
+    def made(self, size: int) -> Detector:
+        """The detector, for tables of at most `size` records."""
+        if isinstance(self.detector, str):
+            return detector_of(self.detector, self._column(self.metric), size)
+        return self.detector
+
+    def searched(self, n: int) -> str:
+        """How contexts are found: as asked, or by what is public.  (A)"""
+        if self.mode == "dp":
+            return "direct"
+        if self.search is not None:
+            return self.search
+        if _forecast.seconds(self.kind_of_detector, self.contexts, n) <= PATIENCE:
+            return "direct"
+        return "guided" if self.kind_of_detector not in _forecast.NANOSECONDS else "best-first"
+
+    def reading(self, value: Value, facts: PublicFacts) -> Reading:
+        search = self.searched(facts.n)
+        bits = [item["bits"] for item in value]
+        return Reading(
+            mechanism=f"{self.mode}, {search}, {text_of(self.detector).partition(':')[0]} by {self.utility}",
+            interval=None,
+            words=self._words(value),
+            extras={"contexts": self.contexts} | ({"filters": [self._filters(each) for each in bits]} if bits else {}),
+            status=Status.REAL_ARITHMETIC if search in REAL else None,
+        )
+
+    def picture(self, value: Value, facts: PublicFacts) -> Choices:
+        groups = tuple((domain.name, tuple(map(str, domain.labels))) for domain in self.domains)
+        return Choices(groups=groups, rows=tuple(tuple(bit == "1" for bit in item["bits"]) for item in value))
+
+    def plan(self, *, n: int, dimension: int) -> Plan:
+        size = self.size or self.domain.rows or n
+        chosen = self.searched(size)
+        ways = ("direct",) if self.mode == "dp" else tuple(dict.fromkeys((chosen, *SEARCHES)))
+        options = tuple(self._option(way, size) for way in ways)
+        figures = options[0].figures
+        smallest = least_amount(lambda amount: self._at(amount)._is_useful(size))
+        return Plan(
+            query=self.kind,
+            cost=self.cost(),
+            facts={"n": size, "dimension": dimension, "values": sum(self.sizes), "contexts": self.contexts},
+            chosen=chosen,
+            headings=_HEADINGS,
+            options=options,
+            useful=self._is_useful(size),
+            verdict=self._verdict(figures, smallest),
+            smallest_useful_epsilon=smallest,
+            curve=tuple((float(e), self._at(e)._utility("direct", size)) for e in EPSILONS),
+            measure="expected utility: population as a share of the largest",
+            scale="linear",
+        )
+
+    @classmethod
+    def example(cls) -> Self:
+        domain = Schema.of(
+            ["x1", "x2"], edges={"x1": (-0.5, 0.0, 0.5)}, bounds={"x2": (-4.0, 4.0)}, clip=True, name="domain"
+        )
+        return cls(record="3", metric="x2", context=("x1",), domain=domain, size=1000, loss=Loss("1"))
+
+    @classmethod
+    def audits(cls, *, quick: bool) -> Iterable[Any]:
+        findings: Iterable[Any] = _audit.findings(quick=quick)
+        return findings
+
+    @property
+    def most(self) -> int:
+        """The public bound on the number of records."""
+        size = self.size or self.domain.rows
+        if size is None:
+            raise ParameterError(
+                "size: no public bound on the number of records is stated, and the number itself is protected. Pass "
+                "size, or state rows in the domain file."
+            )
+        return size
+
+    @property
+    def kind_of_detector(self) -> type:
+        return kind_of(self.detector) if isinstance(self.detector, str) else type(self.detector)
+
+    def to_json(self) -> dict[str, Any]:
+        named = {"detector": text_of(self.detector), "utility": str(self.utility)}
+        return super(Explain, self).to_json() | named
+
+    def parts(self) -> tuple[Fraction, Fraction]:
+        """dp: what decides whether to say none, and what each context spends.  (N) (D)"""
+        whole = self.loss.epsilon
+        return whole * self.doubt, whole * (1 - self.doubt) / self.top
+
+    def _option(self, way: str, size: int) -> Option:
+        figures: dict[str, float] = {}
+        if way in ("direct", "best-first", "uniform"):
+            figures["utility"] = self._utility(way, size)
+        if self.mode == "dp":
+            figures["invalid"] = self._invalid(size)
+        if way == "direct":
+            figures["seconds"] = _forecast.seconds(self.kind_of_detector, self.contexts, size)
+        return Option(mechanism=way, figures=figures, note=_NOTES["dp" if self.mode == "dp" else way])
+
+    def _utility(self, way: str, size: int) -> float:
+        """Under the model of `forecast`."""
+        model = _forecast.spread(self.sizes)
+        if way == "uniform":
+            return float(model.best_of(self.samples))
+        if self.mode == "ocdp":
+            return float(model.utility(model.shares * size, float(self.loss.epsilon / self.top)))
+        each = self.parts()[1]
+        scale = _modes.scale_of(self.contexts, size, each)
+        scores = model.shares * size * min(1 / float(scale), self.clear)
+        return float(model.utility(scores, float(each) / 2))
+
+    def _invalid(self, size: int) -> float:
+        """A bound on the chance of a context in which the record is no outlier.  (I)"""
+        each = self.parts()[1]
+        records = size * _forecast.spread(self.sizes).ranked(self.top)
+        best = min(records / float(_modes.scale_of(self.contexts, size, each)), self.clear * records)
+        return float(min(1.0, self.top * math.exp(math.log(self.contexts) - _modes.weight(best, each))))
+
+    def _is_useful(self, size: int) -> bool:
+        return self._utility("direct", size) >= USEFUL and (self.mode == "ocdp" or self._invalid(size) <= SURE)
+
+    def _verdict(self, figures: Any, smallest: str | None) -> str:
+        said = f"one of {self.contexts:,} contexts"
+        if "utility" in figures:
+            said += f", with {figures['utility']:.0%} of the records of the largest valid one expected"
+        if "invalid" in figures:
+            said += f"; invalid with a chance of at most {figures['invalid']:.2g}"
+        said += " (if records spread evenly over the values"
+        said += f", and the record stands out by {self.clear:.0%} of a context)" if self.mode == "dp" else ")"
+        if self._is_useful(self.size or self.domain.rows or 1):
+            return f"useful: {said}"
+        advice = f"; from ε = {smallest} on it would be" if smallest else "; no reasonable loss makes it so"
+        return f"not useful: {said}{advice}"
+
+    def _words(self, value: Value) -> str:
+        if not value and self.mode == "dp":
+            return "None: no context makes this record an outlier clearly enough to say so at this loss."
+        if not value:
+            return "None: no context was found in which this record is an outlier."
+        found = "; or ".join(_among(item["context"]) for item in value)
+        hedge = "" if self.mode == "ocdp" else " (unless the draw was unlucky: the plan bounds the chance)"
+        return f"In {self.metric}, the record is an outlier among {found}{hedge}."
+
+    def _filters(self, bits: str) -> dict[str, str]:
+        domains = self.domains
+        return {
+            "sql": where(domains, bits),
+            "pandas": pandas_filter(domains, bits),
+            "polars": polars_filter(domains, bits),
+        }
+
+    def _column(self, name: str) -> Column:
+        known = {column.name: column for column in self.domain.columns or ()}
+        return known.get(name) or Column(name)
+
+    def _row(self, table: Table | Points) -> int:
+        if self.identifier is None:
+            row = int(self.record)
+            if row >= table.n:
+                raise DataError("record: the table has no such row; rows are counted from 0. Check it.")
+            return row
+        if isinstance(table, Points):
+            raise DataError("identifier: points have no identifiers. Name the record by its row, or load a table.")
+        return table.row(self.identifier, self.record)
+
+    def _at(self, amount: str) -> Self:
+        return replace(self, loss=Loss(amount, kind=self.loss.kind, neighbours=self.loss.neighbours))
+
+
+def _among(context: str) -> str:
+    return context if context == predicate((), "") else f"records where {context}"
+
+
+def _schema(domain: Any) -> Schema:
+    """The domain, from a file or plain JSON where it is not a Schema yet."""
+    if isinstance(domain, Schema):
+        return domain
+    return Schema.from_json(domain) if isinstance(domain, dict) else Schema.read(domain)
+
+
+_HEADINGS: Final = {
+    "utility": "expected utility",
+    "invalid": "invalid, at most",
+    "seconds": "seconds, about",
+}
+_NOTES: Final = {
+    "dp": "every context is weighed by margin and population",
+    "direct": "an exact draw among all valid contexts",
+    "best-first": "the same law, and only the promising ones are examined; proved for real numbers",
+    "uniform": "the best of a few valid ones",
+    "walk": "the paper's random walk",
+    "dfs": "the paper's private depth-first search; its choices share the loss",
+    "bfs": "the paper's private breadth-first search; its choices share the loss",
+    "guided": "noisy counts lead the way; for detectors that are slow",
+}

@@ -11,12 +11,13 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite
+from math import inf, isfinite
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.errors import DataError, ParameterError
+from wallflower.schema import Column
 
 Label = str | int | float | bool
 Codes = NDArray[np.int64]
@@ -123,12 +124,33 @@ class Domain:
             raise ParameterError(f"{self.name!r}: names and labels hold no NUL; take it out.")
 
     @classmethod
+    def of(cls, column: Column) -> Domain:
+        """The public values that a schema states for a column.
+
+        >>> Domain.of(Column("age", edges=(18, 65))).labels
+        ('(-∞, 18)', '[18, 65)', '[65, ∞)')
+        """
+        if column.categories is not None:
+            return cls(column.name, column.categories)
+        if column.edges is None:
+            raise ParameterError(
+                f"{column.name}: its public values are not stated; give it categories, or edges, in the domain file."
+            )
+        low = -inf if column.low is None else column.low
+        high = inf if column.high is None else column.high
+        return cls.between(column.name, (low, *column.edges, high))
+
+    @classmethod
     def between(cls, name: str, edges: Sequence[float]) -> Domain:
         """Intervals from edge to edge: the lower edge belongs to an interval, the upper one to the next or the last."""
-        if len(edges) < 2 or not all(isfinite(a) and a < b for a, b in pairwise(edges)) or not isfinite(edges[-1]):
-            raise ParameterError(f"{name}: edges must be finite, rising and at least two; pass them in order.")
-        labels = [f"[{a}, {b})" for a, b in pairwise(edges)]
-        return cls(name, (*labels[:-1], f"{labels[-1][:-1]}]"), tuple(edges))
+        if len(edges) < 2 or not all(a < b for a, b in pairwise(edges)):
+            raise ParameterError(f"{name}: edges must be rising and at least two; pass them in order.")
+        named = [str(edge).removesuffix(".0") for edge in edges]
+        labels = [f"[{a}, {b})" for a, b in pairwise(named)]
+        first = f"(-∞, {named[1]})" if edges[0] == -inf else labels[0]
+        last = f"[{named[-2]}, ∞)" if edges[-1] == inf else f"{labels[-1][:-1]}]"
+        shown = [f"{first[:-1]}{last[-1]}"] if len(labels) == 1 else [first, *labels[1:-1], last]
+        return cls(name, tuple(shown), tuple(edges))
 
     def encode(self, column: Iterable[object]) -> Codes:
         """The values of a column as places in the domain; a value outside it is refused, and never shown."""
@@ -233,7 +255,7 @@ def _sql_labels(name: str, labels: list[Label]) -> str:
 
 
 def _sql_interval(name: str, low: float, high: float, closed: bool) -> str:
-    return f"{_sql_name(name)} >= {low!r} AND {_sql_name(name)} {'<=' if closed else '<'} {high!r}"
+    return _span(_sql_name(name), low, high, closed, "{}", " AND ")
 
 
 def _sql_name(name: str) -> str:
@@ -251,17 +273,23 @@ def _frame_tests(column: str, among: str) -> tuple[Labels, Interval]:
         return f"({column.format(repr(name))}.{among}({chosen!r}))"
 
     def interval(name: str, low: float, high: float, closed: bool) -> str:
-        at = column.format(repr(name))
-        return f"({at} >= {low!r}) & ({at} {'<=' if closed else '<'} {high!r})"
+        return _span(column.format(repr(name)), low, high, closed, "({})", " & ")
 
     return labels, interval
+
+
+def _span(at: str, low: float, high: float, closed: bool, each: str, both: str) -> str:
+    """Between two edges; an edge at infinity goes without saying."""
+    above = [] if low == -inf else [f"{at} >= {low!r}"]
+    below = [] if high == inf else [f"{at} {'<=' if closed else '<'} {high!r}"]
+    return both.join(each.format(test) for test in above + below)
 
 
 def _plain(label: Label) -> str:
     """A label as it is, or in quotes where it could be misread."""
     text = str(label)
     clear = text and text == text.strip() and text.isprintable() and not set(text) & set('{}"')
-    return text if clear and (", " not in text or text[0] == "[") else json.dumps(text, ensure_ascii=False)
+    return text if clear and (", " not in text or text[0] in "[(") else json.dumps(text, ensure_ascii=False)
 
 
 def _literal(value: object) -> tuple[bool, object]:

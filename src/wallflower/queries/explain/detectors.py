@@ -17,10 +17,11 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
+
+_special = Lazy("scipy.special")
 
 Floats = NDArray[np.float64]
 
@@ -276,10 +277,10 @@ def _kappas(alpha: float, octaves: int) -> Floats:
 
     def student(log: Floats) -> Floats:
         n = np.exp2(log)
-        return np.asarray(-stdtrit(n - 2, alpha / (2 * n)))
+        return np.asarray(-_special.stdtrit(n - 2, alpha / (2 * n)))
 
     t = np.full((1 << octaves) + 1, np.inf)
-    t[3:65] = -stdtrit(np.arange(1.0, 63.0), alpha / (2 * np.arange(3.0, 65.0)))
+    t[3:65] = -_special.stdtrit(np.arange(1.0, 63.0), alpha / (2 * np.arange(3.0, 65.0)))
     for octave in range(6, octaves):
         n = np.arange((1 << octave) + 1, (2 << octave) + 1)
         t[n] = Chebyshev.interpolate(student, DEGREE, domain=[octave, octave + 1])(np.log2(n))

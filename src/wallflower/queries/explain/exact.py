@@ -108,7 +108,12 @@ def sweep(table: Ranked, detector: Detector, reduce: Callable[[int, Bools, Count
 
     `reduce` runs in the thread that examined the block, and must copy what it wants to keep.
     """
-    return in_blocks(table.space, ENGINES.get(type(detector), _asked)(table, detector), np.bool_, reduce)
+    return in_blocks(table.space, parts(table, detector), np.bool_, reduce)
+
+
+def parts(table: Ranked, detector: Detector) -> Iterator[Part]:
+    """All contexts in parts that fill in validity and populations, for `in_blocks`."""
+    return ENGINES.get(type(detector), _asked)(table, detector)
 
 
 def examiner(table: Ranked, detector: Detector) -> Callable[[int], tuple[bool, int]]:

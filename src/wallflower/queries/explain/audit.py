@@ -1,0 +1,204 @@
+"""Attacks on explanations: the mechanisms we release, and broken ones that an audit has to catch.
+
+The broken ones are mistakes that were made in print, or nearly by us. They live here, named broken, and no release can
+reach them: nothing but an audit imports this file. Tables are made up: V is the first record, and the contexts of a
+table are few enough to tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from wallflower.audit import Finding, Sampler, audit, audit_order
+from wallflower.data import Points
+from wallflower.noise import system_noise
+from wallflower.privacy import Loss
+from wallflower.queries.explain import Explain, choosing, searching
+from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, kappas
+from wallflower.queries.explain.margins import margins, scales
+from wallflower.queries.explain.modes import drawn
+from wallflower.queries.explain.ranked import Ranked
+from wallflower.queries.explain.utilities import Population
+from wallflower.schema import Schema
+
+TRIALS, QUICK_TRIALS, LEAST_TRIALS = 2_000, 400, 4_000
+ONE, TWO = Loss("1"), Loss("2")
+EVERYWHERE: Final = "distance:k=1000,radius=1"  # V is an outlier in every context, whatever one record does
+SAMPLES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Neighbouring tables: V first, then others as (value, metric); `more` is the record that joins."""
+
+    values: int
+    records: tuple[tuple[int, float], ...]
+    more: tuple[int, float]
+
+    def points(self) -> tuple[Points, Points]:
+        tables = self.records, (*self.records, self.more)
+        return tuple(Points.from_array(np.array(each, float), columns=("a", "x"), name="made-up") for each in tables)  # type: ignore[return-value]
+
+
+CROWD: Final = Pair(5, ((0, 5.0), (0, 5.0)), (1, 5.0))  # contexts with value 1 gain a record
+EVEN: Final = Pair(5, tuple((value, 5.0) for value in range(5)), (1, 5.0))
+APART: Final = Pair(  # a near record that joins raises the context {0, 1}, which is small, and lowers {0, 1, 2}
+    3, ((0, 5.0), *((1, 0.0),) * 3, *((2, 5.0),) * 6), (1, 5.0)
+)
+LAST: Final = Pair(2, ((0, 5.0), *((1, 5.0),) * 3), (0, 5.0))  # in {0} nobody is near; then one is
+FAR: Final = Pair(2, ((0, 9.0), *((1, 1.0), (1, 1.5), (1, 2.0)) * 4), (1, 1e5))
+TIED: Final = Pair(3, ((0, 5.0), (1, 5.0), (2, 5.0)), (1, 5.0))
+
+
+def findings(*, quick: bool) -> Iterator[Finding]:
+    """Every attack: what must hold, then what must be caught."""
+    trials = QUICK_TRIALS if quick else TRIALS
+    query = asked(CROWD, ONE)
+    yield audit_order(query, CROWD.points()[0])
+    for name, (pair, loss, details) in SOUND.items():
+        query = asked(pair, loss, **details)
+        first, second = (_answers(query, points) for points in pair.points())
+        yield audit(first, second, claimed=query.cost(), trials=trials, name=name)
+    for name, (pair, loss, broken) in BROKEN.items():
+        first, second = (_repeated(broken(asked(pair, loss).view(points).table())) for points in pair.points())
+        enough = max(trials, LEAST_TRIALS)
+        yield audit(first, second, claimed=loss, trials=enough, name=f"broken: {name}", expected=True)
+    yield _wanders("bfs and dfs step to neighbours", (searching.bfs, searching.dfs), expected=False)
+    yield _wanders("broken: flips without restoring", (_broken_flips,), expected=True)
+
+
+def asked(pair: Pair, loss: Loss, **details: Any) -> Explain:
+    domain = Schema.of(
+        ["a", "x"], edges={"a": [value + 0.5 for value in range(pair.values - 1)]}, bounds={"x": (0, 10)}
+    )
+    usual: dict[str, Any] = {"record": "0", "metric": "x", "context": ("a",), "domain": domain, "size": 14}
+    return Explain(**usual | {"detector": EVERYWHERE, "loss": loss} | details)
+
+
+def _answers(query: Explain, points: Points) -> Sampler:
+    """What is drawn, as a number: the contexts of an answer one after another, -1 for none."""
+    case = query.view(points)
+    table, detector = case.table(), query.made(case.n)
+
+    def one() -> int:
+        found = drawn(query, table, case.n, detector, system_noise())
+        return sum(index * table.space.count**place for place, index in enumerate(reversed(found))) if found else -1
+
+    return _repeated(one)
+
+
+def _repeated(draw: Callable[[], int]) -> Sampler:
+    return lambda size: np.array([draw() for _ in range(size)])
+
+
+def _populations(table: Ranked) -> list[int]:
+    return [int(table.members(index).sum()) for index in range(table.space.count)]
+
+
+def _exponential(scores: Sequence[int], rate: Fraction) -> int:
+    return choosing.choose(scores, rate=rate, top=1, noise=system_noise())[0]
+
+
+def _broken_price(table: Ranked) -> Callable[[], int]:
+    """exp(2εu), the price of a choice mistaken by a factor of 2."""
+    scores = _populations(table)
+    return lambda: _exponential(scores, Fraction(2))
+
+
+def _broken_monotone(table: Ranked) -> Callable[[], int]:
+    """Margins weighed by exp(εq) instead of exp(εq/2): one record raises some and lowers others."""
+    found, populations = margins(table, Distance(10, 1.0))
+    scores = np.minimum(found, populations).astype(np.int64).tolist()
+    return lambda: _exponential(scores, Fraction(2))
+
+
+def _broken_unshared(table: Ranked) -> Callable[[], int]:
+    """Breadth-first search that spends the whole loss in every step."""
+    ask, paid = searching.asked(table, Distance(1000, 1.0), Population()), {"rate": Fraction(2), "top": 1}
+    return lambda: searching.bfs(ask, start=0, samples=4, noise=system_noise(), **paid)[0]  # type: ignore[arg-type]
+
+
+def _broken_start(table: Ranked) -> Callable[[], int]:
+    """A walk that starts at the largest valid context: the start tells which one that is."""
+    scores = _populations(table)[:-1]
+    start = scores.index(max(scores))
+    ask, paid = searching.asked(table, Distance(1000, 1.0), Population()), {"rate": Fraction(1), "top": 1}
+    return lambda: searching.walk(ask, start=start, samples=1, noise=system_noise(), **paid)[0]  # type: ignore[arg-type]
+
+
+def _broken_none(table: Ranked) -> Callable[[], int]:
+    """Says none exactly where no context is valid."""
+    valid = bool((margins(table, Distance(1, 1.0))[0] > 0).any())
+    return lambda: int(valid)
+
+
+def _broken_unclamped(table: Ranked) -> Callable[[], int]:
+    """Clamped Grubbs' margin of a metric that was not clamped."""
+    detector = ClampedGrubbs(0.0, 10.0, 60)
+    weights, kappa = scales(detector, float(table.values[table.record])), kappas(0.05, 60)
+    z = table.values[table.record] - table.values
+    inside = [table.members(index) for index in range(table.space.count)]
+    sums = [(z[each].sum(), (z[each] ** 2).sum(), kappa[each.sum()]) for each in inside]
+    scores = [int(np.clip((weights @ np.array(each)).max(), -60, 60)) for each in sums]
+    return lambda: _exponential(scores, Fraction(1, 2))
+
+
+def _broken_flips(ask: searching.Asked, *, start: int, samples: int, **_: Any) -> list[int]:
+    """Algorithm 5 of [Sha21] as printed: bits are flipped one after another, and never flipped back."""
+    visited, here = [start], start
+    for bit in range(ask.space.length):
+        here ^= 1 << bit
+        if ask.score(here) is not None and here not in visited and len(visited) < samples:
+            visited.append(here)
+    return visited
+
+
+def _wanders(name: str, searches: Sequence[Callable[..., list[int]]], *, expected: bool) -> Finding:
+    """How far the visited contexts lie apart, where two of sixteen are not valid: each should be beside another one."""
+    space = asked(CROWD, ONE).view(CROWD.points()[0]).table().space
+    apart = 0
+    for search in searches:
+        ask = searching.Asked(space, lambda index: (index not in (1, 4), 1))
+        given = {"start": 0, "samples": 6, "rate": Fraction(1), "top": 6, "noise": system_noise()}
+        visited = {0, *search(ask, **given)}
+        apart = max(apart, *(min((one ^ other).bit_count() for other in visited - {one}) for one in visited))
+    return Finding(
+        name=name,
+        claimed=1.0,
+        lower=float(apart),
+        caught=apart > 1,
+        words=f"visited contexts differ from the nearest other one in {apart} values",
+        expected=expected,
+    )
+
+
+_OCDP: Final = {"mode": "ocdp"}
+SOUND: Final[dict[str, tuple[Pair, Loss, dict[str, Any]]]] = {
+    "dp, distance": (APART, TWO, {"detector": "distance:k=10,radius=1", "doubt": 0}),
+    "dp, distance, two contexts": (APART, TWO, {"detector": "distance:k=10,radius=1", "doubt": 0, "top": 2}),
+    "dp, whether to say none": (LAST, TWO, {"detector": "distance:k=1,radius=1", "doubt": "1/2"}),
+    "dp, bins": (APART, TWO, {"detector": "bins:points=6,fraction=0.5", "doubt": 0}),
+    "dp, tukey": (FAR, TWO, {"detector": "tukey:points=5", "doubt": 0}),
+    "dp, clamped Grubbs": (FAR, TWO, {"detector": "clamped-grubbs", "doubt": 0}),
+    "ocdp, direct": (CROWD, ONE, _OCDP),
+    "ocdp, direct, overlap": (CROWD, ONE, _OCDP | {"utility": "overlap", "near": "11100"}),
+    "ocdp, best-first": (CROWD, ONE, _OCDP | {"search": "best-first"}),
+    "ocdp, uniform": (CROWD, ONE, _OCDP | {"search": "uniform", "samples": SAMPLES}),
+    "ocdp, walk": (CROWD, ONE, _OCDP | {"search": "walk", "samples": SAMPLES}),
+    "ocdp, dfs": (CROWD, ONE, _OCDP | {"search": "dfs", "samples": SAMPLES}),
+    "ocdp, bfs": (CROWD, ONE, _OCDP | {"search": "bfs", "samples": SAMPLES}),
+    "ocdp, guided": (CROWD, ONE, _OCDP | {"search": "guided", "samples": SAMPLES}),
+}
+BROKEN: Final[dict[str, tuple[Pair, Loss, Callable[[Ranked], Callable[[], int]]]]] = {
+    "choices at twice the price": (CROWD, ONE, _broken_price),
+    "margins at the price of populations": (APART, TWO, _broken_monotone),
+    "every step at the whole loss": (EVEN, TWO, _broken_unshared),
+    "a start that was looked for": (TIED, ONE, _broken_start),
+    "none where there is none": (LAST, ONE, _broken_none),
+    "a margin of what is not clamped": (FAR, ONE, _broken_unclamped),
+}

@@ -1,0 +1,217 @@
+"""The question: what it takes, what it refuses, what it says."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import wallflower as wf
+from wallflower.errors import BudgetExhausted, DataError, ParameterError
+from wallflower.noise import system_noise
+from wallflower.privacy import Kind, Neighbours
+from wallflower.queries.explain.detectors import Custom, Distance, Grubbs, Lof, Tukey
+from wallflower.queries.explain.exact import valid_contexts
+from wallflower.synthetic import salaries
+
+JOBS, YEARS = tuple("abcd"), (2008, 2009, 2010)
+DOMAIN = wf.Schema.of(
+    ["job", "year", "salary"], categories={"job": JOBS, "year": YEARS}, bounds={"salary": (0, 1_000_000)}, clip=True
+)
+
+
+def frame(n=3000, seed=1):
+    """Salaries by job and year; record 0 earns far more than anybody in its job."""
+    codes, metric, _ = salaries(n, (4, 3), seed=seed)
+    codes[0], metric[0] = (1, 2), 900_000.0
+    jobs, years = np.array(JOBS)[codes[:, 0]], np.array(YEARS)[codes[:, 1]]
+    return pd.DataFrame({"staff": [f"p{row}" for row in range(n)], "job": jobs, "year": years, "salary": metric})
+
+
+def asked(**given):
+    usual = {"record": "0", "metric": "salary", "context": ("job", "year"), "domain": DOMAIN, "size": 4000}
+    return wf.Explain(**usual | {"loss": wf.Loss("1")} | given)
+
+
+def opened(tmp_path, **budget):
+    people = frame()
+    book = wf.Ledger.open(str(tmp_path / "ledger.db"))
+    for loss in (
+        wf.Loss("50", neighbours=Neighbours.ADD_REMOVE),
+        wf.Loss("50", kind=Kind.OUTPUT_CONSTRAINED, neighbours=Neighbours.ADD_REMOVE),
+    ):
+        book.grant("people", loss, by="owner")
+    return people, book
+
+
+WAYS = [
+    {},
+    {"detector": "bins:points=21,fraction=0.05"},
+    {"detector": "distance:k=200,radius=20000"},
+    {"detector": "clamped-grubbs", "loss": wf.Loss("5")},
+    {"top": 3, "doubt": 0},
+    {"mode": "ocdp"},
+    {"mode": "ocdp", "detector": "grubbs"},
+    {"mode": "ocdp", "detector": "lof:k=5"},
+    {"mode": "ocdp", "detector": "histogram", "top": 2},
+    {"mode": "ocdp", "detector": "grubbs", "search": "best-first"},
+    {"mode": "ocdp", "detector": "grubbs", "search": "uniform", "samples": 9},
+    {"mode": "ocdp", "detector": "grubbs", "search": "walk", "samples": 9},
+    {"mode": "ocdp", "detector": "grubbs", "search": "dfs", "samples": 9},
+    {"mode": "ocdp", "detector": "grubbs", "search": "bfs", "samples": 9},
+    {"mode": "ocdp", "detector": "grubbs", "search": "guided", "samples": 20},
+    {"mode": "ocdp", "detector": "grubbs", "utility": "overlap", "near": "0100001"},
+    {"mode": "ocdp", "detector": "grubbs", "search": "bfs", "start": "0100001", "unseen": True},
+    {"mode": "ocdp", "detector": Custom(lambda values, index: bool(values[index] > 3 * np.median(values)))},
+]
+
+
+@pytest.mark.parametrize("given", WAYS, ids=str)
+def test_every_way_names_contexts_in_which_the_record_is_an_outlier(given, tmp_path):
+    people, book = opened(tmp_path)
+    query = asked(**given)
+    made = wf.release(query, wf.load(people, schema=query.wants(), name="people"), book)
+    codes = np.column_stack([np.searchsorted(JOBS, people["job"]), np.searchsorted(YEARS, people["year"])])
+    valid = valid_contexts(codes, [4, 3], people["salary"].to_numpy(), 0, query.made(4000))
+    assert 1 <= len(made.value) <= query.top
+    for item, filters in zip(made.value, made.extras["filters"], strict=True):
+        assert item["bits"] in valid
+        chosen = eval(filters["pandas"], {"df": people})  # noqa: S307 - our own text
+        assert len(chosen) == valid[item["bits"]]
+        also = eval(filters["polars"], {"df": pl.from_pandas(people), "pl": pl})  # noqa: S307 - our own text
+        assert len(also) == len(chosen)
+    assert made.facts.n == 4000
+    assert "at most 4,000 records" in str(made.facts)
+
+
+def test_modes_have_accounts_of_their_own(tmp_path):
+    people = frame()
+    table = wf.load(people, schema=asked().wants(), name="people")
+    with wf.Ledger.open(str(tmp_path / "ledger.db")) as book:
+        assert wf.release(asked(), table, book).guarantee.adjacency is Neighbours.ADD_REMOVE
+        with pytest.raises(BudgetExhausted):
+            wf.release(asked(mode="ocdp"), table, book)
+        book.grant("people", asked(mode="ocdp").cost(), by="owner")
+        made = wf.release(asked(mode="ocdp"), table, book)
+    assert made.guarantee.kind is Kind.OUTPUT_CONSTRAINED
+    assert "weaker than differential privacy" in str(made)
+    assert made.guarantee.words.count("exactly the same contexts") == 1
+
+
+def test_a_detector_without_a_margin_is_not_quietly_less_private():
+    for detector in ("lof", "grubbs", "histogram", Lof(), Grubbs(), Custom(lambda values, index: True)):
+        with pytest.raises(ParameterError, match="no margin"):
+            asked(detector=detector)
+        with pytest.raises(ParameterError, match="mode"):
+            asked(detector=detector, mode="dp")
+        assert asked(detector=detector, mode="ocdp").cost().kind is Kind.OUTPUT_CONSTRAINED
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"record": "p7"}, "identifier"),
+        ({"context": ()}, "context"),
+        ({"context": ("job", "job")}, "context"),
+        ({"context": ("job", "salary")}, "context"),
+        ({"context": ("town",)}, "public values are not stated"),
+        ({"detector": "tukie"}, "Did you mean tukey"),
+        ({"detector": "tukey:fences=2"}, "Did you mean fence"),
+        ({"detector": "distance:k=3"}, "needs radius"),
+        ({"detector": "tukey:fence=wide"}, "not a number"),
+        ({"mode": "pure"}, "mode"),
+        ({"top": 0}, "top"),
+        ({"top": 33}, "32 contexts"),
+        ({"samples": 0}, "samples"),
+        ({"search": "bfs"}, "only mode ocdp"),
+        ({"mode": "ocdp", "search": "dijkstra"}, "search"),
+        ({"mode": "ocdp", "utility": "overlap"}, "near"),
+        ({"mode": "ocdp", "near": "0100001"}, "near"),
+        ({"mode": "ocdp", "utility": "overlap", "near": "01"}, "7 bits"),
+        ({"mode": "ocdp", "start": "0100001"}, "looking"),
+        ({"doubt": 1}, "doubt"),
+        ({"clear": 0}, "clear"),
+        ({"loss": wf.Loss("1", delta="1e-6")}, "delta"),
+        ({"loss": wf.Loss.zcdp("1")}, "epsilon"),
+        ({"loss": wf.Loss("0")}, "epsilon"),
+    ],
+    ids=str,
+)
+def test_what_makes_no_question_is_refused(given, words):
+    with pytest.raises(ParameterError, match=words):
+        asked(**given).made(100)
+
+
+def test_tables_outside_what_is_public_are_refused_without_a_value():
+    people = frame()
+    query = asked(identifier="staff", record="p17")
+    row = query.view(wf.load(people, schema=query.wants())).table()
+    assert row.values[row.record] == people["salary"][17]
+    with pytest.raises(DataError, match="not exactly one"):
+        asked(identifier="staff", record="nobody").view(wf.load(people, schema=query.wants()))
+    with pytest.raises(DataError, match="no such row"):
+        asked(record="3000").view(people)
+    with pytest.raises(DataError, match="public bound"):
+        asked(size=2999).view(people)
+    with pytest.raises(ParameterError, match="size"):
+        asked(size=None).view(people)
+    strange = people.assign(job=people["job"].where(people.index != 5, "spy"))
+    with pytest.raises(DataError, match="public categories") as refused:
+        asked().view(strange)
+    assert "spy" not in str(refused.value)
+    other = wf.Schema.of(["job", "year", "salary"], categories={"job": (*JOBS, "e"), "year": YEARS})
+    with pytest.raises(DataError, match="other categories"):
+        asked().view(wf.load(people, schema=other))
+
+
+def test_points_have_contexts_by_edges():
+    values = np.random.default_rng(1).normal(size=(500, 2))
+    values[3] = (0.1, 40.0)
+    domain = {"columns": {"x1": {"edges": [-1, 0, 1]}, "x2": {"low": -50, "high": 50}}}
+    query = wf.Explain(
+        record=3, metric="x2", context=["x1"], domain=domain, size=1000, loss=wf.Loss("20"), detector="tukey:points=201"
+    )
+    (item,) = query.answer(query.view(wf.Points.from_array(values)), system_noise())
+    assert item["bits"][2] == "1"
+
+
+def test_questions_are_values():
+    for query in (asked(), asked(mode="ocdp", detector=Lof(k=7)), asked(detector=Tukey((0.0, 1.0, 5.0)), doubt="1/5")):
+        again = wf.Explain.from_json(query.to_json())
+        assert again.made(10) == query.made(10)
+        assert again.to_json() == query.to_json()
+        assert again.cost() == query.cost()
+    assert asked(doubt="0.25").parts() == (Fraction(1, 4), Fraction(3, 4))
+    assert asked(detector=Distance(3, 2.0)).to_json()["detector"] == "distance:k=3,radius=2.0"
+
+
+def test_nothing_is_said_where_nothing_stands_out():
+    people = frame().assign(salary=100_000.0)
+    query = asked(loss=wf.Loss("0.5"))
+    view = query.view(people)
+    said = [query.answer(view, system_noise()) for _ in range(200)]
+    assert sum(map(bool, said)) <= 12  # 1 % each: 13 or more of 200 have a chance below 1e-6
+    assert "None" in query.reading([], view).words
+    assert "None" in asked(mode="ocdp").reading([], view).words
+    assert asked(mode="ocdp", detector="grubbs").answer(view, system_noise()) == []
+
+
+def test_the_plan_forecasts_and_the_loss_matters():
+    poor, rich = (asked(loss=wf.Loss(amount)).plan(n=4000, dimension=3) for amount in ("0.001", "2"))
+    assert not poor.useful
+    assert rich.useful
+    assert rich.facts["contexts"] == 32
+    assert poor.smallest_useful_epsilon == rich.smallest_useful_epsilon
+    ways = {option.mechanism for option in asked(mode="ocdp").plan(n=4000, dimension=3).options}
+    assert ways == {"direct", "best-first", "uniform", "walk", "dfs", "bfs", "guided"}
+
+
+def test_searches_are_chosen_by_public_facts():
+    many = wf.Schema.of(["a", "salary"], categories={"a": [f"v{at}" for at in range(30)]}, bounds={"salary": (0, 1)})
+    given = {"context": ("a",), "domain": many, "mode": "ocdp", "size": 50_000}
+    assert asked(mode="ocdp", detector="lof").searched(4000) == "direct"
+    assert asked(detector="lof", **given).searched(50_000) == "best-first"
+    assert asked(detector=Custom(lambda values, index: True), **given).searched(50_000) == "guided"
+    reading = asked(detector="lof", **given).reading([], asked().view(frame()))
+    assert "real numbers" in reading.status

@@ -1,0 +1,14 @@
+"""The attacks on explanations: sound mechanisms hold, broken ones are caught."""
+
+import pytest
+
+from wallflower.queries.explain.audit import BROKEN, findings
+
+
+@pytest.mark.slow
+def test_sound_ways_hold_and_broken_ones_are_caught():
+    found = {finding.name: finding for finding in findings(quick=True)}
+    assert not [finding for finding in found.values() if not finding.ok]
+    for name in (*BROKEN, "flips without restoring"):
+        assert found[f"broken: {name}"].caught
+    assert found["release: pays, then looks"].words.startswith("the charge was durable")
