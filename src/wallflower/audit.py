@@ -71,7 +71,10 @@ class Finding:
 
 def audits(kind: str, *, quick: bool = False) -> Iterator[Finding]:
     """Run every attack that a question's room lists; `quick` takes fewer trials."""
-    yield from find(kind, _queries.QUERIES).audits(quick=quick)
+    if kind in _queries.WITHOUT:
+        yield from Lazy(f"wallflower.queries.{kind}.audit").findings(quick=quick)
+    else:
+        yield from find(kind, _queries.QUERIES).audits(quick=quick)
 
 
 # Sampling

@@ -67,7 +67,9 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize("given", WAYS, ids=str)
+@pytest.mark.parametrize(
+    "given", WAYS, ids=lambda given: " ".join(f"{key}={str(value)[:20]}" for key, value in given.items()) or "usual"
+)
 def test_every_way_names_contexts_in_which_the_record_is_an_outlier(given, tmp_path):
     people, book = opened(tmp_path)
     query = asked(**given)
@@ -190,8 +192,8 @@ def test_nothing_is_said_where_nothing_stands_out():
     people = frame().assign(salary=100_000.0)
     query = asked(loss=wf.Loss("0.5"))
     view = query.view(people)
-    said = [query.answer(view, system_noise()) for _ in range(200)]
-    assert sum(map(bool, said)) <= 12  # 1 % each: 13 or more of 200 have a chance below 1e-6
+    said = [query.answer(view, system_noise()) for _ in range(100)]
+    assert sum(map(bool, said)) <= 9  # 1 % each: 10 or more of 100 have a chance below 1e-6
     assert "None" in query.reading([], view).words
     assert "None" in asked(mode="ocdp").reading([], view).words
     assert asked(mode="ocdp", detector="grubbs").answer(view, system_noise()) == []

@@ -220,7 +220,7 @@ def test_uniform_sampling_ends_where_fewer_are_valid(monkeypatch, limit):
 
 
 @pytest.mark.parametrize(
-    "utility", [Population(), Overlap("10110111"), Rated(lambda bits, values: len(values), 1)], ids=repr
+    "utility", [Population(), Overlap("10110111"), Rated(lambda bits, values: len(values), 1)], ids=lambda it: type(it).__name__
 )
 def test_a_search_goes_by_the_utility_it_is_given(utility):
     table = table_of()

@@ -14,6 +14,7 @@ from wallflower.cli.show import notice, show, show_json, waiting
 from wallflower.errors import ParameterError
 from wallflower.forms import REQUIRED, Question, closest, find
 from wallflower.lazy import Lazy
+from wallflower.queries import WITHOUT
 
 _demo = Lazy("wallflower.demo")
 _audit = Lazy("wallflower.audit")
@@ -46,7 +47,7 @@ def demo(
 def _auditing(questions: tuple[Question, ...]) -> Any:
     def audit(question: str, quick: bool, as_json: bool) -> None:
         """Attack a question's mechanisms: sound ones must hold what they claim, broken ones must be caught."""
-        kind = find(question, questions).kind
+        kind = question if question in WITHOUT else find(question, questions).kind
         findings = []
         with waiting(f"attacking {kind}"):
             for finding in _audit.audits(kind, quick=quick):
@@ -58,7 +59,7 @@ def _auditing(questions: tuple[Question, ...]) -> Any:
         if not all(finding.ok for finding in findings):
             raise typer.Exit(1)
 
-    names = ", ".join(question.kind for question in questions)
+    names = ", ".join((*(question.kind for question in questions), *WITHOUT))
     which = Annotated[str, typer.Argument(metavar="QUESTION", help=f"which question: {names}")]
     asked = (option("question", which, REQUIRED), option("quick", QuickOption, False))
     return signed(audit, *asked, option("as_json", JsonOption, False))
