@@ -24,6 +24,7 @@ def fits(sample, law):
     rest = size - sum(expected)
     if rest >= 30:
         observed, expected = [*observed, size - sum(observed)], [*expected, rest]
+    assert len(expected) > 1, "too few draws to tell"
     expected = np.array(expected) * (sum(observed) / sum(expected))
     return bool(chisquare(observed, expected).pvalue > ALARM)
 

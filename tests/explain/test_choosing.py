@@ -55,7 +55,7 @@ def plainly(table, detector):
 def counted():
     """Draws of places and ranks among those that are only counted."""
     gaps, counts = np.array([2, 0, 5, 9]), np.array([3, 1, 0, 40])
-    return [exponential_level(gaps, counts, rate=Fraction(1, 3), noise=system_noise()) for _ in range(4000)]
+    return [exponential_level(gaps, counts, rate=Fraction(1, 3), noise=system_noise()) for _ in range(3000)]
 
 
 @pytest.mark.parametrize(("stretch", "same"), STRETCHES)
@@ -89,7 +89,7 @@ def test_a_function_of_ones_own_is_drawn_by_as_well():
     table, detector, rate = table_of(), Lof(3, 1.3), Fraction(1, 12)
     utility = Rated(lambda bits, values: -(10**6) + 9 * bits.count("1"), 9)
     scores = scores_of(table, detector, utility)
-    sample = [tuple(direct(table, detector, utility, rate=rate, top=1, noise=system_noise())) for _ in range(600)]
+    sample = [tuple(direct(table, detector, utility, rate=rate, top=1, noise=system_noise())) for _ in range(400)]
     assert fits(sample, exponential_law(scores, float(rate)))
     assert not fits(sample, exponential_law(scores, 3 * float(rate)))
 
@@ -162,7 +162,7 @@ def test_expected_utility_is_that_of_the_vectors(case):
         deviation = float(np.sqrt(weights @ (populations - mean) ** 2 / weights.sum()))
         found = [
             expected["valid"][table.space.bits(index)]
-            for _ in range(300)
+            for _ in range(100)
             for index in direct(table, detector, Population(), rate=Fraction(rate), top=1, noise=system_noise())
         ]
         assert abs(np.mean(found) - mean) < 6.5 * deviation / np.sqrt(len(found)) + 1e-9
@@ -213,7 +213,7 @@ def test_any_scale_is_divided_by_exactly():
 @pytest.mark.parametrize("detector", WITH_MARGIN, ids=repr)
 def test_one_record_anywhere_moves_a_score_by_a_step_more_than_the_grid_at_most(detector):
     draw, sizes, most = np.random.default_rng(3), (3, 2), 0
-    for turn in range(5):
+    for turn in range(4):
         n = int(draw.integers(1, 14))
         codes, metric = np.stack([draw.integers(0, size, n) for size in sizes], 1), draw.choice(VALUES, n)
         scale, cap = (Fraction(1), Fraction(99)) if turn % 2 else (Fraction(9, 7), Fraction(17, 6))

@@ -175,7 +175,7 @@ def test_the_first_valid_context_is_the_largest_in_a_public_order():
 def test_a_uniform_start_is_uniform_among_the_valid():
     table, detector = table_of(), Lof(3, 1.3)
     valid = np.flatnonzero(evaluate(*world(), detector).valid).tolist()
-    sample = [uniform_valid(table, detector, system_noise()) for _ in range(800)]
+    sample = [uniform_valid(table, detector, system_noise()) for _ in range(1000)]
     assert fits(sample, dict.fromkeys(valid, 1 / len(valid)))
     assert not fits(sample, dict.fromkeys(range(32), 1 / 32))
     assert uniform_valid(table, Custom(lambda values, index: False), system_noise()) is None
@@ -219,9 +219,10 @@ def test_uniform_sampling_ends_where_fewer_are_valid(monkeypatch, limit):
     assert sorted(found) == np.flatnonzero(evaluate(*world(), some).valid).tolist()
 
 
-@pytest.mark.parametrize(
-    "utility", [Population(), Overlap("10110111"), Rated(lambda bits, values: len(values), 1)], ids=lambda it: type(it).__name__
-)
+UTILITIES = {"population": Population(), "overlap": Overlap("10110111"), "own": Rated(lambda bits, x: len(x), 1)}
+
+
+@pytest.mark.parametrize("utility", UTILITIES.values(), ids=UTILITIES)
 def test_a_search_goes_by_the_utility_it_is_given(utility):
     table = table_of()
     ask = asked(table, Distance(3, 1.0), utility)
@@ -260,6 +261,12 @@ def test_searches_that_choose_at_the_end_only_pay_for_that(search):
 def test_searches_that_choose_every_step_pay_for_every_step(search):
     assert rate_of(search, Fraction(1), utility=Overlap("1"), samples=50, top=4) == Fraction(1, 54)
     assert rate_of(search, Fraction(1), utility=Rated(max, 1), samples=50, top=4) == Fraction(1, 108)
+
+
+def test_more_contexts_than_an_index_can_count_are_refused():
+    with pytest.raises(ParameterError, match=r"^domain_sizes: .+; .+\.$"):
+        asked(ranked([[0]], [64], [1.0], 0), Lof(), Population())
+    assert asked(ranked([[0]], [63], [1.0], 0), Lof(), Population()).score((1 << 62) - 1) is None
 
 
 def test_a_search_that_pays_otherwise_is_refused():

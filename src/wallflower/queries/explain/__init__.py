@@ -145,6 +145,9 @@ class Explain(Query[Case, Value]):
         named = () if self.identifier is None else (Column(self.identifier, identifier=True),)
         return Schema(columns=found + named, clip=self.domain.clip)
 
+    def named(self) -> str:
+        return self.record if self.identifier is None else f"{self.identifier}={self.record}"
+
     def view(self, data: Any) -> Case:
         table = data if isinstance(data, Table | Points) else load(data, schema=self.wants())
         most = self.most

@@ -33,8 +33,8 @@ Bytes = NDArray[np.int8]
 Nodes = tuple[Counts, Ints, Bytes, Counts, Floats, Floats]  # the heap; index, bits left, score, X and rate·score + G
 Cells = tuple[Ints, Ints, Ints]  # bits that are needed, what it counts, and where those that need a bit begin
 
-LIMIT: Final = 1 << 23  # nodes
-LENGTH: Final = 62  # bits of an index
+LIMIT: Final = HELD  # nodes; so a draw from contexts that can be kept is always finished
+LENGTH: Final = 62  # bits of an index by which single contexts can be asked about
 CELLS: Final = 1 << 22  # combinations of values that are counted in one array
 BATCH: Final = 1 << 10  # nodes that are split before more noise is drawn
 AHEAD: Final = 64  # contexts that are taken off the heap at once

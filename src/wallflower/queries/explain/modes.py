@@ -34,6 +34,11 @@ def check(query: Any, detector: Detector, size: int) -> None:
             f"context: there are 2^{bits} contexts, and {way} takes up to 2^{most[way]} here. Name fewer columns or "
             "values, or search another way."
         )
+    if way == "guided" and math.prod(query.sizes) > guided.CELLS:
+        raise ParameterError(
+            f"context: {math.prod(query.sizes):,} combinations of values are more than the {guided.CELLS:,} that get "
+            "noise. Name fewer columns or values, or search another way."
+        )
     if isinstance(detector, ClampedGrubbs) and query.mode == "dp":
         places = (detector.low, (detector.low + detector.high) / 2, detector.high)
         if max(choosing.rounding(detector, own) for own in places) >= 1 / (2 * choosing.GRID):

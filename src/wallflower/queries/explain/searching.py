@@ -19,6 +19,7 @@ from wallflower.queries.explain.choosing import choose, direct
 from wallflower.queries.explain.contexts import Space
 from wallflower.queries.explain.detectors import Detector
 from wallflower.queries.explain.exact import ENGINES, HELD, examiner
+from wallflower.queries.explain.lazily import LENGTH
 from wallflower.queries.explain.ranked import Ranked
 from wallflower.queries.explain.utilities import Even, Examine, Utility
 
@@ -62,6 +63,8 @@ class Asked:
 
 
 def asked(table: Ranked, detector: Detector, utility: Utility) -> Asked:
+    if table.space.length > LENGTH:
+        raise ParameterError(f"domain_sizes: a search takes up to 2^{LENGTH} contexts; name fewer values.")
     return Asked(table.space, utility.asked(table, examiner(table, detector)))
 
 
