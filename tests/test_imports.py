@@ -25,17 +25,28 @@ UPWARDS = {
     ("audit", "release"),
     ("audit", "queries"),  # audits(kind) finds the room by its name
 }
-# Who may draw noise that is not handed to them: the two doors, for a table and a stream, and what attacks or simulates.
+# Who may draw noise that is not handed to them: the doors, for a table, a stream
+# and the parties of sensors, and what attacks or simulates.
 DRAWERS = {
     "release.py",
     "watching.py",
+    "service/sensors/party.py",
+    "service/sensors/device.py",
+    "service/sensors/demo.py",
     "checks.py",
     "audit.py",
     "papers/accuracy.py",
+    "papers/contexts_searched.py",
     "papers/detection.py",
+    "papers/sensed_modes.py",
     "queries/*/audit.py",
+    "queries/sensors/comparison.py",  # its contract: deal(values, bits)
 }
-DOORS = {"noise.py": {"secrets", "opendp"}, "synthetic.py": {"numpy.random"}}
+DOORS = {
+    "noise.py": {"secrets", "opendp"},
+    "synthetic.py": {"numpy.random"},
+    "service/curator/tokens.py": {"secrets"},  # what must not be guessed, and is no noise: tokens and ids
+}
 ENTROPY = ("random", "secrets", "numpy.random", "opendp", "uuid", "os.urandom", "os.getrandom")
 
 

@@ -19,6 +19,8 @@ from rich.text import Text
 from typer.main import get_command
 
 from wallflower.cli import lab, questions, steward
+from wallflower.cli.sensors import sensors
+from wallflower.cli.serve import serve
 from wallflower.cli.show import failure, show
 from wallflower.errors import PrivacyError
 from wallflower.forms import Question
@@ -53,6 +55,8 @@ def build(asked: Iterable[Question]) -> typer.Typer:
     app.add_typer(plans, name="plan", rich_help_panel="Questions")
     for name in ("data", "budget", "ledger"):
         app.add_typer(getattr(steward, name), name=name, rich_help_panel="Data owners")
+    app.add_typer(serve, name="serve", rich_help_panel="Data owners")
+    app.add_typer(sensors, name="sensors", rich_help_panel="Questions")
     lab.add(app, known)
     return app
 

@@ -1,0 +1,303 @@
+"""Sensors: keys, the signed parameter set, and each party of a stream as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import typer
+
+from wallflower.cli.live import following
+from wallflower.cli.options import DATA, OUTPUT, PRIVACY, JsonOption, names
+from wallflower.cli.show import notice, show, show_json
+from wallflower.errors import ParameterError, PrivacyError, SourceError
+from wallflower.lazy import Lazy
+from wallflower.reading import Wanted, guarded
+from wallflower.streams import stream
+
+_keys = Lazy("wallflower.service.sensors.keys")
+_signing = Lazy("wallflower.service.sensors.signing")
+_device = Lazy("wallflower.service.sensors.device")
+_starting = Lazy("wallflower.service.sensors.starting")
+_demo = Lazy("wallflower.service.sensors.demo")
+_parameters = Lazy("wallflower.queries.sensors.parameters")
+
+sensors = typer.Typer(no_args_is_help=True)
+
+_needs: Final = (Lazy("cryptography"), Lazy("httptools"), Lazy("starlette"), Lazy("uvicorn"))
+
+NETWORK: Final = "Network"
+_NOT_THERE: Final = "sensors need more packages than the rest: pip install 'wallflower[service]' brings them."
+
+KeysOption = Annotated[
+    Path, typer.Option("--keys", metavar="DIR", help="this party's own folder of keys", rich_help_panel=DATA)
+]
+ParametersOption = Annotated[
+    Path, typer.Option("--parameters", metavar="FILE", help="the signed parameter set", rich_help_panel=DATA)
+]
+StoreOption = Annotated[
+    Path, typer.Option("--store", metavar="FILE", help="what the party remembers: a SQLite file", rich_help_panel=DATA)
+]
+SetOption = Annotated[
+    Path | None,
+    typer.Option("--parameters", metavar="FILE", help="the signed set; left out: the analyst's", rich_help_panel=DATA),
+]
+StreamOption = Annotated[
+    str | None, typer.Option("--stream", metavar="NAME", help="without a set: the stream to join", rich_help_panel=DATA)
+]
+WindowOption = Annotated[
+    int | None,
+    typer.Option(min=0, help="of all readings; left out: their column `window` says it", rich_help_panel=DATA),
+]
+BatchOption = Annotated[int, typer.Option(min=1, max=100_000, help="readings of a frame", rich_help_panel=DATA)]
+BudgetOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER", help="ε of all readings this sensor may ever send, added up", rich_help_panel=PRIVACY
+    ),
+]
+HostOption = Annotated[str, typer.Option(metavar="NAME", help="where to listen", rich_help_panel=NETWORK)]
+PortOption = Annotated[
+    int, typer.Option(min=0, max=65535, help="where to listen; 0: any that is free", rich_help_panel=NETWORK)
+]
+TlsOption = Annotated[
+    bool,
+    typer.Option(
+        "--tls/--no-tls", help="TLS with client certificates; without only on loopback", rich_help_panel=NETWORK
+    ),
+]
+
+
+@sensors.callback()
+def require_packages() -> None:
+    """Outliers among readings that are perturbed at the source, found by two servers together."""
+    try:
+        for package in _needs:
+            _ = package.__version__
+    except ModuleNotFoundError:
+        raise ParameterError(_NOT_THERE) from None
+
+
+def _url(who: str) -> Any:
+    return typer.Option(metavar="URL", help=f"where the {who} is", rich_help_panel=NETWORK)
+
+
+@sensors.command(epilog="Example: wallflower sensors keys keys --sensors 2")
+def keys(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="where to leave them, a folder for each party")],
+    count: Annotated[int, typer.Option("--sensors", min=0, max=100_000, help="so many sensors, counted from 1")] = 1,
+    host: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="names the parties are called by, besides localhost")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """A certificate authority and keys for every party; what is there stays, so sensors can be added later."""
+    hosts = (*_keys.HOSTS, *(names(host) if host else ()))
+    made = _keys.make(folder, sensors=count, hosts=hosts)
+    if as_json:
+        show_json({"made": [str(path) for path in made]})
+        return
+    notice(f"Give each party its own folder; keep {folder / 'authority'} apart, it admits sensors.")
+    show(made)
+
+
+@sensors.command(epilog="Example: wallflower sensors sign stream.toml --keys keys -o stream.json")
+def sign(
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="the parameter set: a .toml or .json file")],
+    keys: Annotated[Path, typer.Option("--keys", metavar="DIR", help="the folder that `sensors keys` made")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="where to leave the signed set")],
+) -> None:
+    """Check a parameter set, fill in the parties' public keys, and sign it with the owner's."""
+    stated = _read(source)
+    owner = _keys.Identity.read(keys / "owner")
+    for name in _keys.PARTIES:
+        stated.setdefault(name, _keys.Identity.read(keys / name).public)
+    stated.setdefault("seal", owner.seal_public)
+    made = _signing.signed(_parameters.Parameters.from_json(stated), owner)
+    output.write_bytes(made.body)
+    notice(f"Signed version {made.parameters.version} of {made.parameters.stream}: {made.parameters.hash.hex()}")
+    show(output)
+
+
+@sensors.command(
+    epilog="Example: wallflower sensors device readings.csv --keys keys/sensor-1 --parameters stream.json "
+    "--store sensor-1.db --budget 500 --window 0 --analyst https://localhost:8401 --correction https://localhost:8402"
+)
+def device(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="SOURCE", help="readings: a CSV, JSON lines or Parquet file, or - for standard input"),
+    ],
+    keys: KeysOption,
+    store: StoreOption,
+    parameters: SetOption = None,
+    stream_name: StreamOption = None,
+    window: WindowOption = None,
+    batch: BatchOption = 10_000,
+    budget: BudgetOption = None,
+    analyst: Annotated[str | None, _url("analyst")] = None,
+    correction: Annotated[str | None, _url("correction server")] = None,
+    owner: Annotated[str | None, _url("owner; only in mode direct")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Perturb readings and send them. Started again with the same source it goes on, and draws no noise twice."""
+    identity = _keys.Identity.read(keys)
+    signed = _set(parameters, stream_name, analyst, identity)
+    wanted = (() if window is not None else (_device.WINDOW,)) + signed.parameters.names
+    given = {"analyst": analyst, "correction": correction, "owner": owner}
+    urls = _needed({name: given[name] for name in _device.targets(signed.parameters)})
+    with _device.Device(identity, signed, store, urls, budget=budget) as sensor:
+        sensor.check()
+        rows = stream(source, Wanted(names=wanted)).batches
+        fates = _device.streamed(sensor, _device.batched(rows, batch, window))
+        spent, left = sensor.outbox.spent, sensor.outbox.left
+    if as_json:
+        show_json({"sensor": identity.name, "frames": fates, "spent": str(spent), "left": str(left)})
+    else:
+        show("\n".join(_fate(identity.name, target, states) for target, states in sorted(fates.items())))
+        show(f"{identity.name}: ε={spent} spent, ε={left} left")
+    if any("refused" in states for states in fates.values()):
+        raise NotTaken(f"{identity.name}: frames were refused, see above; they stay unjudged. See the servers' logs.")
+
+
+@sensors.command(
+    epilog="Example: wallflower sensors analyst --keys keys/analyst --parameters stream.json --store analyst.db "
+    "--port 8401 --correction https://localhost:8402 --owner https://localhost:8403"
+)
+def analyst(
+    keys: KeysOption,
+    parameters: ParametersOption,
+    store: StoreOption,
+    correction: Annotated[str, _url("correction server")],
+    owner: Annotated[str, _url("owner")],
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8401,
+    tls: TlsOption = True,
+) -> None:
+    """Run the analyst: keeps perturbed readings and leads the servers through every window."""
+    _run("analyst", keys, parameters, store, (host, port, tls), {"correction": correction, "owner": owner})
+
+
+@sensors.command(
+    epilog="Example: wallflower sensors correction --keys keys/correction --parameters stream.json "
+    "--store correction.db --port 8402 --owner https://localhost:8403"
+)
+def correction(
+    keys: KeysOption,
+    parameters: ParametersOption,
+    store: StoreOption,
+    owner: Annotated[str, _url("owner")],
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8402,
+    tls: TlsOption = True,
+) -> None:
+    """Run the correction server: holds what corrects the readings, and forgets it after delivery."""
+    _run("correction", keys, parameters, store, (host, port, tls), {"owner": owner})
+
+
+@sensors.command(
+    epilog="Example: wallflower sensors owner --keys keys/owner --parameters stream.json --store owner.db "
+    "--port 8403 --out results"
+)
+def owner(
+    keys: KeysOption,
+    parameters: ParametersOption,
+    store: StoreOption,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="leave a page and JSON there as well", rich_help_panel=OUTPUT),
+    ] = None,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8403,
+    tls: TlsOption = True,
+) -> None:
+    """Run the owner: opens what is sealed to it and says which readings were outliers."""
+    _run("owner", keys, parameters, store, (host, port, tls), {"out": out})
+
+
+@sensors.command(epilog="Example: wallflower sensors demo --out sensors-demo")
+def demo(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="where to leave the files")] = Path("wallflower-sensors"),
+    mode: Annotated[Literal["exact", "grid", "paper", "direct"], typer.Option(help="how to find outliers")] = "exact",
+    readings: Annotated[int, typer.Option(min=20, max=200_000, help="of each sensor and window")] = 1_000,
+    count: Annotated[int, typer.Option("--sensors", min=1, max=20, help="so many devices")] = 2,
+    windows: Annotated[int, typer.Option(min=1, max=20, help="so many windows")] = 2,
+    tls: TlsOption = True,
+    as_json: JsonOption = False,
+) -> None:
+    """All parties on this machine, as processes of their own: made-up readings go in, the owner's result comes out."""
+    plan = _demo.Plan(mode=mode, readings=readings, sensors=count, windows=windows, tls=tls)
+    try:
+        with following() as told:
+            ended = _demo.run(out, plan, told)
+    except KeyboardInterrupt:
+        raise Stopped("Interrupted; every party was ended. What they stored is in the folder of the demo.") from None
+    if as_json:
+        show_json(ended.to_json())
+    else:
+        show(ended.words)
+        show(ended.files)
+
+
+class Stopped(PrivacyError):
+    """Ctrl-C while parties ran."""
+
+    exit_code = 130
+
+
+class NotTaken(PrivacyError):
+    """A server refused what a sensor sent."""
+
+    exit_code = 4
+
+
+def _run(
+    role: str, keys: Path, parameters: Path, store: Path, where: tuple[str, int, bool], own: dict[str, Any]
+) -> None:
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
+    identity = _keys.Identity.read(keys)
+    signed = _signing.believed(_bytes(parameters), identity.authority)
+    _starting.started(role, identity, signed, store, where, own, _say)
+
+
+def _say(words: str) -> None:
+    show(words)
+    sys.stdout.flush()
+
+
+def _set(path: Path | None, name: str | None, analyst: str | None, identity: Any) -> Any:
+    if path is not None:
+        return _signing.believed(_bytes(path), identity.authority)
+    if name is None or analyst is None:
+        raise ParameterError(
+            "--parameters: left out, so the set is the analyst's. Add --stream NAME and --analyst URL."
+        )
+    return _device.joined(analyst, name, identity, to="analyst")
+
+
+def _needed(urls: dict[str, str | None]) -> dict[str, str]:
+    for name, url in urls.items():
+        if url is None:
+            raise ParameterError(f"--{name}: this stream's sensors send there. Add --{name} URL.")
+    return {name: url for name, url in urls.items() if url is not None}
+
+
+def _fate(sensor: str, target: str, states: dict[str, int]) -> str:
+    return f"{sensor} to {target}: " + ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+
+
+def _bytes(path: Path) -> bytes:
+    return guarded(path.read_bytes, lambda _: SourceError(f"{path}: cannot be read. Name the signed parameter set."))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    refusal = SourceError(f"{path}: cannot be read, or is not what its name says. Write TOML or JSON.")
+    parse = json.loads if path.suffix == ".json" else tomllib.loads
+    stated: Any = guarded(lambda: parse(path.read_text(encoding="utf-8")), lambda _: refusal)
+    if not isinstance(stated, dict):
+        raise refusal
+    return stated

@@ -1,0 +1,183 @@
+"""What the servers report to the owner, and what the owner makes of it: which readings were outliers.
+
+A report is two frames and a few facts, sealed. A reading is *judged* when both servers had it and their reports agree;
+all others are *unjudged*, each with the reason. Nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower.queries.sensors.comparison import judge, judge_tagged
+from wallflower.queries.sensors.device import tags
+from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decoded, encoded
+from wallflower.queries.sensors.parameters import Exact, Parameters
+
+Array = NDArray[Any]
+TagKeys = Callable[[int], bytes | None]  # the secret of a sensor's tags, if it sent one
+
+LAYERS: Final = {1: "presumed", 2: "layer 1", 3: "layer 2", 4: "layer 3"}
+ONE_SERVER: Final = "only one server had it"
+NO_EXCHANGE: Final = "the servers could not talk to each other in time"
+NO_THRESHOLD: Final = "no threshold could be chosen"
+NO_REPORT: Final = "a server did not report in time"
+UNSOUND: Final = "the servers' shares do not belong together"
+_SIZES: Final = struct.Struct("<II")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Report:
+    """One server's: what it found of the readings that both had, and those it could not judge."""
+
+    found: Frame | None
+    unjudged: Frame
+    facts: Mapping[str, Any]
+
+    def to_bytes(self) -> bytes:
+        pieces = [b"" if self.found is None else encoded(self.found), encoded(self.unjudged)]
+        facts = json.dumps(self.facts, sort_keys=True).encode("ascii")
+        return _SIZES.pack(*map(len, pieces)) + b"".join(pieces) + facts
+
+    @staticmethod
+    def from_bytes(raw: bytes, parameters: Parameters) -> Report:
+        """The same back, or a refusal."""
+        if len(raw) < _SIZES.size:
+            raise FrameError("report: shorter than it can be. Send all of it.")
+        first, second = _SIZES.unpack_from(raw)
+        start = _SIZES.size
+        one, other, rest = raw[start : start + first], raw[start + first : start + first + second], raw[start:]
+        kinds = (Kind.SHARES, Kind.VERDICT)
+        try:
+            facts = json.loads(rest[first + second :])
+        except (ValueError, RecursionError):
+            raise FrameError("report: its facts cannot be read. Send what `Report.to_bytes` makes.") from None
+        if not isinstance(facts, dict) or not isinstance(facts.get("sensors"), dict):
+            raise FrameError("report: it has no facts about sensors. Send what `Report.to_bytes` makes.")
+        found = decoded(one, parameters=parameters.hash, kinds=kinds) if one else None
+        left = decoded(other, parameters=parameters.hash, kinds=(Kind.UNJUDGED,))
+        return Report(found=found, unjudged=left, facts=facts)
+
+
+@dataclass(slots=True)
+class Tally:
+    """Readings as they are sorted: outliers with what is known of each, and reasons of the unjudged."""
+
+    judged: int = 0
+    outliers: dict[int, dict[str, Any]] = field(default_factory=dict)
+    unjudged: dict[int, dict[str, Any]] = field(default_factory=dict)
+    threshold: int | None = None
+
+    def flag(self, ids: Array, sensors: Array, what: Iterable[Mapping[str, Any]]) -> None:
+        for name, sensor, more in zip(ids.tolist(), sensors.tolist(), what, strict=True):
+            self.outliers[name] = {"id": f"{name:016x}", "sensor": sensor, **more}
+
+    def give_up(self, ids: Array, sensors: Array, reason: str) -> None:
+        for name, sensor in zip(ids.tolist(), sensors.tolist(), strict=True):
+            self.unjudged.setdefault(name, {"id": f"{name:016x}", "sensor": sensor, "reason": reason})
+
+
+def judged(parameters: Parameters, reports: Mapping[str, Report], tag_keys: TagKeys) -> Tally:
+    """Sort the readings of a window by what the servers reported; a server may be missing."""
+    tally = Tally()
+    ours, theirs = (reports.get(role) for role in ("analyst", "correction"))
+    if ours is None or theirs is None or ours.found is None or theirs.found is None:
+        _left(tally, reports, NO_THRESHOLD if ours and theirs and _agreed(ours, theirs) else NO_REPORT)
+    elif isinstance(parameters.settings, Exact):
+        _opened(tally, parameters.settings, ours.found, theirs.found, tag_keys)
+    else:
+        _believed(tally, ours.found, theirs.found)
+    for report in reports.values():
+        reason = {"exchange": NO_EXCHANGE, "threshold": NO_THRESHOLD}.get(report.facts.get("failed", ""), ONE_SERVER)
+        tally.give_up(report.unjudged["ids"], report.unjudged["sensors"], reason)
+    for name in tally.outliers:
+        tally.unjudged.pop(name, None)
+    return tally
+
+
+def told(parameters: Parameters, window: int, tally: Tally, sensors: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of a window, ready to be shown: public parameters, ids, and what each sensor has spent."""
+    settings = parameters.settings
+    return {
+        "stream": parameters.stream,
+        "version": parameters.version,
+        "hash": parameters.hash.hex(),
+        "window": window,
+        "mode": settings.mode,
+        "threshold": _distance(parameters, tally.threshold),
+        "judged": tally.judged,
+        "outliers": [tally.outliers[name] for name in sorted(tally.outliers)],
+        "unjudged": [tally.unjudged[name] for name in sorted(tally.unjudged)],
+        "sensors": dict(sensors),
+        "parameters": parameters.to_json(),
+    }
+
+
+def _distance(parameters: Parameters, score: int | None) -> str | None:
+    settings = parameters.settings
+    if isinstance(settings, Exact) and score is not None:
+        return str(score * settings.unit)
+    return None
+
+
+def _agreed(ours: Report, theirs: Report) -> bool:
+    return ours.facts.get("failed") == theirs.facts.get("failed") == "threshold"
+
+
+def _left(tally: Tally, reports: Mapping[str, Report], reason: str) -> None:
+    for report in reports.values():
+        if report.found is not None:
+            tally.give_up(report.found["ids"], report.found["sensors"], reason)
+
+
+def _opened(tally: Tally, settings: Exact, ours: Frame, theirs: Frame, tag_keys: TagKeys) -> None:
+    lanes, ids, sensors = (2 if settings.tags else 1), ours["ids"], ours["sensors"]
+    same = ours.columns == theirs.columns and ours.seq == theirs.seq and ours.columns % lanes == 0
+    if not same or not np.array_equal(ids, theirs["ids"]) or not np.array_equal(sensors, theirs["sensors"]):
+        for frame in (ours, theirs):
+            tally.give_up(frame["ids"], frame["sensors"], UNSOUND)
+        return
+    sound, level = np.ones(len(ids), dtype=np.bool_), np.zeros(len(ids), dtype=np.int64)
+    marks, known = _marks(ids, sensors, tag_keys) if settings.tags else (None, sound)
+    for at in range(0, ours.columns, lanes):
+        one, other = (np.ascontiguousarray(frame["shares"][:, at : at + lanes]) for frame in (ours, theirs))
+        flags, fits = judge(one[:, 0], other[:, 0]) if marks is None else judge_tagged(one, other, marks)
+        sound &= fits & known & (flags <= (level == at // lanes))  # who reaches a threshold reached those below
+        level += flags
+    tally.threshold = ours.seq or settings.scores[0]
+    tally.judged = int(sound.sum())
+    tally.give_up(ids[~sound], sensors[~sound], UNSOUND)
+    out = np.flatnonzero(sound & (level > 0))
+    tally.flag(ids[out], sensors[out], ({"level": one} for one in level[out].tolist()))
+
+
+def _marks(ids: Array, sensors: Array, tag_keys: TagKeys) -> tuple[Array, Array]:
+    """The tag of each reading, and for which readings it is known."""
+    marks, known = np.ones(len(ids), dtype=np.uint32), np.zeros(len(ids), dtype=np.bool_)
+    for sensor in np.unique(sensors).tolist():
+        key = tag_keys(sensor)
+        if key is not None:
+            own = sensors == sensor
+            marks[own], known[own] = tags(key, ids[own]), True
+    return marks, known
+
+
+def _believed(tally: Tally, ours: Frame, theirs: Frame) -> None:
+    """Modes grid and paper: the analyst lists who took part, the correction server who is an outlier."""
+    if (
+        ours.kind is not Kind.VERDICT
+        or theirs.kind is not Kind.VERDICT
+        or not np.isin(theirs["ids"], ours["ids"]).all()
+    ):
+        for frame in (ours, theirs):
+            tally.give_up(frame["ids"], frame["sensors"], UNSOUND)
+        return
+    tally.judged = ours.count
+    layers = (LAYERS.get(one, "flagged") for one in theirs["layer"].tolist())
+    tally.flag(theirs["ids"], theirs["sensors"], ({"layer": layer} for layer in layers))

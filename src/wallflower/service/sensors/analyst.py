@@ -1,0 +1,130 @@
+"""The analyst: keeps perturbed readings, and leads the two servers through the steps of a window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decoded, encoded
+from wallflower.queries.sensors.rounds import concluded, rows, steps
+from wallflower.service.sensors.client import Link, Unreachable
+from wallflower.service.sensors.collecting import Refused
+from wallflower.service.sensors.keys import Identity
+from wallflower.service.sensors.party import log
+from wallflower.service.sensors.server import Listed, Server
+from wallflower.service.sensors.signing import Signed
+
+
+class Analyst(Server):
+    """Asks the correction server, step by step."""
+
+    role: ClassVar[Literal["analyst"]] = "analyst"  # type: ignore[misc]
+
+    def __init__(self, identity: Identity, signed: Signed, store: Path, *, owner: str, correction: str) -> None:
+        super().__init__(identity, signed, store, owner=owner)
+        self._partner = Link(correction, to="correction", identity=identity, signed=signed)
+
+    def advance(self, window: int) -> bool:
+        match self.store.state(window):
+            case "collecting":
+                return self.seal(window)
+            case "sealed":
+                return self._exchange(window)
+            case "exchanged":
+                return self.deliver(window)
+            case "delivered":
+                return self.purge(window)
+            case _:
+                return False
+
+    def _exchange(self, window: int) -> bool:
+        try:
+            self._judge(window)
+        except Unreachable:
+            if not self.give_up(window):
+                raise
+        except Refused as refusal:
+            log.info("window %d: the correction server refuses (%d)", window, refusal.status)
+            if not self.give_up(window):
+                raise Unreachable(f"correction: answers {refusal.status}.") from None
+        return True
+
+    def _judge(self, window: int) -> None:
+        every = self.listed(window)
+        present = self._manifest(window, every)
+        held = self.held(window, every, present)
+        asked: dict[str, Frame] = {}
+        answered: dict[str, Frame] = {}
+        for step in steps(self.parameters):
+            if self.store.letter(window, step.name) is None:
+                arrays = step.ask(held, asked, answered, self.noise)
+                count = len(next(iter(arrays.values())))
+                self.store.write(window, step.name, self._framed(window, step.asks, count, arrays))
+            reply = self._answered(window, step.name, step.answers)
+            if reply.count not in rows(step, held, answer=True):
+                raise Refused(422, f"{step.name}: the answer has not as many rows as it must have.")
+            letter = self.store.letter(window, step.name)
+            asked[step.name] = self._decoded(b"" if letter is None else letter.asked or b"", step.asks)
+            answered[step.name] = reply
+        found = concluded(held, asked, answered)
+        body = self.reported(window, every, present, found, "" if found is not None else "threshold")
+        self.store.move(window, "exchanged", result=(body, None))
+        log.info("window %d: exchanged, %d readings at both", window, len(held))
+
+    def _manifest(self, window: int, every: Listed) -> NDArray[np.bool_]:
+        if self.store.letter(window, "manifest") is None:
+            body = self._framed(window, Kind.MANIFEST, len(every.ids), {"ids": every.ids})
+            self.store.write(window, "manifest", body)
+        reply = self._answered(window, "manifest", Kind.PRESENT)
+        if reply.count != len(every.ids):
+            raise Refused(422, "manifest: the answer has not as many rows as were asked for.")
+        return reply["present"]
+
+    def _answered(self, window: int, name: str, kind: Kind) -> Frame:
+        """The answer to a letter that is stored: the stored one, or the one the partner gives now, then stored."""
+        letter = self.store.letter(window, name)
+        if letter is None or letter.asked is None:
+            raise Unreachable(f"{name}: not written yet.")
+        if letter.answered is not None:
+            return self._decoded(letter.answered, kind)
+        path = f"/v1/{self.parameters.stream}/w/{window}/{name}"
+        status, body = self._partner.call("POST", path, letter.asked)
+        if status == 425 or status >= 500:
+            raise Unreachable(f"correction: answers {status}.")
+        if status != 200:
+            raise Refused(status, f"{name}: the correction server refuses.")
+        frame = self._decoded(body, kind)
+        self.store.answer(window, name, body)
+        return frame
+
+    def _decoded(self, body: bytes, kind: Kind) -> Frame:
+        try:
+            return decoded(body, parameters=self.parameters.hash, kinds=(kind,))
+        except FrameError as error:
+            raise Refused(422, str(error)) from None
+
+    def _framed(self, window: int, kind: Kind, count: int, arrays: dict[str, Any]) -> bytes:
+        return encoded(Frame(kind=kind, parameters=self.parameters.hash, window=window, count=count, arrays=arrays))
+
+    def _values(self, frame: Frame) -> NDArray[Any]:
+        return frame["perturbed"].astype(np.int64)
+
+    def _kept(self, window: int) -> Iterator[tuple[bytes, bytes]]:
+        """Batches without their keys."""
+        for body in self.store.batches(window):
+            frame = decoded(body, parameters=self.parameters.hash)
+            bare = Frame(
+                kind=Kind.READINGS,
+                parameters=frame.parameters,
+                window=window,
+                columns=frame.columns,
+                sensor=frame.sensor,
+                seq=frame.seq,
+                count=frame.count,
+                arrays={name: frame[name] for name in ("ids", "perturbed")},
+            )
+            yield body, encoded(bare)

@@ -1,0 +1,126 @@
+"""The correction server: holds what corrects the readings, answers the analyst, and forgets after delivery."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decoded, encoded
+from wallflower.queries.sensors.rounds import Step, concluded, rows, steps
+from wallflower.queries.sensors.sealing import Forged, require_signed
+from wallflower.service.sensors.collecting import Refused, body_digest
+from wallflower.service.sensors.keys import Peer
+from wallflower.service.sensors.party import log
+from wallflower.service.sensors.server import Listed, Server
+
+
+class CorrectionServer(Server):
+    """Answers step by step; the last answer and its own report are stored together."""
+
+    role: ClassVar[Literal["correction"]] = "correction"  # type: ignore[misc]
+
+    def advance(self, window: int) -> bool:
+        match self.store.state(window):
+            case "collecting":
+                return self.seal(window)
+            case "sealed":
+                return self.give_up(window)
+            case "exchanged":
+                return self.deliver(window)
+            case "delivered":
+                return self.purge(window)
+            case _:
+                return False
+
+    def answer(self, peer: Peer, signature: bytes, body: bytes, window: int, name: str) -> bytes:
+        """The answer to one step of the analyst: the same bytes for the same question, however often."""
+        if peer.name != "analyst":
+            raise Forged(f"{peer.name}: only the analyst asks for this.")
+        require_signed(peer.key, signature, body)
+        with self.turn:
+            known = self.store.letter(window, name)
+            if known is not None:
+                if known.digest != body_digest(body) or known.answered is None:
+                    raise Refused(409, f"{name}: something else was asked before. A step is taken once.")
+                return known.answered
+            state = self.store.state(window)
+            if state in ("open", "collecting") and not self.seal(window):
+                raise Refused(425, "the window is still open here. Ask again a little later.")
+            if state in ("exchanged", "delivered", "purged"):
+                raise Refused(410, "the window is over here. What was not exchanged in time stays unjudged.")
+            return self._step(window, name, body)
+
+    def _step(self, window: int, name: str, body: bytes) -> bytes:
+        every, order = self.listed(window), steps(self.parameters)
+        if name == "manifest":
+            frame = self._decoded(body, window, Kind.MANIFEST)
+            there = np.isin(frame["ids"], every.ids, assume_unique=True)
+            reply = self._framed(window, Kind.PRESENT, len(there), {"present": there})
+            return self._told(window, name, body, reply, last=not order, every=every)
+        step = next((one for one in order if one.name == name), None)
+        if step is None:
+            raise Refused(404, f"{name}: no step of this stream.")
+        before = ("manifest", *(one.name for one in order[: order.index(step)]))
+        if any(self.store.letter(window, earlier) is None for earlier in before):
+            raise Refused(409, f"{name}: an earlier step is missing. Take the steps in their order.")
+        return self._told(
+            window, name, body, self._reply(window, step, body, every), last=step is order[-1], every=every
+        )
+
+    def _reply(self, window: int, step: Step, body: bytes, every: Listed) -> bytes:
+        held = self.held(window, every, self._present(window, every))
+        frame = self._decoded(body, window, step.asks)
+        if frame.count not in rows(step, held, answer=False):
+            raise FrameError(f"{step.name}: not as many rows as readings that both have. Send one for each.")
+        asked, answered = self._said(window)
+        arrays = step.answer(held, asked | {step.name: frame}, answered, self.noise)
+        return self._framed(window, step.answers, len(next(iter(arrays.values()), ())), arrays)
+
+    def _told(self, window: int, name: str, body: bytes, reply: bytes, *, last: bool, every: Listed) -> bytes:
+        """Store the answer; with the last one also the report, which is then due."""
+        if not last:
+            self.store.write(window, name, body, reply)
+            return reply
+        fresh = {
+            name: (decoded(body, parameters=self.parameters.hash), decoded(reply, parameters=self.parameters.hash))
+        }
+        present = self._present(window, every, fresh.get("manifest", (None,))[0])
+        asked, answered = self._said(window)
+        asked, answered = asked | {name: fresh[name][0]}, answered | {name: fresh[name][1]}
+        found = concluded(self.held(window, every, present), asked, answered)
+        report = self.reported(window, every, present, found, "" if found is not None else "threshold")
+        self.store.move(window, "exchanged", **{name: (body, reply), "result": (report, None)})
+        log.info("window %d: exchanged, %d readings at both", window, int(present.sum()))
+        self.wake()
+        return reply
+
+    def _present(self, window: int, every: Listed, manifest: Frame | None = None) -> NDArray[np.bool_]:
+        if manifest is None:
+            letter = self.store.letter(window, "manifest")
+            manifest = self._decoded(b"" if letter is None else letter.asked or b"", window, Kind.MANIFEST)
+        return np.isin(every.ids, manifest["ids"], assume_unique=True)
+
+    def _said(self, window: int) -> tuple[dict[str, Frame], dict[str, Frame]]:
+        asked, answered = {}, {}
+        for step in steps(self.parameters):
+            letter = self.store.letter(window, step.name)
+            if letter is not None and letter.asked is not None and letter.answered is not None:
+                asked[step.name] = decoded(letter.asked, parameters=self.parameters.hash)
+                answered[step.name] = decoded(letter.answered, parameters=self.parameters.hash)
+        return asked, answered
+
+    def _decoded(self, body: bytes, window: int, kind: Kind) -> Frame:
+        frame = decoded(body, parameters=self.parameters.hash, kinds=(kind,))
+        if frame.window != window:
+            raise FrameError("header: the frame is not for the window that the path names. Send it where it belongs.")
+        return frame
+
+    def _framed(self, window: int, kind: Kind, count: int, arrays: dict[str, Any]) -> bytes:
+        return encoded(Frame(kind=kind, parameters=self.parameters.hash, window=window, count=count, arrays=arrays))
+
+    def _values(self, frame: Frame) -> NDArray[Any]:
+        if frame.kind is Kind.MOVES:
+            return frame["moved"].astype(np.int64)
+        return np.zeros(frame.count, dtype=np.int64)

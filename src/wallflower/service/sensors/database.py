@@ -1,0 +1,111 @@
+"""One SQLite file of one process: what is committed is on the disk, what fails leaves nothing behind."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import FileIO
+from pathlib import Path
+from threading import RLock
+from typing import Final, Self
+
+from wallflower.errors import StateError
+
+# Large pages: a batch of keys is millions of bytes, and is stored twice as fast.
+_SETTINGS: Final = ("page_size = 16384", "journal_mode = WAL", "synchronous = FULL", "secure_delete = ON")
+_FULL: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
+
+
+class DiskFull(StateError):
+    """There is no room to remember, so nothing was done; the same again works when there is."""
+
+
+class Database:
+    """The file, locked for this process; threads take turns."""
+
+    def __init__(self, path: Path, *, name: int, tables: str) -> None:
+        self.path = path.expanduser().absolute()
+        self._turn = RLock()
+        self._lock = self._locked()
+        try:
+            self._db = self._connected(name, tables)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with self._turn:
+            self._db.close()
+            self._lock.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All that is written in here is on the disk afterwards, or nothing is."""
+        with self._turn:
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                try:
+                    yield self._db
+                    self._db.execute("COMMIT")
+                except BaseException:
+                    if self._db.in_transaction:
+                        self._db.execute("ROLLBACK")
+                    raise
+            except sqlite3.Error as error:
+                raise self._unusable(error) from None
+
+    def vacate(self) -> None:
+        """Let what was deleted vanish from the log beside the file as well."""
+        with self._turn:
+            try:
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            except sqlite3.Error as error:
+                raise self._unusable(error) from None
+
+    def _connected(self, name: int, tables: str) -> sqlite3.Connection:
+        try:
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+            db.row_factory = sqlite3.Row
+            for setting in _SETTINGS:
+                db.execute(f"PRAGMA {setting}").close()
+            if not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
+                db.executescript(f"BEGIN IMMEDIATE; {tables} PRAGMA application_id = {name}; COMMIT;")
+            is_ours = db.execute("PRAGMA application_id").fetchone()[0] == name
+        except (sqlite3.Error, OSError) as error:
+            raise self._unusable(error) from None
+        if not is_ours:
+            db.close()
+            raise self._unusable()
+        return db
+
+    def _locked(self) -> FileIO:
+        beside = self.path.with_name(f"{self.path.name}.lock")
+        try:
+            lock = FileIO(beside, "r+", opener=lambda place, flags: os.open(place, flags | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise self._unusable(error) from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            raise StateError(
+                f"{self.path}: another process has it open, and one at a time may. Wait until it ends, or name another."
+            ) from None
+        return lock
+
+    def _unusable(self, error: Exception | None = None) -> StateError:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code is not None and code & 0xFF in _FULL:
+            return DiskFull(f"{self.path}: no room, or the disk fails; nothing was stored. Make room and try again.")
+        words = error.strerror if isinstance(error, OSError) else "is damaged, or not the file of this party"
+        return StateError(f"{self.path}: {words}. Name the file that this party made, or a new one.")

@@ -1,0 +1,99 @@
+"""What the two servers and the owner have in common: a store, a clock, and a worker that takes every window further.
+
+The worker looks at each unfinished window and takes its next step, if it can be taken. A step that fails for want of
+another party is tried again after a pause that grows; a step that was taken is never taken back.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event, RLock, Thread
+from typing import ClassVar, Final
+
+from wallflower.errors import PrivacyError
+from wallflower.noise import Noise, system_noise
+from wallflower.queries.sensors.parameters import Parameters
+from wallflower.service.sensors.client import Unreachable, pauses
+from wallflower.service.sensors.collecting import Collector
+from wallflower.service.sensors.keys import Identity
+from wallflower.service.sensors.signing import Signed
+from wallflower.service.sensors.windows import Windows
+
+log: Final = logging.getLogger("wallflower.sensors")
+_TICK: Final = 0.2  # seconds between two looks at the clock
+
+
+class Party:
+    """One process of the stream. `advance` takes one window one step further and says whether it did."""
+
+    role: ClassVar[str]
+
+    def __init__(self, identity: Identity, signed: Signed, store: Path) -> None:
+        self.identity, self.signed = identity, signed
+        self.parameters: Parameters = signed.parameters
+        self.store = Windows(store, parameters=self.parameters.hash, party=self.role)
+        self.collector = Collector(self.role, signed, self.store)
+        self.noise: Noise = system_noise()
+        self.turn = RLock()
+        self._woken, self._over = Event(), Event()
+        self._worker = Thread(target=self._work, name=f"{self.role} worker", daemon=True)
+        self._waits: dict[int, tuple[float, Iterator[float]]] = {}
+
+    def start(self) -> None:
+        self._worker.start()
+
+    def stop(self) -> None:
+        """End after the step that is being taken."""
+        self._over.set()
+        self.wake()
+        if self._worker.is_alive():
+            self._worker.join(timeout=10)
+        self.store.close()
+
+    def wake(self) -> None:
+        """Something came in: look at once."""
+        self._woken.set()
+
+    def advance(self, window: int) -> bool:
+        raise NotImplementedError
+
+    def windows(self) -> list[int]:
+        """Windows that the worker looks at."""
+        return self.store.unfinished()
+
+    def _work(self) -> None:
+        while not self._over.is_set():
+            self._woken.wait(_TICK)
+            self._woken.clear()
+            try:
+                windows = self.windows()
+            except PrivacyError as error:
+                log.error("the store fails: %s", type(error).__name__)
+                continue
+            for window in windows:
+                if not self._over.is_set():
+                    self._further(window)
+
+    def _further(self, window: int) -> None:
+        due, waits = self._waits.get(window, (0.0, pauses(self.noise)))
+        if time.monotonic() < due:
+            return
+        try:
+            while self.advance(window) and not self._over.is_set():
+                self._waits.pop(window, None)
+        except Unreachable as reason:
+            log.info("window %d: waiting: %s", window, reason)
+            self._waits[window] = (time.monotonic() + next(waits), waits)
+        except Exception as error:  # noqa: BLE001 - the worker must live on, and a message may hold what nobody may see
+            log.error("window %d: %s at %s", window, type(error).__name__, place(error))
+            self._waits[window] = (time.monotonic() + next(waits), waits)
+
+
+def place(error: BaseException) -> str:
+    """Where an unforeseen error came from. Its message and variables may hold readings, so they are not told."""
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    return " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames)

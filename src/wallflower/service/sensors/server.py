@@ -1,0 +1,157 @@
+"""What analyst and correction server share: the readings that both have, the report to the owner, and forgetting."""
+
+from __future__ import annotations
+
+import time
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower.queries.sensors.comparison import Keys
+from wallflower.queries.sensors.frames import Frame, Kind, encoded
+from wallflower.queries.sensors.owner import Report
+from wallflower.queries.sensors.parameters import Exact
+from wallflower.queries.sensors.rounds import Held, keys_of, taken
+from wallflower.queries.sensors.sealing import sealed
+from wallflower.service.sensors.client import Link, Unreachable
+from wallflower.service.sensors.collecting import body_digest, distinct
+from wallflower.service.sensors.keys import Identity
+from wallflower.service.sensors.party import Party, log
+from wallflower.service.sensors.signing import Signed
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listed:
+    """Every reading of a window at one server, sorted by id; ids that came twice are left out."""
+
+    ids: NDArray[np.uint64]
+    sensors: NDArray[np.uint64]
+    values: Array
+
+
+class Server(Party):
+    """One of the two that judge together."""
+
+    role: Literal["analyst", "correction"]  # type: ignore[misc]
+
+    def __init__(self, identity: Identity, signed: Signed, store: Path, *, owner: str) -> None:
+        super().__init__(identity, signed, store)
+        self._owner = Link(owner, to="owner", identity=identity, signed=signed)
+
+    def seal(self, window: int) -> bool:
+        """Take no more readings, if it is time."""
+        with self.turn:
+            if not self.collector.is_over(window):
+                return False
+            self.store.move(window, "sealed")
+        log.info("window %d: sealed", window)
+        return True
+
+    def listed(self, window: int) -> Listed:
+        """All that came."""
+        width = len(self.parameters.columns)
+        ids, sensors = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
+        values: list[Array] = [np.empty((0, width) if self.role == "analyst" else 0, np.int64)]
+        for frame in self.collector.frames(window):
+            ids.append(frame["ids"])
+            sensors.append(np.full(frame.count, frame.sensor, dtype=np.uint64))
+            values.append(self._values(frame))
+        together = np.concatenate(ids)
+        order = distinct(together)
+        return Listed(together[order], np.concatenate(sensors)[order], np.concatenate(values)[order])
+
+    def held(self, window: int, every: Listed, present: Array) -> Held:
+        """What both servers have."""
+        ids = every.ids[present]
+        return Held(
+            parameters=self.parameters,
+            role=self.role,
+            window=window,
+            ids=ids,
+            sensors=every.sensors[present],
+            values=every.values[present],
+            batches=lambda: self._batches(window, ids),
+        )
+
+    def reported(self, window: int, every: Listed, present: Array, found: Frame | None, failed: str = "") -> bytes:
+        """The sealed report as a frame, finished: it is stored before it is sent."""
+        missing = every.ids[~present] if found is not None else every.ids
+        whose = every.sensors[~present] if found is not None else every.sensors
+        left = Frame(
+            kind=Kind.UNJUDGED,
+            parameters=self.parameters.hash,
+            window=window,
+            count=len(missing),
+            arrays={"ids": missing, "sensors": whose},
+        )
+        report = Report(found=found, unjudged=left, facts={"failed": failed, "sensors": self._sensors(window)})
+        about = self.parameters.hash + window.to_bytes(8, "little") + self.role.encode("ascii")
+        letter = sealed(bytes.fromhex(self.parameters.seal), report.to_bytes(), about)
+        return encoded(Frame(kind=Kind.RESULT, parameters=self.parameters.hash, window=window, rest=letter))
+
+    def give_up(self, window: int) -> bool:
+        """Report every reading as unjudged when the other server was not there in time."""
+        if time.time() < self.parameters.gives_up(window):
+            return False
+        with self.turn:
+            if self.store.state(window) != "sealed":
+                return True
+            every = self.listed(window)
+            none = np.zeros(len(every.ids), dtype=np.bool_)
+            body = self.reported(window, every, none, None, "exchange")
+            self.store.move(window, "exchanged", result=(body, None))
+        log.info("window %d: given up, %d readings unjudged", window, len(every.ids))
+        return True
+
+    def deliver(self, window: int) -> bool:
+        """Send the report until the owner has it, or wants it no more."""
+        letter = self.store.letter(window, "result")
+        if letter is None or letter.asked is None:
+            raise Unreachable("the report is not written yet.")
+        status, _ = self._owner.call("POST", "/v1/results", letter.asked)
+        if status not in (200, 201, 409, 410):
+            raise Unreachable(f"owner: answers {status}.")
+        self.store.move(window, "delivered")
+        log.info("window %d: delivered (%d)", window, status)
+        return True
+
+    def purge(self, window: int) -> bool:
+        """Forget keys and d_diff; the analyst keeps its perturbed readings, which are what it was sent to keep."""
+        self.store.forget(window, {body_digest(body): kept for body, kept in self._kept(window)})
+        log.info("window %d: purged", window)
+        return True
+
+    def _kept(self, window: int) -> Iterator[tuple[bytes, bytes]]:
+        return iter(())
+
+    def _values(self, frame: Frame) -> Array:
+        raise NotImplementedError
+
+    def _batches(self, window: int, ids: NDArray[np.uint64]) -> Iterator[tuple[NDArray[np.int64], Keys]]:
+        settings = self.parameters.settings
+        if not isinstance(settings, Exact):
+            return
+        for frame in self.collector.frames(window):
+            at = np.searchsorted(ids, frame["ids"])
+            rows = np.flatnonzero(
+                (at < len(ids)) & (ids[np.minimum(at, len(ids) - 1)] == frame["ids"]) if len(ids) else ()
+            )
+            if len(rows):
+                yield at[rows], taken(keys_of(frame, settings), rows)
+
+    def _sensors(self, window: int) -> dict[str, dict[str, Any]]:
+        return {
+            str(sensor): {
+                "readings": frame.count,
+                "spent": str(commit.spent),
+                "letter": b64encode(commit.letter).decode("ascii"),
+            }
+            for sensor, (frame, commit) in self.collector.spent(window).items()
+        }

@@ -1,0 +1,46 @@
+"""Starting a party: its socket first, so that whoever waits learns the address, then its store, then calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from wallflower.errors import ParameterError, StateError
+from wallflower.queries.sensors.sealing import Forged
+from wallflower.service.sensors.analyst import Analyst
+from wallflower.service.sensors.correction import CorrectionServer
+from wallflower.service.sensors.keys import Identity
+from wallflower.service.sensors.owner import Owner
+from wallflower.service.sensors.party import Party
+from wallflower.service.sensors.signing import Signed
+from wallflower.service.sensors.web import bound, serve
+
+ROLES: Final[Mapping[str, Any]] = {"analyst": Analyst, "correction": CorrectionServer, "owner": Owner}
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+
+
+def started(
+    role: str,
+    identity: Identity,
+    signed: Signed,
+    store: Path,
+    where: tuple[str, int, bool],
+    own: Mapping[str, Any],
+    told: Callable[[str], object],
+) -> None:
+    """Run one party until a signal comes; `told` hears where it listens."""
+    host, port, tls = where
+    if identity.name != role or identity.public != getattr(signed.parameters, role):
+        raise Forged(f"{identity.folder}: not the keys of the {role} in the parameter set. Name the right folder.")
+    if not tls and host not in LOOPBACK:
+        raise ParameterError(f"--host {host}: without TLS only loopback is served. Leave --no-tls out.")
+    party: Party = ROLES[role](identity, signed, store, **own)
+    try:
+        listening = bound(host, port)
+    except OSError as error:
+        party.stop()
+        raise StateError(f"{host}:{port}: {error.strerror}. Choose another port.") from None
+    shown = f"[{host}]" if ":" in host else host
+    told(f"{role} listens at {'https' if tls else 'http'}://{shown}:{listening.getsockname()[1]}")
+    serve(party, listening, tls=tls)

@@ -1,0 +1,215 @@
+"""A stream on one machine for tests: keys, a signed set, parties as real processes, readings with known outliers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wallflower.queries.sensors.parameters import Column, Exact, Mode, Parameters
+from wallflower.service.sensors.client import Link, Unreachable
+from wallflower.service.sensors.device import Device
+from wallflower.service.sensors.keys import Identity, make
+from wallflower.service.sensors.signing import Signed, signed
+
+HERE = Path(__file__).parent
+EXACT = Exact(bits=12, unit=Fraction(1, 10), thresholds=(Fraction(20),))
+ROLES = ("owner", "correction", "analyst")
+CALL = "import sys; from wallflower.cli import main; sys.exit(main())"
+
+
+def parameters(keys: Path, settings: Mode = EXACT, **changes: Any) -> Parameters:
+    column = {"center": Fraction(0), "scale": Fraction(3), "range": Fraction(12)}
+    box = {"low": Fraction(-600), "high": Fraction(600)}
+    owner = Identity.read(keys / "owner")
+    stated = Parameters(
+        stream="hall",
+        columns=tuple(Column(name=name, **column, **box) for name in ("x", "y")),
+        centre=(Fraction(0), Fraction(0)),
+        grid=Fraction(1, 100),
+        epsilon=Fraction(1, 5),
+        settings=settings,
+        starts=int(time.time()) - 100,
+        length=Fraction(1),
+        grace=Fraction(3600),
+        patience=Fraction(60),
+        sensors=1,
+        analyst=Identity.read(keys / "analyst").public,
+        correction=Identity.read(keys / "correction").public,
+        owner=owner.public,
+        seal=owner.seal_public,
+    )
+    return replace(stated, **changes)
+
+
+def readings(seed: int, count: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    """Readings around the centre, every tenth pushed out to 40 scaled units and more."""
+    rows = np.random.default_rng(seed).normal(0.0, 3.0, (count, 2))
+    outliers = np.arange(count) % 10 == 3
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows[outliers] *= 1 + 120 / lengths[outliers]
+    return rows, outliers
+
+
+class Stage:
+    """Keys and a signed set in a folder; parties that can be started, killed and started again at the same address."""
+
+    def __init__(self, folder: Path, *, tls: bool = False, known: int = 2, **changes: Any) -> None:
+        self.folder, self.tls = folder, tls
+        self.keys = folder / "keys"
+        make(self.keys, sensors=known)
+        self.signed: Signed = signed(parameters(self.keys, **changes), Identity.read(self.keys / "owner"))
+        self.set = folder / "stream.json"
+        self.set.write_bytes(self.signed.body)
+        self.ports = dict(zip(ROLES, free_ports(len(ROLES)), strict=True))
+        self.reroute: dict[str, int] = {}  # by role: the port at which others reach it
+        self.running: dict[str, subprocess.Popen[str]] = {}
+
+    def url(self, role: str) -> str:
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.reroute.get(role, self.ports[role])}"
+
+    def identity(self, name: str) -> Identity:
+        return Identity.read(self.keys / name)
+
+    def link(self, name: str, to: str) -> Link:
+        return Link(self.url(to), to=to, identity=self.identity(name), signed=self.signed)
+
+    def call(self, name: str, to: str, method: str, path: str, body: bytes = b"", **more: Any) -> tuple[int, bytes]:
+        """One call of one party to another."""
+        with closing(self.link(name, to)) as link:
+            return link.call(method, path, body, **more)
+
+    def start(self, *roles: str, die: Mapping[str, str] | None = None) -> None:
+        """Start parties and wait until they answer; `die` is a step at which a process kills itself (dying.py)."""
+        for role in roles or ROLES:
+            step = (die or {}).get(role)
+            program = [str(HERE / "dying.py"), step] if step else ["-c", CALL]
+            command = [sys.executable, *program, "sensors", role, "--keys", str(self.keys / role)]
+            command += ["--parameters", str(self.set), "--store", str(self.folder / f"{role}.db")]
+            command += ["--port", str(self.ports[role]), "--tls" if self.tls else "--no-tls"]
+            if role == "analyst":
+                command += ["--correction", self.url("correction")]
+            command += ["--out", str(self.folder / "out")] if role == "owner" else ["--owner", self.url("owner")]
+            with self.log(role).open("a") as log:
+                self.running[role] = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, text=True)
+        for role in roles or ROLES:
+            self._wait_for(role)
+
+    def log(self, role: str) -> Path:
+        return self.folder / f"{role}.log"
+
+    def kill(self, role: str) -> None:
+        process = self.running.pop(role)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def stop(self) -> None:
+        for process in self.running.values():
+            process.send_signal(signal.SIGTERM)
+        for process in self.running.values():
+            process.wait(timeout=30)
+        self.running.clear()
+
+    def __enter__(self) -> Stage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def device(self, number: int = 1, budget: str = "100000") -> Device:
+        urls = {role: self.url(role) for role in ROLES}
+        store = self.folder / f"sensor-{number}.db"
+        return Device(self.identity(f"sensor-{number}"), self.signed, store, urls, budget=budget)
+
+    def send(self, window: int, number: int = 1, count: int = 60, batch: int = 25) -> tuple[set[str], dict[str, Any]]:
+        """Send one window of one sensor; the ids of its outliers, and what became of the frames."""
+        rows, outliers = readings(100 * number + window, count)
+        with self.device(number) as device:
+            for seq, start in enumerate(range(0, count, batch)):
+                device.outbox.add(window, seq, rows[start : start + batch])
+            device.outbox.finish(window)
+            fates = device.send()
+            return {f"{name:016x}" for name in device.outbox.ids(window)[outliers].tolist()}, fates
+
+    def result(self, window: int, timeout: float = 40.0) -> dict[str, Any]:
+        """The owner's result, as soon as there is one."""
+        end = time.monotonic() + timeout
+        url = self.url("owner").replace(str(self.reroute.get("owner")), str(self.ports["owner"]))
+        link = Link(url, to="owner", identity=self.identity("owner"), signed=self.signed)
+        with closing(link):
+            while time.monotonic() < end:
+                try:
+                    status, body = link.call("GET", f"/v1/hall/w/{window}/result")
+                    if status == 200:
+                        return json.loads(body)
+                except Unreachable:
+                    pass
+                time.sleep(0.05)
+        raise AssertionError(f"window {window}: no result in time\n{self.logs()}")
+
+    def coming(self) -> int:
+        """The window that opens next."""
+        stated = self.signed.parameters
+        return int((time.time() - stated.starts) / stated.length) + 1
+
+    def logs(self) -> str:
+        return "".join(f"--- {role}\n{self.log(role).read_text()}" for role in ROLES if self.log(role).exists())
+
+    def _wait_for(self, role: str) -> None:
+        end = time.monotonic() + 40
+        while time.monotonic() < end:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.ports[role])) == 0:
+                    return
+            if self.running[role].poll() is not None:
+                break
+            time.sleep(0.05)
+        raise AssertionError(f"{role} did not start\n{self.logs()}")
+
+
+def flagged(result: Mapping[str, Any]) -> set[str]:
+    return {one["id"] for one in result["outliers"]}
+
+
+def free_ports(count: int) -> list[int]:
+    held = [socket.socket() for _ in range(count)]
+    for one in held:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in held]
+    for one in held:
+        one.close()
+    return ports
+
+
+def died(process: subprocess.Popen[str], timeout: float = 30.0) -> bool:
+    """Whether the process has killed itself."""
+    try:
+        return process.wait(timeout=timeout) == -signal.SIGKILL
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def small_files(limit: int) -> Any:
+    """In a child: no file may grow beyond so many bytes, as on a full disk."""
+
+    def apply() -> None:
+        import resource  # noqa: PLC0415 - only in the child
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    return apply
+
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(HERE)}

@@ -1,0 +1,252 @@
+"""Kill any party at any step, spoil any call, come late: the result is the undisturbed one, or says `unjudged`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from fractions import Fraction
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import numpy as np
+import pytest
+from between import between
+from stage import CALL, HERE, ROLES, Stage, died, flagged, readings
+
+from wallflower.queries.sensors.correction import correct
+from wallflower.queries.sensors.dbscan import outside
+from wallflower.queries.sensors.frames import decoded
+from wallflower.queries.sensors.owner import NO_EXCHANGE, ONE_SERVER
+from wallflower.queries.sensors.parameters import Exact, Grid, Paper
+from wallflower.queries.sensors.perturb import distances
+from wallflower.service.sensors.device import Device
+
+F = Fraction
+pytestmark = pytest.mark.slow
+
+DEATHS = {
+    "analyst": (
+        "Windows.take:before:1",
+        "Windows.take:after:2",
+        "Windows.move:after:1",
+        "Windows.write:after:1",
+        "Link.call:after:1",
+        "Windows.answer:after:1",
+        "Windows.move:before:2",
+        "Windows.forget:before:1",
+    ),
+    "correction": (
+        "Windows.commit:before:1",
+        "Windows.move:before:1",
+        "Windows.move:after:2",
+        "Link.call:after:1",
+        "Windows.forget:after:1",
+    ),
+    "owner": (
+        "Windows.write:before:1",
+        "Windows.write:after:1",
+        "Windows.move:after:2",
+        "Windows.forget:before:1",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with Stage(tmp_path_factory.mktemp("faults")) as made:
+        made.start()
+        yield made
+
+
+def check(result: dict[str, Any], outliers: set[str], judged: int = 60) -> None:
+    assert flagged(result) == outliers
+    assert (result["judged"], result["unjudged"]) == (judged, [])
+
+
+def fill(device: Device, window: int) -> set[str]:
+    rows, outliers = readings(window)
+    for seq in range(3):
+        device.outbox.add(window, seq, rows[20 * seq : 20 * seq + 20])
+    device.outbox.finish(window)
+    return {f"{name:016x}" for name in device.outbox.ids(window)[outliers].tolist()}
+
+
+@contextmanager
+def sending(device: Device) -> Iterator[None]:
+    over = Event()
+    thread = Thread(target=device.keep_sending, args=(over,), daemon=True)
+    thread.start()
+    yield
+    over.set()
+    thread.join(timeout=60)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("role", DEATHS)
+def test_a_party_killed_at_any_step_goes_on_after_its_restart(stage: Stage, role: str) -> None:
+    """Every death meets a fresh window; what it leaves undone is done by the next process, which dies in its turn."""
+    expected: dict[int, set[str]] = {}
+    stage.kill(role)
+    with stage.device() as device, sending(device):
+        for window, step in enumerate(DEATHS[role], start=20 * ROLES.index(role)):
+            stage.start(role, die={role: step})
+            expected[window] = fill(device, window)
+            assert died(stage.running.pop(role)), f"it did not die at {step}\n{stage.logs()}"
+        stage.start(role)
+    for window, outliers in expected.items():
+        check(stage.result(window), outliers)
+
+
+def test_a_device_killed_at_any_step_goes_on_and_pays_once(stage: Stage, tmp_path: Path) -> None:
+    rows, outliers = readings(70)
+    source = tmp_path / "readings.csv"
+    np.savetxt(source, rows, delimiter=",", header="x,y", comments="")
+    command = ["sensors", "device", str(source), "--keys", str(stage.keys / "sensor-2"), "--window", "70", "--json"]
+    command += ["--parameters", str(stage.set), "--store", str(stage.folder / "sensor-2.db"), "--batch", "20"]
+    command += ["--analyst", stage.url("analyst"), "--correction", stage.url("correction"), "--budget", "100"]
+    for step in ("Outbox.add:after:1", "Outbox.finish:before:1", "Link.call:after:4", "Outbox.settle:before:1"):
+        dying = subprocess.run([sys.executable, HERE / "dying.py", step, *command], check=False, capture_output=True)
+        assert dying.returncode == -9, dying.stderr
+    done = subprocess.run([sys.executable, "-c", CALL, *command], check=True, capture_output=True, text=True)
+    said = json.loads(done.stdout)
+    assert said["spent"] == "12"
+    assert said["frames"] == {"analyst": {"sent": 4}, "correction": {"sent": 4}}
+    with stage.device(2) as device:
+        ids = device.outbox.ids(70)
+    check(stage.result(70), {f"{name:016x}" for name in ids[outliers].tolist()})
+
+
+def test_a_replay_changes_nothing(stage: Stage) -> None:
+    with stage.device() as device:
+        outliers = fill(device, 75)
+        first = {role: device.outbox.pending(role) for role in ("analyst", "correction")}
+        device.send()
+    result = stage.result(75)
+    check(result, outliers)
+    for role, frame in first.items():
+        assert frame is not None
+        for window, status in ((75, 200), (76, 422)):
+            path = f"/v1/hall/w/{window}/s/1/b/0"
+            said = stage.call("sensor-1", role, "PUT", path, frame.body, signed=frame.signature)
+            assert said[0] == status
+        path = "/v1/hall/w/75/s/1/b/9"
+        assert stage.call("sensor-1", role, "PUT", path, frame.body, signed=frame.signature)[0] == 422
+    assert stage.result(75) == result
+
+
+def test_dropped_lost_repeated_and_garbled_calls_change_nothing(tmp_path: Path) -> None:
+    faults = ("drop", "lose", "twice", "garble", "spoil", "fine", "lose", "fine")
+    with ExitStack() as stack:
+        stage = stack.enter_context(Stage(tmp_path))
+        for role in ("owner", "correction"):
+            door = stack.enter_context(between(stage.ports[role], faults))
+            stage.reroute[role] = door.server_address[1]
+        stage.start()
+        spoiled = dict.fromkeys(("analyst", "correction"), ("lose", "twice", "drop", "fine", "lose"))
+        doors = {role: stack.enter_context(between(stage.ports[role], spoiled[role])) for role in spoiled}
+        stage.reroute |= {role: door.server_address[1] for role, door in doors.items()}
+        sent = {window: stage.send(window) for window in range(3)}
+        for window, (outliers, fates) in sent.items():
+            assert fates["analyst"] == fates["correction"] == {"sent": 4 * (window + 1)}
+            check(stage.result(window), outliers)
+        assert min(door.calls for door in doors.values()) > 12  # of 12 frames each: some were sent more than once
+
+
+def test_batches_in_any_order_are_taken(stage: Stage) -> None:
+    with stage.device() as device:
+        outliers = fill(device, 80)
+        for role in ("analyst", "correction"):
+            frames = []
+            while (frame := device.outbox.pending(role)) is not None:
+                frames.append(frame)
+                device.outbox.settle(frame.id, "sent", None)
+            for frame in frames[-2::-1] + frames:
+                path = f"/v1/hall/w/80/s/1/{'commit' if frame.seq is None else f'b/{frame.seq}'}"
+                assert stage.call("sensor-1", role, "PUT", path, frame.body, signed=frame.signature)[0] in (200, 201)
+    check(stage.result(80), outliers)
+
+
+BRIEF = {"length": F(3), "grace": F(3), "patience": F(2)}
+
+
+def test_late_expired_and_without_a_partner_readings_are_unjudged(tmp_path: Path) -> None:
+    """Windows of three seconds that wait three more, and two sensors to wait for."""
+    with Stage(tmp_path, sensors=2, **BRIEF) as stage:
+        stage.start()
+        window = stage.coming()
+        outliers, fates = stage.send(window)
+        assert fates == {"analyst": {"sent": 4}, "correction": {"sent": 4}}
+        result = stage.result(window)  # sensor 2 did not come: the clock closed the window
+        check(result, outliers)
+        _, late = stage.send(window, number=2)
+        assert late == {"analyst": {"late": 4}, "correction": {"late": 4}}
+        assert stage.result(window) == result
+        stage.kill("correction")
+        window = stage.coming()
+        stage.send(window)
+        result = stage.result(window)
+        assert (result["judged"], result["outliers"], len(result["unjudged"])) == (0, [], 60)
+        assert {one["reason"] for one in result["unjudged"]} == {NO_EXCHANGE}
+
+
+def test_a_batch_that_one_server_refused_is_unjudged(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        stage = stack.enter_context(Stage(tmp_path, **BRIEF))
+        stage.start()
+        door = stack.enter_context(between(stage.ports["correction"], ("spoil", *["fine"] * 99)))
+        stage.reroute["correction"] = door.server_address[1]
+        window = stage.coming()
+        outliers, fates = stage.send(window)
+        assert fates["correction"] == {"refused": 1, "sent": 2, "late": 1}  # the commit waited for the batch
+        with stage.device() as device:
+            first = {f"{name:016x}" for name in device.outbox.ids(window)[:25].tolist()}
+        result = stage.result(window)
+        assert {one["id"] for one in result["unjudged"]} == first
+        assert {one["reason"] for one in result["unjudged"]} == {ONE_SERVER}
+        assert flagged(result) == outliers - first
+        assert result["judged"] == 35
+
+
+DEATH = {
+    "private choice": {"correction": "Windows.move:after:2", "analyst": "Windows.write:after:2"},
+    "grid": {"correction": "Windows.move:after:2", "analyst": "Windows.write:after:2"},
+    "paper": {"correction": "Windows.write:after:1", "analyst": "Windows.write:after:3"},
+}
+MODES = {
+    "private choice": Exact(bits=12, unit=F(1, 10), choice_epsilon=F(5)),
+    "grid": Grid(bound=F(15), step=F(20)),
+    "paper": Paper(radius=F(3), neighbours=10, width=F(5)),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_goes_on_after_kills_between_its_steps(tmp_path: Path, mode: str) -> None:
+    with Stage(tmp_path, settings=MODES[mode], epsilon=F(2)) as stage:
+        stage.start("owner", "correction", "analyst", die=DEATH[mode])
+        with stage.device() as device, sending(device):
+            rows, outliers = readings(1, 400)
+            device.outbox.add(0, 0, rows)
+            expected = device.outbox.ids(0)[outliers]
+            if mode == "paper":
+                expected = corrected(stage, device)
+            device.outbox.finish(0)
+            for role in ("correction", "analyst") if mode == "paper" else ("analyst", "correction"):
+                assert died(stage.running.pop(role)), stage.logs()
+                stage.start(role)
+        result = stage.result(0)
+        assert (result["judged"], result["unjudged"]) == (400, [])
+        assert flagged(result) == {f"{name:016x}" for name in expected.tolist()}
+
+
+def corrected(stage: Stage, device: Device) -> np.ndarray:
+    """What one who knows both sides computes from the frames."""
+    stated = stage.signed.parameters
+    pending = [device.outbox.pending(role) for role in ("analyst", "correction")]
+    ours, theirs = (decoded(one.body, parameters=stated.hash) for one in pending if one is not None)
+    presumed = np.flatnonzero(outside(ours["perturbed"].astype(float), 300.0, 10))
+    found = correct(distances(ours["perturbed"].astype(np.int64), [0, 0]), theirs["moved"], presumed, 500.0)
+    return ours["ids"][found.output]

@@ -1,0 +1,306 @@
+"""The device: pays once, draws once, and remembers both before anything leaves."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from stage import ENVIRONMENT, parameters, readings, small_files
+
+from wallflower.errors import BudgetExhausted, DataError, StateError
+from wallflower.noise import system_noise
+from wallflower.queries.sensors.device import Commit, digest, tags
+from wallflower.queries.sensors.frames import Kind, decoded
+from wallflower.queries.sensors.parameters import Direct, Grid
+from wallflower.queries.sensors.sealing import require_signed
+from wallflower.service.sensors.device import batched
+from wallflower.service.sensors.keys import Identity
+from wallflower.service.sensors.outbox import Outbox
+
+ROWS, _ = readings(1, 20)
+LIMIT = "100"
+
+
+def opened(keys: Path, folder: Path, number: int = 1, **changes: Any) -> Outbox:
+    identity = Identity.read(keys / f"sensor-{number}")
+    stated = parameters(keys, starts=0, **changes)
+    box = Outbox(folder / "sensor.db", identity=identity, parameters=stated, noise=system_noise())
+    box.limit(LIMIT)
+    return box
+
+
+def drained(box: Outbox, target: str) -> list[Any]:
+    found = []
+    while (frame := box.pending(target)) is not None:
+        found.append(frame)
+        box.settle(frame.id, "sent", 201)
+    return found
+
+
+def test_a_batch_is_paid_for_and_finished_before_it_is_sent(keys: Path, tmp_path: Path) -> None:
+    box = opened(keys, tmp_path)
+    assert box.add(0, 0, ROWS)
+    assert (box.spent, box.left) == (Fraction(4), Fraction(96))
+    key = bytes.fromhex(Identity.read(keys / "sensor-1").public)
+    stated = parameters(keys, starts=0)
+    frames = {}
+    for target, kind in (("analyst", Kind.READINGS_AND_KEYS), ("correction", Kind.KEYS)):
+        pending = box.pending(target)
+        assert pending is not None
+        require_signed(key, pending.signature, pending.body)
+        frames[target] = decoded(pending.body, parameters=stated.hash, kinds=(kind,))
+    assert np.array_equal(frames["analyst"]["ids"], frames["correction"]["ids"])
+    assert set(box.ids(0).tolist()) == set(frames["analyst"]["ids"].tolist())
+    assert not np.array_equal(box.ids(0), frames["analyst"]["ids"])  # shuffled: 1 in 20! that it is not
+    box.close()
+
+
+def test_a_batch_that_is_there_is_never_made_again(keys: Path, tmp_path: Path) -> None:
+    box = opened(keys, tmp_path)
+    box.add(0, 0, ROWS)
+    before = box.pending("analyst")
+    box.close()
+    box = opened(keys, tmp_path)
+    assert not box.add(0, 0, ROWS)
+    assert box.pending("analyst") == before
+    assert box.spent == 4
+    with pytest.raises(DataError, match="another number"):
+        box.add(0, 0, ROWS[:3])
+    box.close()
+
+
+def test_a_budget_that_is_used_up_refuses_and_changes_nothing(keys: Path, tmp_path: Path) -> None:
+    box = opened(keys, tmp_path)
+    box.limit("5")
+    box.add(0, 0, ROWS)
+    with pytest.raises(BudgetExhausted, match=r"sensor-1: asked for ε=4 for 20 readings, ε=1 is left"):
+        box.add(0, 1, ROWS)
+    assert (box.spent, len(box.ids(0))) == (4, 20)
+    assert box.add(0, 1, ROWS[:5])
+    assert box.left == 0
+    box.limit("10")
+    assert box.left == 5
+    box.close()
+
+
+def test_without_a_budget_nothing_leaves(keys: Path, tmp_path: Path) -> None:
+    identity = Identity.read(keys / "sensor-1")
+    box = Outbox(tmp_path / "x.db", identity=identity, parameters=parameters(keys), noise=system_noise())
+    with pytest.raises(BudgetExhausted):
+        box.add(0, 0, ROWS)
+    box.close()
+
+
+def test_mode_direct_spends_nothing_and_sends_one_letter(keys: Path, tmp_path: Path) -> None:
+    box = opened(keys, tmp_path, settings=Direct(threshold=Fraction(20)))
+    box.add(0, 0, ROWS)
+    assert box.spent == 0
+    assert box.pending("analyst") is None
+    assert box.pending("owner") is not None
+    box.close()
+
+
+def test_a_commit_ends_a_window_once(keys: Path, tmp_path: Path) -> None:
+    box = opened(keys, tmp_path)
+    box.add(7, 0, ROWS)
+    box.add(7, 1, ROWS[:5])
+    assert box.finish(7)
+    assert not box.finish(7)
+    assert not box.finish(8)
+    with pytest.raises(DataError, match="committed"):
+        box.add(7, 2, ROWS)
+    stated = parameters(keys, starts=0)
+    *_, last = drained(box, "analyst")
+    frame = decoded(last.body, parameters=stated.hash, kinds=(Kind.COMMIT,))
+    commit = Commit.from_bytes(frame.rest)
+    assert (frame.seq, frame.count, commit.spent) == (2, 25, Fraction(5))
+    assert commit.digest == digest(box.ids(7))
+    box.close()
+
+
+def test_what_has_arrived_is_forgotten(keys: Path, tmp_path: Path) -> None:
+    box = opened(keys, tmp_path)
+    box.add(0, 0, ROWS)
+    drained(box, "analyst")
+    box.close()
+    with sqlite3.connect(tmp_path / "sensor.db") as db:
+        assert db.execute("SELECT target FROM frames WHERE body IS NOT NULL").fetchall() == [("correction",)]
+
+
+def test_charges_cannot_be_taken_back(keys: Path, tmp_path: Path) -> None:
+    box = opened(keys, tmp_path)
+    box.add(0, 0, ROWS)
+    box.close()
+    with sqlite3.connect(tmp_path / "sensor.db") as db:
+        for change in ("DELETE FROM charges", "UPDATE charges SET readings = 0", "DELETE FROM limits"):
+            with pytest.raises(sqlite3.IntegrityError):
+                db.execute(change)
+
+
+def test_a_store_belongs_to_one_sensor_and_one_process(keys: Path, tmp_path: Path) -> None:
+    box = opened(keys, tmp_path)
+    with pytest.raises(StateError, match="another process"):
+        opened(keys, tmp_path)
+    box.close()
+    with pytest.raises(StateError, match="another sensor"):
+        opened(keys, tmp_path, number=2)
+
+
+def test_a_new_set_waits_for_the_frames_of_the_old_one(keys: Path, tmp_path: Path) -> None:
+    box = opened(keys, tmp_path)
+    box.add(0, 0, ROWS)
+    box.close()
+    with pytest.raises(StateError, match="still to be sent"):
+        opened(keys, tmp_path, version=2)
+    box = opened(keys, tmp_path)
+    for target in ("analyst", "correction"):
+        drained(box, target)
+    box.close()
+    box = opened(keys, tmp_path, version=2)
+    assert box.spent == 4
+    box.close()
+
+
+DYING = textwrap.dedent(
+    """
+    import os, signal, sys
+    from pathlib import Path
+    import wallflower.service.sensors.outbox as outbox
+    from test_sensor_outbox import opened, ROWS
+
+    keys, folder, point = sys.argv[1:]
+
+    def reach(name):
+        if name == point:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(owner, method, before, after):
+        real = getattr(owner, method)
+        def wrapped(*given, **more):
+            reach(before)
+            value = real(*given, **more)
+            reach(after)
+            return value
+        setattr(owner, method, wrapped)
+
+    around(outbox, "prepared", "before the noise", "after the noise")
+    around(outbox.Outbox, "_keep", "charge written", "first frame written")
+    box = opened(Path(keys), Path(folder))
+    reach("before")
+    box.add(0, 0, ROWS)
+    reach("stored")
+    frame = box.pending("analyst")
+    print(frame.body.hex(), flush=True)
+    reach("sent")
+    """
+)
+STEPS = {
+    "before": 0,
+    "before the noise": 0,
+    "after the noise": 0,
+    "charge written": 0,
+    "first frame written": 0,
+    "stored": 4,
+    "sent": 4,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", STEPS)
+def test_kill_anywhere_and_no_noise_is_drawn_twice_for_what_was_seen(keys: Path, tmp_path: Path, step: str) -> None:
+    command = [sys.executable, "-c", DYING, str(keys), str(tmp_path), step]
+    first = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False)
+    assert first.returncode == -signal.SIGKILL, first.stderr
+    box = opened(keys, tmp_path)
+    assert box.spent == STEPS[step]
+    assert box.add(0, 0, ROWS) is (STEPS[step] == 0)
+    frame = box.pending("analyst")
+    assert frame is not None
+    assert box.spent == 4
+    if first.stdout:
+        assert frame.body.hex() == first.stdout.strip()
+    box.close()
+
+
+FULL = textwrap.dedent(
+    """
+    import sys
+    from pathlib import Path
+    import numpy as np
+    from test_sensor_outbox import opened
+    from wallflower.service.sensors.database import DiskFull
+
+    box = opened(Path(sys.argv[1]), Path(sys.argv[2]))
+    for seq in range(1000):
+        try:
+            box.add(0, seq, np.zeros((40, 2)))
+        except DiskFull as refusal:
+            print(seq, box.spent, "no room" in str(refusal))
+            break
+    """
+)
+
+
+def test_a_full_disk_is_a_clean_refusal(keys: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FULL, str(keys), str(tmp_path)]
+    done = subprocess.run(
+        command, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, preexec_fn=small_files(400_000)
+    )
+    assert done.returncode == 0, done.stderr
+    seq, spent, said = done.stdout.split()
+    assert int(seq) > 0
+    assert said == "True"
+    box = opened(keys, tmp_path)
+    assert box.spent == Fraction(spent) == 8 * int(seq)
+    assert box.fates() == {"analyst": {"pending": int(seq)}, "correction": {"pending": int(seq)}}
+    assert box.add(0, int(seq), np.zeros((40, 2)))  # there is room again
+    box.close()
+
+
+def test_tags_are_never_zero_and_depend_on_key_and_id() -> None:
+    ids = np.arange(1000, dtype=np.uint64)
+    found = tags(bytes(16), ids)
+    assert found.min() > 0
+    assert len(np.unique(found)) > 990
+    assert not np.array_equal(found, tags(bytes(15) + b"\1", ids))
+
+
+def test_batches_are_the_same_however_a_source_arrives() -> None:
+    rows = np.arange(60.0).reshape(30, 2)
+    pieces = [rows[:1], rows[1:2], rows[2:17], rows[17:]]
+    one, many = (list(batched(source, 8, 3)) for source in ([rows], pieces))
+    assert [(window, seq, len(part)) for window, seq, part in one] == [(3, 0, 8), (3, 1, 8), (3, 2, 8), (3, 3, 6)]
+    for left, right in zip(one, many, strict=True):
+        assert left[:2] == right[:2]
+        assert np.array_equal(left[2], right[2])
+
+
+def test_a_column_says_the_window() -> None:
+    column = np.repeat([0.0, 1.0, 5.0], [5, 3, 4])[:, None]
+    rows = np.hstack([column, np.arange(24.0).reshape(12, 2)])
+    found = [(window, seq, len(part)) for window, seq, part in batched([rows[:6], rows[6:]], 4, None)]
+    assert found == [(0, 0, 4), (0, 1, 1), (1, 0, 3), (5, 0, 4)]
+    with pytest.raises(DataError, match="not all together"):
+        list(batched([rows, rows[:1]], 4, None))
+    with pytest.raises(DataError, match="whole number"):
+        list(batched([rows + 0.5], 4, None))
+
+
+def test_grid_frames_hold_no_keys(keys: Path, tmp_path: Path) -> None:
+    stated = replace(parameters(keys, Grid(bound=Fraction(10), step=Fraction(10))), starts=0)
+    box = opened(keys, tmp_path, settings=stated.settings)
+    box.add(0, 0, ROWS)
+    for target, kind in (("analyst", Kind.READINGS), ("correction", Kind.MOVES)):
+        pending = box.pending(target)
+        assert pending is not None
+        assert decoded(pending.body, parameters=stated.hash).kind is kind
+    box.close()
