@@ -143,7 +143,7 @@ class Stage:
             fates = device.send()
             return {f"{name:016x}" for name in device.outbox.ids(window)[outliers].tolist()}, fates
 
-    def result(self, window: int, timeout: float = 40.0) -> dict[str, Any]:
+    def result(self, window: int, timeout: float = 90.0) -> dict[str, Any]:
         """The owner's result, as soon as there is one."""
         end = time.monotonic() + timeout
         url = self.url("owner").replace(str(self.reroute.get("owner")), str(self.ports["owner"]))

@@ -170,11 +170,11 @@ def test_batches_in_any_order_are_taken(stage: Stage) -> None:
     check(stage.result(80), outliers)
 
 
-BRIEF = {"length": F(3), "grace": F(3), "patience": F(2)}
+BRIEF = {"length": F(4), "grace": F(4), "patience": F(10)}
 
 
 def test_late_expired_and_without_a_partner_readings_are_unjudged(tmp_path: Path) -> None:
-    """Windows of three seconds that wait three more, and two sensors to wait for."""
+    """Windows of four seconds that wait four more, and two sensors to wait for."""
     with Stage(tmp_path, sensors=2, **BRIEF) as stage:
         stage.start()
         window = stage.coming()
