@@ -1,6 +1,6 @@
 """Measure wallflower against what a user would run without privacy, and write the tables of README.md.
 
-Every measurement is a process of its own (cell.py, subspaces.py, watch.py), one after the other. In each cell
+Every measurement is a process of its own (cell.py, subspaces.py, watch.py and so on), one after the other. In a cell
 wallflower runs before and after its peers and the slower run counts (once only where that takes over a minute). Cells
 measured before and not asked for now are kept, so a long table can be measured in pieces.
 """
@@ -22,6 +22,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from explain_tables import EXPLAIN, EXPLAIN_MORE, EXPLAIN_TABLES
 from tables import OURS, PEERS, SUBSPACES, TABLES, TARGETS, WATCH_OURS
 
 HERE = Path(__file__).resolve().parent
@@ -37,7 +38,8 @@ Result = dict[str, Any]
 
 def main(arguments: list[str] | None = None) -> None:
     ask = parsed(arguments)
-    results: Result = {"cells": [], "subspaces": {}, "watch": {}} | load(ask.out / "results.json")
+    results: Result = {"cells": [], "subspaces": {}, "watch": {}, "sensors": {}, "explain": {}}
+    results |= load(ask.out / "results.json")
     results["machine"] = machine()
     for name, part in PARTS.items():
         if ask.part in (None, name):
@@ -79,6 +81,29 @@ def watch_part(results: Result, ask: argparse.Namespace) -> None:
     results["watch"] = circumstances(before) | {"results": found}
 
 
+def sensors_part(results: Result, ask: argparse.Namespace) -> None:
+    before, found = os.getloadavg()[0], {}
+    short = ["--seconds=0.1", "--readings=20000"] if ask.quick else []
+    for name in run("sensors.py", "available"):
+        say(f"sensors: {name}")
+        found[name] = run("sensors.py", name, *short)
+        say(f"    {found[name]['readings'] / found[name]['seconds']:,.0f} readings/s")
+    results["sensors"] = circumstances(before) | {"results": found}
+
+
+def explain_part(results: Result, ask: argparse.Namespace) -> None:
+    """Wallflower, the naive loops, and wallflower again; the slower counts. Then what no loop could be set beside."""
+    before, found = os.getloadavg()[0], {}
+    short = ["--quick", "--records=2", "--budget=0"] if ask.quick else []
+    ours = [f"all_{name}" for name in EXPLAIN]
+    for name in (*ours, *(f"naive_{name}" for name in EXPLAIN), *ours, *EXPLAIN_MORE):
+        say(f"explain: {name}")
+        result = run("explain.py", name, *short)
+        say(f"    {result['seconds']:.3g} s{' (extrapolated)' if result['extrapolated'] else ''}")
+        found[name] = max(result, found.get(name, result), key=lambda one: one["seconds"])
+    results["explain"] = circumstances(before) | {"results": found}
+
+
 def accuracy_part(results: Result, ask: argparse.Namespace) -> None:
     if ask.repetitions:
         say("accuracy table")
@@ -87,7 +112,14 @@ def accuracy_part(results: Result, ask: argparse.Namespace) -> None:
         results["repetitions"] = ask.repetitions
 
 
-PARTS = {"count": count_part, "subspaces": subspaces_part, "watch": watch_part, "accuracy": accuracy_part}
+PARTS = {
+    "count": count_part,
+    "subspaces": subspaces_part,
+    "watch": watch_part,
+    "sensors": sensors_part,
+    "explain": explain_part,
+    "accuracy": accuracy_part,
+}
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
@@ -171,7 +203,7 @@ def run(script: str, *arguments: str, cache: str | None = None) -> Any:
 
 def machine() -> Result:
     packages = ["wallflower", "numpy", "scipy", "scikit-learn", "numba"]
-    packages += [name for name in ("river", "pyod") if find_spec(name)]
+    packages += [name for name in ("river", "pyod", "cryptography", "uvicorn") if find_spec(name)]
     return {
         "cores": len(os.sched_getaffinity(0)),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
@@ -188,7 +220,7 @@ def load(path: Path) -> Result:
 def save(folder: Path, results: Result) -> None:
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     page = (HERE / "README.md").read_text()
-    for name, table in TABLES.items():
+    for name, table in (TABLES | EXPLAIN_TABLES).items():
         head, rest = page.split(f"<!-- {name} -->\n")
         page = f"{head}<!-- {name} -->\n{table(results)}\n<!-- /{name} -->{rest.split(f'<!-- /{name} -->')[1]}"
     (folder / "README.md").write_text(page)

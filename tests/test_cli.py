@@ -371,7 +371,7 @@ def test_a_paper_is_reproduced_into_a_folder(shell: Shell, monkeypatch: Any) -> 
         say(f"quick: {quick}")
         return [folder / "figure1.png"]
 
-    monkeypatch.setattr(lab, "_papers", SimpleNamespace(PAPERS={"okada2015": paper}))
+    monkeypatch.setattr(lab, "PAPERS", {"okada2015": paper})
     assert shell("reproduce", "okada2015", "--quick") == 0
     assert (shell.out, shell.err) == ("wallflower-okada2015/figure1.png\n", "quick: True\n")
     assert shell("reproduce", "okada2016") == 2

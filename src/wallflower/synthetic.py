@@ -14,6 +14,7 @@ from wallflower.errors import ParameterError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 def synthetic1(seed: int) -> Floats:
@@ -93,6 +94,24 @@ def exponentials(shape: tuple[int, ...], seed: int) -> Floats:
     (2, 3)
     """
     return np.random.default_rng(seed).exponential(size=shape)
+
+
+def pushed(n: int, separation: float, *, seed: int, share: float = 0.1, spread: float = 3.0) -> tuple[Floats, Flags]:
+    """Readings as in [Boe17] and which of them are outliers: N(0, spread² I) in two columns, the outermost pushed out.
+
+    The `share` of readings that are furthest from the centre move away from it by `separation`, so that a ring of that
+    width is empty.
+
+    >>> values, outliers = pushed(1000, 50.0, seed=0)
+    >>> values.shape, int(outliers.sum())
+    ((1000, 2), 100)
+    """
+    values = np.random.default_rng(seed).normal(0.0, spread, (n, 2))
+    lengths = np.hypot(values[:, 0], values[:, 1])
+    outliers = np.zeros(n, dtype=np.bool_)
+    outliers[np.argsort(lengths)[n - round(share * n) :]] = True
+    values[outliers] *= (1 + separation / lengths[outliers])[:, None]
+    return values, outliers
 
 
 def _two_clouds(

@@ -14,11 +14,11 @@ from wallflower.cli.show import notice, show, show_json, waiting
 from wallflower.errors import ParameterError
 from wallflower.forms import REQUIRED, Question, closest, find
 from wallflower.lazy import Lazy
+from wallflower.papers import PAPERS
 from wallflower.queries import WITHOUT
 
 _demo = Lazy("wallflower.demo")
 _audit = Lazy("wallflower.audit")
-_papers = Lazy("wallflower.papers")
 
 QuickOption = Annotated[bool, typer.Option("--quick", help="fewer repetitions")]
 
@@ -66,17 +66,16 @@ def _auditing(questions: tuple[Question, ...]) -> Any:
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="okada2015, okada2015-ja or degue2020")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help=", ".join(PAPERS))],
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="where to leave tables and plots")] = None,
     quick: QuickOption = False,
 ) -> None:
     """Draw a paper's figures again, its own curves beside honest ones."""
-    papers = _papers.PAPERS
-    if paper not in papers:
-        raise ParameterError(f"{paper!r} is not a paper; there are {', '.join(papers)}. {closest(paper, papers)}")
+    if paper not in PAPERS:
+        raise ParameterError(f"{paper!r} is not a paper; there are {', '.join(PAPERS)}. {closest(paper, PAPERS)}")
     folder = out or Path(f"wallflower-{paper}")
     folder.mkdir(parents=True, exist_ok=True)
-    for path in papers[paper](folder, quick, notice):
+    for path in PAPERS[paper](folder, quick, notice):
         show(path)
 
 

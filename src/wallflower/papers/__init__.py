@@ -7,13 +7,19 @@ imports it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from wallflower.papers import degue2020, okada2015, okada2015_ja
+from wallflower.lazy import Lazy
+
+
+def _reproduced(module: str, folder: Path, quick: bool, say: Callable[[str], None]) -> Iterable[Path]:
+    paths: Iterable[Path] = Lazy(f"wallflower.papers.{module}").reproduce(folder, quick, say)
+    return paths
+
 
 PAPERS: Final[Mapping[str, Callable[[Path, bool, Callable[[str], None]], Iterable[Path]]]] = {
-    "okada2015": okada2015.reproduce,
-    "okada2015-ja": okada2015_ja.reproduce,
-    "degue2020": degue2020.reproduce,
+    name: partial(_reproduced, name.replace("-", "_"))
+    for name in ("okada2015", "okada2015-ja", "degue2020", "pcor2021", "boehler2017")
 }

@@ -1,8 +1,8 @@
 """The tables the papers looked at, with the question asked of each.
 
-Synthetic 1 and 2 are made here and WDBC comes with scikit-learn. Adult and Ionosphere are read from the folder named by
+Synthetic 1 and 2 are made here and WDBC comes with scikit-learn. The others are read from the folder named by
 `$WALLFLOWER_DATA`, else from a `shared/data` in this or a higher folder; nothing is copied. Columns are scaled by
-public constants stated below, never by the sample.
+public constants stated below, never by the sample. Registers, with people in categories, are in `registers.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How surely a record is an outlier in a context: signed margins that one other record moves by at most one.
 
 A margin is positive only where the record is an outlier, and is 1-Lipschitz under adding or removing one record other
-than the one in question, in every context at once.  (M)  Local outlier factors and the bins of a context's own range have
-none that would be of use: a single record can overturn them whatever the rest looks like.
+than the one in question, in every context at once.  (M)  Local outlier factors and the bins of a context's own range
+have none that would be of use: a single record can overturn them whatever the rest looks like.
 """
 
 from __future__ import annotations

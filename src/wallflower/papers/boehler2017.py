@@ -1,0 +1,80 @@
+"""Figure 3 of [Boe17], how long its phases take, and its correction beside ours on real sensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from wallflower.papers.page import Section, leave, write_page
+from wallflower.papers.sensed_figures import ACCURACY, SEPARATIONS, SUBSET, Figure3, detail, drawn, figure3, gaps
+from wallflower.papers.sensed_losses import EPSILON, Priced, constants, meaning
+from wallflower.papers.sensed_modes import NOISES
+from wallflower.papers.sensed_real import DETAIL, Found, compared, detailed, sensed
+from wallflower.papers.sensed_streams import available, made, meters, motes
+from wallflower.papers.sensed_timings import timings
+
+TITLE: Final = "Privacy-Preserving Outlier Detection for Data Streams, its figure again"
+LEAD: Final = (
+    "Böhler, Bernau and Kerschbaum, 2017. Sensors perturb their readings, an analyst looks for outliers in what it "
+    "gets, and a correction server, who knows by how far noise moved each reading, corrects the result. How the "
+    "readings of Figure 3 are made is our reading: N(0, 3²) in two columns, and the outermost tenth is pushed outwards "
+    "by the separation. An outlier is what DBSCAN (radius 0.5, 15 points) leaves outside the biggest cluster. The "
+    "paper's ε is that of one column. Dashed red curves are not private: what the correction server learns has no "
+    "finite ε."
+)
+RUNS_DETAIL: Final = "figure3-detail.csv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much is computed. The paper's readings stay as many: DBSCAN depends on how dense they are."""
+
+    points: int
+    runs: int
+    repetitions: int
+
+
+FULL: Final = Size(points=100_000, runs=5, repetitions=5)
+QUICK: Final = Size(points=100_000, runs=1, repetitions=3)
+
+
+def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator[Path]:
+    """Write every table, picture and the page into `folder`."""
+    size, sections = QUICK if quick else FULL, []
+    found = figure3(size.points, size.runs)
+    detail(found).write(folder / RUNS_DETAIL)
+    yield folder / RUNS_DETAIL
+    real = [sensed(stream, size.runs) for stream in available((motes, meters), say)]
+    if real:
+        detailed(real).write(folder / DETAIL)
+        yield folder / DETAIL
+    for section in _sections(found, real, size):
+        sections.append(section)
+        yield from leave(folder, section, say)
+    yield write_page(folder / "boehler2017.html", TITLE, LEAD, sections)
+
+
+def _sections(found: Figure3, real: list[Found], size: Size) -> Iterator[Section]:
+    yield drawn(found, ACCURACY)
+    yield drawn(found, SUBSET)
+    yield gaps(found)
+    if real:
+        yield compared(real)
+    priced = [*_made(found), *_measured(real)]
+    yield meaning(priced)
+    yield constants([each.stream for each in priced])
+    yield timings(size.points, size.repetitions)
+
+
+def _made(found: Figure3) -> Iterator[Priced]:
+    for separation in SEPARATIONS:
+        one, other = (found.runs[noise, separation, EPSILON] for noise in NOISES)
+        yield Priced(stream=made(separation, found.points, seed=0), columns=one, planar=other)
+
+
+def _measured(real: list[Found]) -> Iterator[Priced]:
+    for each in real:
+        one, other = (each.runs[noise, EPSILON] for noise in NOISES)
+        yield Priced(stream=each.stream, columns=one, planar=other)

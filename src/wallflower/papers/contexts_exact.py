@@ -1,0 +1,181 @@
+"""What is true of a record's contexts, from all of them: the law of a draw, in both modes, without drawing.
+
+These figures depend on the records. They are computed here because the registers are public; of private ones they must
+not be shown.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
+from typing import Final
+
+import numpy as np
+
+from wallflower.papers.registers import Register
+from wallflower.queries.explain.blocks import in_blocks
+from wallflower.queries.explain.choosing import GRID, STEPS
+from wallflower.queries.explain.cube import Bools, Counts
+from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Grubbs, Histogram, Lof, Tukey
+from wallflower.queries.explain.exact import examiner, parts, sweep
+from wallflower.queries.explain.margins import margins
+from wallflower.queries.explain.modes import DOUBTED, REACH, enough, scale_of
+from wallflower.queries.explain.ranked import Ranked, ranked
+from wallflower.queries.explain.utilities import Population, Utility
+from wallflower.synthetic import Floats, Ints, picked
+
+DETECTORS: Final[Mapping[str, Detector]] = {"Grubbs": Grubbs(), "histogram": Histogram(), "LOF": Lof()}
+PROBED: Final = 100  # contexts a record is tried in before all are examined, where that is slow
+SLOW: Final = (Lof, Tukey)
+MANY: Final = 1 << 16  # contexts; examining more of them with these detectors takes seconds
+DISTANT: Final = (Grubbs, ClampedGrubbs)
+EXTREME: Final = (0.05, 0.95)
+DOUBT: Final = Fraction(1, 10)  # the part of the loss that decides whether to say none
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outlier:
+    """A record with a valid context, how many valid contexts have which score, and how long it took to examine all."""
+
+    register: Register
+    row: int
+    detector: Detector
+    table: Ranked
+    utility: Utility
+    counts: Ints
+    seconds: float
+
+    @property
+    def highest(self) -> int:
+        """The highest score of a valid context."""
+        return int(np.flatnonzero(self.counts)[-1])
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it takes seconds to examine all contexts."""
+        return isinstance(self.detector, SLOW) and self.table.space.count > MANY
+
+    @property
+    def chance(self) -> float:
+        """The expected utility of a valid context taken evenly."""
+        return self.drawn(0.0)
+
+    def drawn(self, rate: float) -> float:
+        """The expected utility of a draw proportional to exp(rate·score), as a share of the highest score."""
+        scores = np.flatnonzero(self.counts)
+        logs = np.log(self.counts[scores]) + rate * scores
+        weights = np.exp(logs - logs.max())
+        return float((weights * scores).sum() / weights.sum()) / max(1, self.highest)
+
+    def by(self, utility: Utility) -> Outlier:
+        """The same, with other scores."""
+        return _examined(self.register, self.row, self.table, self.detector, utility)
+
+
+def outliers(register: Register, detector: Detector, count: int, *, seed: int) -> list[Outlier]:
+    """The first `count` records in random order that have a valid context, as far as `likely` looks."""
+    tried = (_examined(register, row, table, detector, Population()) for row, table in likely(register, detector, seed))
+    return list(islice((outlier for outlier in tried if outlier.counts.any()), count))
+
+
+def _examined(register: Register, row: int, table: Ranked, detector: Detector, utility: Utility) -> Outlier:
+    begun = time.perf_counter()
+    counts = tallied(table, detector, utility)
+    return Outlier(register, row, detector, table, utility, counts, time.perf_counter() - begun)
+
+
+def likely(register: Register, detector: Detector, seed: int) -> Iterator[tuple[int, Ranked]]:
+    """Records in random order, as far as they are likely to be outliers and that is quickly seen.
+
+    Tests of distance from the mean are asked about the tenth with the most extreme metrics only; LOF and Tukey, which
+    take longer, about records that are outliers in one of `PROBED` random contexts.
+    """
+    low, high = np.quantile(register.metric, EXTREME) if isinstance(detector, DISTANT) else (np.inf, np.inf)
+    for row in picked(register.n, register.n, seed).tolist():
+        if low < register.metric[row] < high:
+            continue
+        table = ranked(register.codes, register.sizes, register.metric, row)
+        if not isinstance(detector, SLOW) or _shows(table, detector, row):
+            yield row, table
+
+
+def _shows(table: Ranked, detector: Detector, seed: int) -> bool:
+    examine = examiner(table, detector)
+    return any(examine(index)[0] for index in picked(table.space.count, min(PROBED, table.space.count), seed).tolist())
+
+
+def tallied(table: Ranked, detector: Detector, utility: Utility) -> Ints:
+    """How many valid contexts there are of every score from 0 to the number of records."""
+    total = np.zeros(table.n + 1, np.int64)
+
+    def tally(_: int, valid: Bools, scores: Counts) -> Ints:
+        return np.bincount(scores[valid], minlength=table.n + 1)
+
+    for found in in_blocks(table.space, utility.scored(table, parts(table, detector)), np.bool_, tally):
+        total += found
+    return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Private:
+    """The law of one private release about a record.
+
+    How often it is valid, its utility (0 where invalid), how often it says "none" instead, and whether some score is
+    high enough for the bound on invalid draws.
+    """
+
+    valid: float
+    utility: float
+    none: float
+    is_clear: bool
+
+
+class Margins:
+    """The margins of a record in all contexts, from which the law of a release in mode `dp` follows for any loss."""
+
+    def __init__(self, table: Ranked, detector: Detector, most: int) -> None:
+        self.most, self.contexts = most, table.space.count
+        self.margins, self.populations = margins(table, detector)
+        self.valid = _valid(table, detector) if isinstance(detector, ClampedGrubbs) else self.margins > 0
+
+    def law(self, loss: str) -> Private:
+        """As `wallflower explain` draws: a tenth of the loss decides about "none", the rest is for the draw."""
+        deciding, each = Fraction(loss) * DOUBT, Fraction(loss) * (1 - DOUBT)
+        scores = self._scores(each)
+        weights = np.exp(float(each) / (2 * STEPS) * (scores - scores.max()))
+        largest, total = int(self.populations[self.valid].max()), float(weights.sum())
+        return Private(
+            valid=float(weights[self.valid].sum()) / total,
+            utility=float((weights * self.populations)[self.valid].sum()) / total / largest,
+            none=_below(float(self.margins.max()), float(deciding)),
+            is_clear=bool(scores.max() >= GRID * enough(self.contexts, each)),
+        )
+
+    def _scores(self, each: Fraction) -> Floats:
+        """In steps of the grid."""
+        cap = REACH * float(enough(self.contexts, each))
+        heights = np.minimum(cap, self.populations / float(scale_of(self.contexts, self.most, each)))
+        found: Floats = np.floor(GRID * np.minimum(heights, np.clip(self.margins, -cap, cap)))
+        return found
+
+
+def margins_of(register: Register, detector: Detector, count: int, *, seed: int) -> Iterator[Margins]:
+    """Of the first `count` records in random order that have a valid context, as far as `likely` looks."""
+    tried = (Margins(table, detector, register.most) for _, table in likely(register, detector, seed))
+    return islice((found for found in tried if found.valid.any()), count)
+
+
+def _valid(table: Ranked, detector: Detector) -> Bools:
+    return np.concatenate(list(sweep(table, detector, lambda first, valid, populations: valid.copy())))
+
+
+def _below(margin: float, epsilon: float) -> float:
+    """The chance of "none": that the largest margin, with Laplace noise, stays below the threshold of a release."""
+    spread = STEPS / epsilon
+    gap = spread * math.log(DOUBTED) - math.floor(GRID * margin)
+    tail = math.exp(-abs(gap) / spread) / 2
+    return tail if gap < 0 else 1 - tail

@@ -1,0 +1,73 @@
+"""How long each phase takes, beside what the paper took for its correction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter
+from typing import Any, Final
+
+import numpy as np
+
+from wallflower.papers.page import Section, Sheet
+from wallflower.papers.sensed_modes import perturbed, presumed, threshold
+from wallflower.papers.sensed_streams import BITS, STEP, made, steps
+from wallflower.queries.sensors import comparison, grid, perturb
+from wallflower.queries.sensors.correction import correct
+
+SEPARATION: Final = 220
+EPSILON: Final = "0.1"
+CENTRE: Final = (0, 0)
+PAPER: Final = "30 to 40"
+UNKNOWN: Final = ""
+
+
+def timings(points: int, repetitions: int) -> Section:
+    """The median of some repetitions, each phase by itself."""
+    rows = []
+    for phase, (party, act, paper) in _phases(points).items():
+        seconds = _seconds(act, repetitions)
+        rows.append((phase, party, 1000 * seconds, points / seconds, paper))
+    return Section(
+        name="timings",
+        title=f"Time for {points:,} readings",
+        caption=f"Median of {repetitions} on this machine, at separation {SEPARATION} and ε={EPSILON} a column; keys "
+        f"of {BITS} bits. Every phase is computed in memory; sending is left out. The paper states 30 to 40 ms for its "
+        "correction, on a machine of its own.",
+        sheet=Sheet(heading=("phase", "party", "milliseconds", "readings_a_second", "paper_ms"), rows=tuple(rows)),
+    )
+
+
+def _phases(points: int) -> dict[str, tuple[str, Callable[[], Any], str]]:
+    """What each party does, on inputs that were made before the clock starts."""
+    stream = made(SEPARATION, points, seed=0)
+    placed = stream.points
+    seen = perturbed(stream, placed, "columns", EPSILON)
+    distances, moved = perturb.distances(seen, CENTRE), perturb.d_diff(placed, seen, CENTRE)
+    places, width, ring = np.flatnonzero(presumed(seen)), float(stream.width / STEP), steps(stream.ring)
+    bins, scores = grid.bins(distances, ring), perturb.scores(placed, CENTRE, stream.unit, BITS)
+    mine, yours = comparison.deal(scores, BITS)
+    shares = [comparison.evaluate(party, keys, threshold(stream)) for party, keys in ((0, mine), (1, yours))]
+    return {
+        "clipping": ("device", lambda: stream.points, UNKNOWN),
+        "perturbation, columns": ("device", lambda: perturbed(stream, placed, "columns", EPSILON), UNKNOWN),
+        "perturbation, planar": ("device", lambda: perturbed(stream, placed, "planar", EPSILON), UNKNOWN),
+        "d_diff (paper, grid)": ("device", lambda: perturb.d_diff(placed, seen, CENTRE), UNKNOWN),
+        "DBSCAN (paper)": ("analyst", lambda: presumed(seen), UNKNOWN),
+        "correction (paper)": ("both servers", lambda: correct(distances, moved, places, width), PAPER),
+        "rings (grid)": ("analyst", lambda: grid.bins(perturb.distances(seen, CENTRE), ring), UNKNOWN),
+        "flags (grid)": ("correction server", lambda: grid.flags(moved, bins, ring, steps(stream.bound)), UNKNOWN),
+        "key generation (exact)": ("device", lambda: comparison.deal(scores, BITS), UNKNOWN),
+        "evaluation (exact)": ("each server", lambda: comparison.evaluate(0, mine, threshold(stream)), UNKNOWN),
+        "opening (exact)": ("owner", lambda: comparison.opened(*shares), UNKNOWN),
+    }
+
+
+def _seconds(act: Callable[[], Any], repetitions: int) -> float:
+    act()  # compiled, and in memory
+    taken = []
+    for _ in range(repetitions):
+        start = perf_counter()
+        act()
+        taken.append(perf_counter() - start)
+    return median(taken)
