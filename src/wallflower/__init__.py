@@ -1,5 +1,6 @@
 """Questions about outliers in private data, answered under differential privacy."""
 
+from wallflower.connected import connect
 from wallflower.data import Points, Schema, Table, load
 from wallflower.errors import PrivacyError
 from wallflower.ledger import Ledger
@@ -27,6 +28,7 @@ __all__ = [
     "Table",
     "Watch",
     "__version__",
+    "connect",
     "load",
     "open",
     "release",

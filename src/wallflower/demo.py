@@ -80,7 +80,7 @@ class Step:
 def steps(folder: Path) -> Iterator[Step]:
     """Walk the tour and leave its files in `folder`; it may be walked again and goes on from there."""
     folder.mkdir(parents=True, exist_ok=True)
-    source, schema = _written(folder)
+    source, schema = written(folder)
     with Ledger.open(folder / "ledger.db") as ledger:
         yield _granted(ledger)
         tumours = opened(source, schema=schema, ledger=ledger, name=NAME, analyst=ANALYST)
@@ -138,7 +138,7 @@ def _refused(tumours: Opened) -> Step:
         return Step(title="Ask too much", words=words, shown=refusal)
 
 
-def _written(folder: Path) -> tuple[Path, Path]:
+def written(folder: Path) -> tuple[Path, Path]:
     """The table and its public facts, as files."""
     table = _datasets.load_breast_cancer()
     benign = [row for row, target in zip(table.data.tolist(), table.target, strict=True) if target]

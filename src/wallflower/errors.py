@@ -66,6 +66,18 @@ class KeyConflict(LedgerError):
     """An idempotency key was used before, for another question or for one whose answer was lost."""
 
 
+class NotAllowed(PrivacyError):
+    """A service knows no such token, or the token may not do this."""
+
+    exit_code = 5
+
+
+class ServiceError(PrivacyError):
+    """A service cannot be reached, does not know what was asked for, or could not answer."""
+
+    exit_code = 4
+
+
 class StateError(PrivacyError):
     """The state of a watch cannot be used: another process has it, or it is not what was asked for."""
 

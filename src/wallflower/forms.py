@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from difflib import get_close_matches
 from fractions import Fraction
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from wallflower.errors import ParameterError
-from wallflower.privacy import Exact, Loss
+from wallflower.privacy import Exact, Kind, Loss
 from wallflower.query import Query
 
 Question = type[Query[Any, Any]]
@@ -39,6 +40,7 @@ class Blank:
     choices: tuple[str, ...] = ()
 
 
+@cache
 def blanks(question: Question) -> tuple[Blank, ...]:
     """What a question asks for, but its loss."""
     hints = get_type_hints(question)
@@ -67,6 +69,17 @@ def filled(question: Question, given: Mapping[str, Any]) -> Query[Any, Any]:
     if spends(question):
         parameters["loss"] = loss_of(question.kind, **{name: given.get(name) for name in words})
     return question(**parameters)
+
+
+def stated(query: Query[Any, Any]) -> dict[str, Any]:
+    """What was filled in, as plain JSON, without what is left at its default: `filled` makes the same query of it."""
+    plain, asked = query.to_json(), type(query)
+    given = {
+        blank.name: plain[blank.name]
+        for blank in blanks(asked)
+        if blank.default is REQUIRED or getattr(query, blank.name) != blank.default
+    }
+    return given | (_loss_words(query.cost()) if spends(asked) else {})
 
 
 def loss_of(
@@ -129,6 +142,12 @@ def described(question: Question) -> str:
     words |= {**LOSS_HELP, "loss": "the same as a Loss"} if spends(question) else {}
     width = max(map(len, words), default=0)
     return "\n".join([question.question, "", *(f"{name:<{width}}  {text}" for name, text in words.items())])
+
+
+def _loss_words(loss: Loss) -> dict[str, str]:
+    if loss.kind is Kind.ZCDP:
+        return {"rho": str(loss.amount)}
+    return {"epsilon": str(loss.amount)} | ({"delta": str(loss.delta)} if loss.delta else {})
 
 
 def _blank(item: Field[Any], hint: Any) -> Blank:

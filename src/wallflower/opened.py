@@ -21,10 +21,10 @@ from wallflower.queries import QUERIES
 from wallflower.query import Plan, Query
 from wallflower.release import Release, default_analyst, release
 
-_KEY = inspect.Parameter("key", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | None)
+KEY = inspect.Parameter("key", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | None)
 
 
-class _Verbs:
+class Verbs:
     """Attributes that are questions."""
 
     _extra: tuple[inspect.Parameter, ...] = ()
@@ -48,7 +48,7 @@ class _Verbs:
         raise NotImplementedError
 
 
-class Planner(_Verbs):
+class Planner(Verbs):
     """What each question would give, before anything is spent."""
 
     def __init__(self, table: Table | Points, questions: Iterable[Question]) -> None:
@@ -67,10 +67,10 @@ class Planner(_Verbs):
         return lambda **given: self.of(filled(question, given))
 
 
-class Opened(_Verbs):
+class Opened(Verbs):
     """A data set with its ledger. Each question is a method; `plan` has the same methods and spends nothing."""
 
-    _extra = (_KEY,)
+    _extra = (KEY,)
 
     def __init__(
         self, table: Table | Points, ledger: Ledger, analyst: str, questions: Iterable[Question] = QUERIES

@@ -86,6 +86,21 @@ class Plan:
             "curve": [list(point) for point in self.curve],
         }
 
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """The plan that `to_json` described; unknown entries of a newer version are left out."""
+        known = {item.name: stored[item.name] for item in fields(cls) if item.name in stored}
+        options = tuple(
+            Option(
+                mechanism=each["mechanism"],
+                figures={name: value for name, value in each.items() if name not in ("mechanism", "note")},
+                note=each["note"],
+            )
+            for each in stored["options"]
+        )
+        curve = tuple((point[0], point[1]) for point in stored["curve"])
+        return cls(**known | {"cost": Loss.from_json(stored["cost"]), "options": options, "curve": curve})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
@@ -185,6 +200,10 @@ class Query(ABC, Generic[D, A]):
     def tradeoffs(self, *, dimension: int) -> tuple[Tradeoff, ...]:
         """Curves to choose a setting and a loss by, from public facts; a question without any has none."""
         return ()
+
+    def named(self) -> str | None:
+        """The record that the question names, if it names one: whoever is refused learns that it is not there."""
+        return None
 
     @classmethod
     @abstractmethod

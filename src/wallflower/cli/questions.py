@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wallflower.cli import stream
+from wallflower.cli import remote, stream
 from wallflower.cli.options import (
     DATA,
     OUTPUT,
@@ -50,6 +50,7 @@ _ASK = {
         str | None,
         typer.Option(metavar="TEXT", help="asked again under this key, it is not paid again", rich_help_panel=DATA),
     ],
+    **remote.OPTIONS,
     "as_json": JsonOption,
     "dry_run": Annotated[
         bool,
@@ -73,6 +74,7 @@ _PLAN = {
         int | None, typer.Option(min=1, help="number of columns, without a source", rich_help_panel=DATA)
     ],
     "schema": SchemaOption,
+    **remote.OPTIONS,
     "as_json": JsonOption,
 }
 _PAGE = {
@@ -106,11 +108,14 @@ def _asking(question: Question) -> Any:
             stream.fill(given)
             stream.require_fitting(given)
         query = query_of(question, given)
-        if given.get("json_lines"):
+        if given.get("json_lines") and not given["server"]:
             stream.decide(query, given)
             return
         _require_place(given["plot"], _PLOTS)
         _require_place(given["report"], _PAGES)
+        if given["server"]:
+            _ask_service(query, given)
+            return
         table = _loaded(query, given["source"], given["schema"], given["dataset"])
         analyst = given["analyst"] or default_analyst()
         with Ledger.open(given["ledger"]) as ledger:
@@ -118,7 +123,9 @@ def _asking(question: Question) -> Any:
                 _rehearse(query, table, ledger, analyst, as_json=given["as_json"])
                 return
             made = _released(query, table, ledger, analyst, given["key"])
-            _deliver(made, ledger, given)
+            _deliver(made, given)
+            if given["report"] is not None:
+                _report.write(given["report"], [made], ledger)
 
     words = f"{SOURCE}; - for standard input" if question.streams else SOURCE
     source = option("source", Annotated[str, typer.Argument(metavar="SOURCE", help=words)], REQUIRED)
@@ -148,7 +155,19 @@ def _common(options: Mapping[str, Any]) -> list[inspect.Parameter]:
     return [option(name, kind, False if name in _FLAGS else None) for name, kind in options.items()]
 
 
+def _ask_service(query: Query[Any, Any], given: Mapping[str, Any]) -> None:
+    data = remote.opened(given)
+    if given["dry_run"]:
+        remote.rehearse(query, data, as_json=given["as_json"])
+        return
+    with waiting(query.question):
+        made = data.ask(query, key=given["key"])
+    _deliver(made, given)
+
+
 def _expected(query: Query[Any, Any], given: Mapping[str, Any]) -> Plan:
+    if given["server"]:
+        return remote.opened(given).plan.of(query)
     if given["source"] is not None:
         if given["records"] or given["dimension"]:
             raise ParameterError("the source has its own size. Leave out --records and --dimension, or the source.")
@@ -213,7 +232,7 @@ def _fate(ledger: Ledger, charge: int, cost: object) -> str:
     return f"{cost} was charged (entry {charge}) and stays charged, since the look had begun. Ask again."
 
 
-def _deliver(made: Release[Any], ledger: Ledger, given: Mapping[str, Any]) -> None:
+def _deliver(made: Release[Any], given: Mapping[str, Any]) -> None:
     for note in made.notes:
         notice(note)
     if made.replayed:
@@ -224,8 +243,6 @@ def _deliver(made: Release[Any], ledger: Ledger, given: Mapping[str, Any]) -> No
         show(made)
     if given["plot"] is not None:
         made.plot().savefig(given["plot"], dpi=200)
-    if given["report"] is not None:
-        _report.write(given["report"], [made], ledger)
 
 
 def _require_place(path: Path | None, endings: tuple[str, ...]) -> None:

@@ -1,0 +1,57 @@
+"""A question asked of a service: SOURCE is then the name of one of its data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from wallflower.cli.show import show, show_json
+from wallflower.connected import VARIABLE, Remote, connect
+from wallflower.errors import BudgetExhausted, ParameterError, SourceError
+from wallflower.query import Query
+from wallflower.reading import guarded
+
+_PANEL: Final = "A service"
+OPTIONS: Final[Mapping[str, Any]] = {
+    "server": Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="ask a service; SOURCE is the name of its data set", rich_help_panel=_PANEL),
+    ],
+    "token_file": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help=f"where your token is; left out: ${VARIABLE}", rich_help_panel=_PANEL),
+    ],
+}
+_OWN: Final = ("schema", "dataset", "ledger", "analyst", "report", "json_lines", "state", "records", "dimension")
+
+
+def opened(given: Mapping[str, Any]) -> Remote:
+    """The data set of the service; options that only make sense with data at hand are refused."""
+    unfit = [f"--{name.replace('_', '-')}" for name in _OWN if given.get(name)]
+    if unfit:
+        raise ParameterError(
+            f"--server: the service has data and ledger of its own, so {', '.join(unfit)} does not go with it. Leave "
+            "that out, or --server."
+        )
+    if given["source"] is None:
+        raise ParameterError("--server: no data set is named. Give the name of one that the service has as SOURCE.")
+    path = given["token_file"]
+    refusal = SourceError(f"{path}: the token cannot be read. Check the file.")
+    token = None if path is None else guarded(lambda: path.read_text(encoding="utf-8").strip(), lambda _: refusal)
+    return connect(given["server"], token).open(given["source"])
+
+
+def rehearse(query: Query[Any, Any], data: Remote, *, as_json: bool) -> None:
+    """Say what it would cost and what to expect; spend nothing."""
+    cost, plan = query.cost(), data.plan.of(query)
+    left = data.left(cost)
+    if as_json:
+        show_json({"dry_run": True, "dataset": data.name, "left": str(left), "plan": plan.to_json()})
+    else:
+        show(plan)
+        show(f"Nothing was spent. On {data.name} this would cost {cost} of {left}.")
+    if not cost <= left:
+        raise BudgetExhausted(data.name, asked=cost, left=left)

@@ -1,0 +1,138 @@
+"""The curator service: start it, and make, list and revoke its tokens."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import typer
+from rich.table import Table as Grid
+
+from wallflower.cli.options import DATA, JsonOption, LedgerOption
+from wallflower.cli.show import notice, show, show_json
+from wallflower.errors import ParameterError
+from wallflower.lazy import Lazy
+
+_settings = Lazy("wallflower.service.curator.settings")
+_serving = Lazy("wallflower.service.curator.serving")
+_demo = Lazy("wallflower.service.curator.demo")
+_records = Lazy("wallflower.service.curator.records")
+_tokens = Lazy("wallflower.service.curator.tokens")
+_needs: Final = (Lazy("fastapi"), Lazy("httptools"), Lazy("uvicorn"))
+
+NETWORK: Final = "Network"
+
+serve = typer.Typer()
+token = typer.Typer(help="Who may call the service: bearer tokens.", no_args_is_help=True)
+serve.add_typer(token, name="token")
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="settings and data sets: a .toml file", rich_help_panel=DATA),
+]
+
+
+@serve.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    config: ConfigOption = None,
+    host: Annotated[str | None, typer.Option(metavar="NAME", help="where to listen", rich_help_panel=NETWORK)] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="where to listen; 0: any that is free", rich_help_panel=NETWORK),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=64, help="how many processes answer", rich_help_panel=NETWORK)
+    ] = None,
+    ledger: LedgerOption = None,
+    demo: Annotated[bool, typer.Option("--demo", help="public data, a ledger for the moment, two tokens")] = False,
+) -> None:
+    """Answer questions over HTTP, until it is interrupted: the curator service.
+
+    Example: wallflower serve --demo
+    """
+    if context.invoked_subcommand is not None:
+        return
+    _require_packages()
+    base = _settings.Settings() if config is None else _settings.Settings.read(config)
+    base = base.but(host=host, port=port, workers=workers, ledger=ledger)
+    if not demo:
+        _serving.serve(base, lambda url: notice(f"Serving on {url}; Ctrl-C ends it."))
+        return
+    with _demo.trial(base) as trial:
+        _serving.serve(trial.settings, lambda url: _tell(trial, url))
+
+
+@token.command(epilog="Example: wallflower serve token create ana --scope analyst --days 30")
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="whose it is; the ledger knows an analyst by it")],
+    scope: Annotated[Literal["steward", "analyst"], typer.Option(help="what it may do")] = "analyst",
+    days: Annotated[int, typer.Option(min=0, max=3650, help="how long it is valid; 0: for ever")] = 90,
+    config: ConfigOption = None,
+    ledger: LedgerOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a token. Its text is shown once and never again."""
+    made, text = _opened(config, ledger).create(name, scope, days=days or None)
+    if as_json:
+        show_json({**made.to_json(), "text": text})
+        return
+    show(text)
+    notice(f"A token for {name} ({scope}), valid until {made.expires or 'it is revoked'}. It is not shown again.")
+
+
+@token.command("list", epilog="Example: wallflower serve token list")
+def list_(config: ConfigOption = None, ledger: LedgerOption = None, as_json: JsonOption = False) -> None:
+    """Every token there ever was, without its secret."""
+    found = _opened(config, ledger).all()
+    if as_json:
+        show_json({"tokens": [one.to_json() for one in found]})
+        return
+    grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for heading in ("id", "name", "scope", "created", "expires", "revoked", "valid"):
+        grid.add_column(heading)
+    for one in found:
+        ends = (one.expires or "never", one.revoked or "", "yes" if one.is_valid else "no")
+        grid.add_row(one.id, one.name, one.scope, one.created, *ends)
+    show(grid)
+
+
+@token.command(epilog="Example: wallflower serve token revoke 5f70bf18a086")
+def revoke(
+    key: Annotated[str, typer.Argument(metavar="ID", help="id of the token, as `list` shows it")],
+    config: ConfigOption = None,
+    ledger: LedgerOption = None,
+) -> None:
+    """End a token; a running service honours that within seconds."""
+    ended = _opened(config, ledger).revoke(key)
+    notice(f"The token {ended.id} of {ended.name} is revoked.")
+
+
+def _opened(config: Path | None, ledger: str | None) -> Any:
+    _require_packages()
+    place = ledger
+    if place is None and config is not None:
+        place = _settings.Settings.read(config).ledger
+    return _tokens.Tokens(_records.Records(place))
+
+
+def _require_packages() -> None:
+    try:
+        for package in _needs:
+            _ = package.__version__
+    except ModuleNotFoundError:
+        raise ParameterError(
+            "the service needs more packages than the rest: pip install 'wallflower[service]' brings them."
+        ) from None
+
+
+def _tell(trial: Any, url: str) -> None:
+    first = f"wallflower count tumours --server {url} --neighbours 5 --radius 1.3 --epsilon 1"
+    sys.stdout.write(
+        f"Serving the public table of tumours on {url}; Ctrl-C ends it, and everything in it is gone.\n"
+        f"  steward's token  {trial.steward}\n"
+        f"  analyst's token  {trial.analyst}\n"
+        f"Ask a first question in another terminal:\n  WALLFLOWER_TOKEN={trial.analyst} {first}\n"
+    )
+    sys.stdout.flush()

@@ -1,0 +1,272 @@
+"""Data sets that a service holds: the same methods as of `wf.open`, answered over HTTP.
+
+service = wf.connect("https://curator.example.org", token)
+people = service.open("people")
+people.plan.count(neighbours=5, radius=1.3, epsilon="0.5")
+people.count(neighbours=5, radius=1.3, epsilon="0.5")
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Protocol
+from urllib.parse import quote, urlsplit
+
+from wallflower.budget import Line, Share
+from wallflower.errors import (
+    BudgetExhausted,
+    DataError,
+    EpochClosed,
+    KeyConflict,
+    LedgerError,
+    NotAllowed,
+    ParameterError,
+    PrivacyError,
+    ServiceError,
+    SourceError,
+    StateError,
+)
+from wallflower.forms import Question, filled, find, stated
+from wallflower.lazy import Lazy
+from wallflower.opened import KEY, Verbs
+from wallflower.privacy import Loss
+from wallflower.queries import QUERIES
+from wallflower.query import Plan, Query
+from wallflower.release import Release
+
+_http = Lazy("http.client")
+
+VARIABLE: Final = "WALLFLOWER_TOKEN"
+
+_PAUSE: Final = 0.25
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+_ERRORS: Final[Mapping[str, Callable[[str], PrivacyError]]] = {
+    "parameter": ParameterError,
+    "malformed": ParameterError,
+    "data": DataError,
+    "source": SourceError,
+    "key-conflict": KeyConflict,
+    "ledger": LedgerError,
+    "state": StateError,
+    "epoch-closed": EpochClosed,
+    "unauthenticated": NotAllowed,
+    "forbidden": NotAllowed,
+    "too-many-attempts": NotAllowed,
+}
+
+
+class Call(Protocol):
+    """One request: method, path, body and key give the status and what was answered."""
+
+    def __call__(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str | None = None
+    ) -> tuple[int, Any]: ...
+
+
+class Connected:
+    """A service and a token."""
+
+    def __init__(self, call: Call, questions: Iterable[Question] = QUERIES) -> None:
+        self._call, self._questions = call, tuple(questions)
+
+    def datasets(self) -> list[dict[str, Any]]:
+        """Every data set: its public facts, its budget, and what is left for you."""
+        found: list[dict[str, Any]] = self._call("GET", "/v1/datasets")[1]["datasets"]
+        return found
+
+    def open(self, name: str) -> Remote:
+        """A data set, to ask questions of it."""
+        found = self._call("GET", f"/v1/datasets/{quote(name, safe='')}")[1]
+        return Remote(self._call, found, self._questions)
+
+    def __getitem__(self, name: str) -> Remote:
+        return self.open(name)
+
+
+class _Planner(Verbs):
+    """What each question would give, before anything is spent."""
+
+    def __init__(self, call: Call, base: str, questions: Iterable[Question]) -> None:
+        super().__init__(questions)
+        self._call, self._base = call, base
+
+    def __call__(self, kind: str, **parameters: Any) -> Plan:
+        return self._verb(find(kind, self._questions))(**parameters)
+
+    def of(self, query: Query[Any, Any]) -> Plan:
+        """What to expect of this query here."""
+        return Plan.from_json(self._call("POST", f"{self._base}/plan/{query.kind}", stated(query))[1])
+
+    def _verb(self, question: Question) -> Callable[..., Plan]:
+        return lambda **given: self.of(filled(question, given))
+
+
+class Remote(Verbs):
+    """A data set of a service. Each question is a method; `plan` has the same methods and spends nothing."""
+
+    _extra = (KEY,)
+
+    def __init__(self, call: Call, facts: Mapping[str, Any], questions: Iterable[Question]) -> None:
+        super().__init__(questions)
+        self.name, self.facts = str(facts["name"]), dict(facts)
+        self._call, self._base = call, f"/v1/datasets/{quote(self.name, safe='')}"
+        self.plan = _Planner(call, self._base, self._questions)
+
+    def ask(self, query: Query[Any, Any], *, key: str | None = None) -> Release[Any]:
+        """Answer a query and pay for it; this waits for a long one."""
+        status, told = self._call("POST", f"{self._base}/ask/{query.kind}", stated(query), key=key)
+        return Release.from_dict(told) if status != 202 else self._awaited(told)
+
+    def budget(self) -> list[Line]:
+        """Limit, spending and what is left, for each kind of loss."""
+        return [_line(line) for line in self._call("GET", f"{self._base}/budget")[1]["accounts"]]
+
+    def left(self, cost: Loss) -> Loss:
+        """What you may still spend on questions that cost the like of this."""
+        told = self._call("GET", self._base)[1]["left"].get(cost.account)
+        return cost.less(cost) if told is None else Loss.from_json(told)
+
+    def releases(self) -> list[Release[Any]]:
+        """What this data set has released to you, oldest first; to a steward, everything."""
+        found: list[Release[Any]] = []
+        before: int | None = None
+        while True:
+            asked = f"{self._base}/releases" + ("" if before is None else f"?before={before}")
+            told = self._call("GET", asked)[1]
+            found[:0] = [Release.from_dict(each) for each in told["releases"]]
+            before = told["before"]
+            if before is None:
+                return found
+
+    def watching(self, query: Query[Any, Any], *, key: str | None = None) -> RemoteWatch:
+        """Open a watch, paid for once; under a key used before, the one that was opened then."""
+        told = self._call("POST", f"{self._base}/watches/{query.kind}", stated(query), key=key)[1]
+        return RemoteWatch(self._call, told)
+
+    def __repr__(self) -> str:
+        verbs = ", ".join(question.kind for question in self._questions)
+        return f"<{self.name}: {self.facts['rows']} records, {len(self.facts['columns'])} columns; ask {verbs}>"
+
+    def _verb(self, question: Question) -> Callable[..., Release[Any]]:
+        return lambda *, key=None, **given: self.ask(filled(question, given), key=key)
+
+    def _awaited(self, job: Mapping[str, Any]) -> Release[Any]:
+        while job["state"] in ("queued", "running"):
+            time.sleep(_PAUSE)
+            job = self._call("GET", f"/v1/jobs/{job['id']}")[1]
+        if job["state"] == "failed":
+            raise error_of(job["problem"])
+        made = Release.from_dict(self._call("GET", f"/v1/releases/{job['release']}")[1])
+        return replace(made, replayed=job["replayed"])
+
+
+class RemoteWatch:
+    """A watch that a service keeps. Observations are numbered from 1, and decided once."""
+
+    def __init__(self, call: Call, told: Mapping[str, Any]) -> None:
+        self._call = call
+        self.id, self.charge = str(told["id"]), int(told["charge"])
+        self.columns, self.position = tuple(told["columns"]), int(told["position"])
+        self.exhausted = bool(told["exhausted"])
+
+    def decide_many(self, rows: Sequence[Any], *, first: int | None = None) -> list[bool]:
+        """Whether each of the next observations is flagged; fewer when the watch is exhausted.
+
+        `first` is the number of the first row, if it is not the next; sent again, a batch is told again.
+        """
+        start = self.position + 1 if first is None else first
+        body = {"rows": [list(row) if isinstance(row, tuple) else row for row in rows], "first": start}
+        told = self._call("POST", f"/v1/watches/{self.id}/observations", body)[1]
+        flags: list[bool] = told["outlier"]
+        self.position = max(self.position, start - 1 + len(flags))
+        self.exhausted = bool(told["exhausted"])
+        return flags
+
+    def decide(self, x: Any) -> bool | None:
+        """Whether the next observation is flagged; None when the watch is exhausted."""
+        found = self.decide_many([x])
+        return found[0] if found else None
+
+
+def connect(url: str, token: str | None = None, *, timeout: float = 60) -> Connected:
+    """A service at this URL, called with a token: the text itself, or None for $WALLFLOWER_TOKEN.
+
+    A token must not cross a network in the open, so the URL is https, or http on this machine.
+    """
+    found = urlsplit(url)
+    if found.scheme not in ("http", "https") or not found.hostname or found.query or found.fragment:
+        raise ParameterError("url: a service is at https://HOST, with a port and a path if need be. Write it so.")
+    if found.scheme == "http" and found.hostname not in _LOOPBACK:
+        raise ParameterError(
+            "url: http would show your token to everybody on the way, and is only for this machine. Use https."
+        )
+    text = token or os.environ.get(VARIABLE)
+    if not text or not text.isascii() or not text.isprintable():
+        raise NotAllowed(f"no token is given, or it is none. A steward makes one; pass it, or set ${VARIABLE}.")
+    return Connected(_Http(found.scheme, found.netloc.rpartition("@")[2], found.path.rstrip("/"), text, timeout))
+
+
+class _Http:
+    """Requests by the standard library, one connection each."""
+
+    def __init__(self, scheme: str, host: str, path: str, token: str, timeout: float) -> None:
+        self._scheme, self._host, self._path, self._timeout = scheme, host, path, timeout
+        self._headers = {"authorization": f"Bearer {token}", "accept": "application/json"}
+
+    def __call__(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str | None = None
+    ) -> tuple[int, Any]:
+        headers = self._headers | ({} if key is None else {"idempotency-key": key})
+        content = None
+        if body is not None:
+            headers, content = headers | {"content-type": "application/json"}, json.dumps(body).encode("utf-8")
+        status, answer = self._sent(method, self._path + path, content, headers)
+        try:
+            told = json.loads(answer)
+        except ValueError:
+            raise ServiceError(f"{self._host}: answered with something else than JSON. Is it a wallflower?") from None
+        if status >= 400:
+            raise error_of(told)
+        return status, told
+
+    def _sent(self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        kind = _http.HTTPSConnection if self._scheme == "https" else _http.HTTPConnection
+        connection = kind(self._host, timeout=self._timeout)
+        try:
+            connection.request(method, path, body=content, headers=headers)
+            found = connection.getresponse()
+            return found.status, found.read()
+        except (OSError, _http.HTTPException) as error:
+            raise ServiceError(
+                f"{self._host}: cannot be reached ({type(error).__name__}). If a question was on its way it may have "
+                "been charged: look at releases(), or ask again under the same key."
+            ) from None
+        finally:
+            connection.close()
+
+
+def error_of(told: Any) -> PrivacyError:
+    """The error that a problem stands for, with the attributes it had."""
+    stated = told if isinstance(told, Mapping) else {}
+    kind, words = str(stated.get("type", "")).rpartition(":")[2], str(stated.get("detail", "no reason was given"))
+    if kind == "budget-exhausted" and "asked" in stated:
+        asked, left = Loss.from_json(stated["asked"]), Loss.from_json(stated["left"])
+        return BudgetExhausted(str(stated["dataset"]), asked=asked, left=left)
+    return _ERRORS.get(kind, ServiceError)(words)
+
+
+def _line(told: Mapping[str, Any]) -> Line:
+    shares = tuple(
+        Share(
+            analyst=share["analyst"],
+            allocated=Loss.from_json(share["allocated"]),
+            spent=Loss.from_json(share["spent"]),
+        )
+        for share in told["shares"]
+    )
+    limit, spent = Loss.from_json(told["limit"]), Loss.from_json(told["spent"])
+    return Line(account=told["account"], limit=limit, spent=spent, starter=told["starter"], shares=shares)

@@ -1,0 +1,137 @@
+"""The application: routes, gate, problems and OpenAPI put together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from anyio.to_thread import run_sync
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from wallflower.errors import PrivacyError
+from wallflower.forms import Question
+from wallflower.lazy import Lazy
+from wallflower.queries import COMPANIONS, QUERIES
+from wallflower.service.curator import dashboard, logs, routes, stewards, streams
+from wallflower.service.curator.desk import Desk
+from wallflower.service.curator.gate import Attempts, Gate
+from wallflower.service.curator.jobs import Jobs
+from wallflower.service.curator.problems import KINDS, document, problem, response
+from wallflower.service.curator.settings import VARIABLE, Settings
+from wallflower.service.curator.views import Plain
+from wallflower.service.curator.watches import Watches
+
+_package = Lazy("wallflower")
+
+_STATUSES = {400: "malformed", 404: "not-found", 405: "method", 413: "too-large"}
+
+
+def application(settings: Settings, questions: tuple[Question, ...] = (*QUERIES, *COMPANIONS)) -> FastAPI:
+    """The service for these settings."""
+    desk = Desk(settings, questions)
+    app = FastAPI(
+        title="wallflower",
+        summary="Questions about outliers in private data, answered under differential privacy",
+        version=_package.__version__,
+        lifespan=_lifespan,
+        docs_url=None,
+        redoc_url=None,
+        default_response_class=Plain,
+    )
+    app.state.desk = desk
+    app.state.attempts = Attempts(settings.failures)
+    app.state.watches = Watches(desk)
+    app.include_router(routes.router(questions))
+    app.include_router(stewards.router())
+    app.include_router(streams.router(questions))
+    for path, endpoint in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics)):
+        app.get(path, tags=["operation"], response_class=PlainTextResponse)(endpoint)
+    dashboard.mount(app)
+    app.add_middleware(Gate, settings=settings, metrics=desk.metrics)
+    app.add_exception_handler(PrivacyError, _refused)
+    app.add_exception_handler(RequestValidationError, _unfit)
+    app.add_exception_handler(HTTPException, _http)
+    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    return app
+
+
+def from_environment() -> FastAPI:
+    """The service whose settings a server has left to its workers."""
+    logs.start()
+    return application(Settings.from_json(os.environ[VARIABLE]))
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
+    desk: Desk = app.state.desk
+    await run_sync(desk.shelf.load)
+    app.state.jobs = Jobs(desk.settings, desk.records)
+    yield {"header_seconds": desk.settings.header_seconds}
+    await app.state.jobs.close()
+    await run_sync(app.state.watches.close)
+    desk.close()
+
+
+def healthz() -> str:
+    """The process answers."""
+    return "ok\n"
+
+
+def readyz(request: Request) -> Response:
+    """The ledger can be read."""
+    request.app.state.desk.ledger.datasets()
+    return PlainTextResponse("ready\n")
+
+
+def metrics(request: Request) -> str:
+    """Counts for Prometheus, of this process; names of data sets only if the steward has opened them."""
+    desk: Desk = request.app.state.desk
+    names = desk.shelf.names() if desk.settings.metrics_datasets else []
+    gauges = [(name, line) for name in names for line in desk.ledger.budget(name)]
+    return desk.metrics.text(gauges, under_way=request.app.state.jobs.under_way)
+
+
+async def _refused(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, PrivacyError)
+    return response(problem(error))
+
+
+async def _unfit(_: Request, error: Exception) -> JSONResponse:
+    """What does not fit, by place and rule; what was sent is not repeated."""
+    assert isinstance(error, RequestValidationError)
+    found = error.errors()
+    if any(one["type"] == "json_invalid" for one in found):
+        return response(document("malformed", "The body is not JSON. Send one JSON object."))
+    told = [{"at": ".".join(map(str, one["loc"]))[:200], "words": str(one["msg"])[:200]} for one in found[:20]]
+    words = "; ".join(f"{one['at']}: {one['words']}" for one in told)
+    return response(document("parameter", f"{words}. Correct the request.", errors=told))
+
+
+async def _http(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    kind = _STATUSES.get(error.status_code, "malformed")
+    made = response(document(kind, f"{KINDS[kind][1]}. See /openapi.json for what there is."))
+    for name, value in (error.headers or {}).items():
+        made.headers[name] = value
+    return made
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    """OpenAPI, with the schema of problems."""
+    if app.openapi_schema is None:
+        made = FastAPI.openapi(app)
+        text = {"type": "string"}
+        made["components"]["schemas"]["Problem"] = {
+            "type": "object",
+            "description": "What went wrong [RFC 9457]; `type` ends in one of: " + ", ".join(KINDS),
+            "properties": {"type": text, "title": text, "status": {"type": "integer"}, "detail": text},
+            "required": ["type", "title", "status", "detail"],
+            "example": document("budget-exhausted", "tumours: asked for ε=1, ε=1/2 is left."),
+        }
+        app.openapi_schema = made
+    return app.openapi_schema

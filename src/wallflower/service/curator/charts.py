@@ -1,0 +1,152 @@
+"""Pictures on the pages, as inline SVG without any style of its own: colours and fonts are the style sheet's."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+from threading import Lock
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from wallflower.drawing import figure, svg
+from wallflower.query import Plan, Scale, Tradeoff
+from wallflower.release import Release, symbol
+
+Points = Sequence[tuple[float, float]]
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 486.0, 14.0, 246.0
+_MOST_TICKS: Final = 7
+_DRAWING: Final = Lock()  # matplotlib's settings belong to the whole process
+_STYLE_ELEMENT: Final = re.compile(r"<(style|metadata)\b.*?</\1>", re.DOTALL)
+_STYLE: Final = re.compile(r' style="([^"]*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One direction of a chart."""
+
+    words: str
+    low: float
+    high: float
+    scale: Scale
+
+    def share(self, value: float) -> float:
+        """Where a value lies, from 0 to 1."""
+        low, high, here = (math.log(x) if self.scale == "log" else x for x in (self.low, self.high, value))
+        return min(1.0, max(0.0, (here - low) / (high - low)))
+
+    def ticks(self) -> list[float]:
+        if self.scale == "linear":
+            return [self.low + (self.high - self.low) * step / 5 for step in range(6)]
+        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+        for subs in ((1, 2, 5), (1, 3), (1,)):
+            found = [sub * 10.0**power for power in powers for sub in subs]
+            found = [tick for tick in found if self.low <= tick * (1 + 1e-9) and tick <= self.high * (1 + 1e-9)]
+            if len(found) <= _MOST_TICKS:
+                return found
+        return found[:: math.ceil(len(found) / _MOST_TICKS)]
+
+
+def picture(release: Release[Any]) -> Markup | None:
+    """The release as it is drawn everywhere; None where that cannot be done."""
+    try:
+        with _DRAWING:
+            drawn = svg(figure(release))
+    except ValueError:  # words that matplotlib takes for mathematics
+        return None
+    said = f"{release.question} {release.said}"[:400]
+    return Markup(plain(drawn).replace("<svg ", f'<svg role="img" aria-label="{escape(said)}" ', 1))
+
+
+def plain(drawn: str) -> str:
+    """SVG whose styles are attributes, which a strict policy lets through.
+
+    >>> plain('<path style="fill: none; stroke: var(--ink)"/>')
+    '<path fill="none" stroke="var(--ink)"/>'
+    """
+    return _STYLE.sub(lambda found: "".join(_attributes(found[1])), _STYLE_ELEMENT.sub("", drawn))
+
+
+def curve(plan: Plan) -> Markup | None:
+    """What each amount of the loss would give, with a mark where the plan stands."""
+    points = [(x, y) for x, y in plan.curve if math.isfinite(y) and (plan.scale == "linear" or y > 0)]
+    if len(points) < 2 or points[0][0] <= 0:
+        return None
+    heights = [y for _, y in points]
+    low, high = (0.0, max(1.0, *heights)) if plan.scale == "linear" else (min(heights), max(heights))
+    if plan.scale == "log" and high < 1.05 * low:
+        low, high = low / 2, high * 2
+    letter = symbol(plan.cost)
+    across = Axis(f"{letter} spent", points[0][0], points[-1][0], "log")
+    up = Axis(plan.measure, low, high, plan.scale)
+    spent = float(plan.cost.amount)
+    at = spent if across.low <= spent <= across.high else None
+    return _chart(across, up, points, at=at, said=f"{plan.measure} against {letter}")
+
+
+def nearest_to(amount: float, curves: Sequence[Tradeoff]) -> Tradeoff:
+    """The curve at the loss that is nearest to this amount."""
+    return min(curves, key=lambda one: abs(math.log(float(one.amount) / amount)))
+
+
+def tradeoff(nearest: Tradeoff) -> Markup:
+    """Found against false alarms."""
+    points = list(zip(nearest.alarms, nearest.found, strict=True))
+    across = Axis("usual observations flagged", 0.0, 1.0, "linear")
+    up = Axis("outliers flagged", 0.0, 1.0, "linear")
+    said = f"outliers flagged against usual observations flagged, at a loss of {nearest.amount}"
+    return _chart(across, up, points, at=None, said=said, diagonal=True)
+
+
+def _chart(across: Axis, up: Axis, points: Points, *, at: float | None, said: str, diagonal: bool = False) -> Markup:
+    def place(x: float, y: float) -> tuple[str, str]:
+        return f"{_LEFT + across.share(x) * (_RIGHT - _LEFT):.1f}", f"{_BOTTOM - up.share(y) * (_BOTTOM - _TOP):.1f}"
+
+    line = "M" + "L".join(" ".join(place(*point)) for point in points)
+    parts = [f'<svg class="chart" viewBox="0 0 500 300" role="img" aria-label="{escape(said)}">']
+    parts += _grid(across, up)
+    if diagonal:
+        parts.append(f'<path class="chance" d="M{_LEFT} {_BOTTOM}L{_RIGHT} {_TOP}"/>')
+    parts.append(f'<path class="line" d="{line}"/>')
+    if at is not None:
+        x, y = place(at, _height(points, at, up.scale))
+        parts.append(f'<path class="here" d="M{x} {_TOP}V{_BOTTOM}"/><circle class="dot" cx="{x}" cy="{y}" r="5"/>')
+    return Markup("".join([*parts, "</svg>"]))  # numbers, and words that were escaped
+
+
+def _grid(across: Axis, up: Axis) -> list[str]:
+    parts = []
+    for tick in across.ticks():
+        x = f"{_LEFT + across.share(tick) * (_RIGHT - _LEFT):.1f}"
+        parts.append(f'<path class="grid-line" d="M{x} {_TOP}V{_BOTTOM}"/>')
+        parts.append(f'<text x="{x}" y="{_BOTTOM + 18}" text-anchor="middle">{tick:.3g}</text>')
+    for tick in up.ticks():
+        y = _BOTTOM - up.share(tick) * (_BOTTOM - _TOP)
+        parts.append(f'<path class="grid-line" d="M{_LEFT} {y:.1f}H{_RIGHT}"/>')
+        parts.append(f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick:.3g}</text>')
+    middle, centre = (_LEFT + _RIGHT) / 2, (_TOP + _BOTTOM) / 2
+    parts.append(f'<text class="axis" x="{middle}" y="290" text-anchor="middle">{escape(across.words)}</text>')
+    turned = f'transform="rotate(-90 14 {centre})" text-anchor="middle"'
+    parts.append(f'<text class="axis" x="14" y="{centre}" {turned}>{escape(up.words[:48])}</text>')
+    return parts
+
+
+def _height(points: Points, at: float, scale: Scale) -> float:
+    """The height of the line at this place, straight between points on the scales it is drawn on."""
+    for (left, before), (right, after) in pairwise(points):
+        if left <= at <= right:
+            share = math.log(at / left) / math.log(right / left) if right > left else 0.0
+            if scale == "log":
+                return math.exp((1 - share) * math.log(before) + share * math.log(after))
+            return (1 - share) * before + share * after
+    return points[-1][1]
+
+
+def _attributes(style: str) -> list[str]:
+    pairs = (part.partition(":") for part in style.split(";") if ":" in part)
+    return [f' {name.strip()}="{value.strip()}"' for name, _, value in pairs]

@@ -1,0 +1,70 @@
+"""The pages as one application under /ui, beside the routes for programs and with the same desk behind it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from wallflower.service.curator import pages, steward_pages
+from wallflower.service.curator.problems import KINDS, Refused
+from wallflower.service.curator.sessions import Sessions
+from wallflower.service.curator.tradeoffs import Tradeoffs
+from wallflower.service.curator.visits import BASE, POLICY, page, refused
+
+_STATIC: Final = Path(__file__).parent / "static"
+
+
+class Strict:
+    """Puts the policy on everything that leaves."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def answered(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["content-security-policy"] = POLICY
+                headers["x-frame-options"] = "DENY"
+                headers["cross-origin-opener-policy"] = "same-origin"
+            await send(message)
+
+        await self._app(scope, receive, answered)
+
+
+def mount(service: FastAPI) -> None:
+    """Put the pages beside the routes of this service."""
+    settings, desk = service.state.desk.settings, service.state.desk
+    app = Starlette(
+        routes=[
+            Mount("/static", StaticFiles(directory=_STATIC)),
+            *pages.routes(),
+            *steward_pages.routes(),
+        ],
+        middleware=[Middleware(Strict)],
+        exception_handlers={HTTPException: _http},
+    )
+    app.state.service, app.state.sessions = service, Sessions(settings.ledger, desk.records)
+    app.state.tradeoffs = Tradeoffs()
+    service.router.routes.append(Route("/", RedirectResponse(f"{BASE}/", 303)))
+    service.mount(BASE, app)
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    """Whatever has no page here, as a page."""
+    assert isinstance(error, HTTPException)
+    kind = "method" if error.status_code == 405 else "not-found"
+    words = f"{KINDS[kind][1]}. Start from the list of data sets."
+    get = Request({**request.scope, "method": "GET"}, request.receive)
+    return await page(lambda visit: refused(visit, Refused(kind, words)), "anybody")(get)

@@ -1,0 +1,153 @@
+"""What stands before every route: limits on what comes in, one line in the log for what goes out."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import OrderedDict
+from threading import Lock
+from typing import Any, Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from wallflower.errors import PrivacyError
+from wallflower.service.curator.logs import failed, tell
+from wallflower.service.curator.metrics import Metrics
+from wallflower.service.curator.problems import Refused, problem, response, unanswered
+from wallflower.service.curator.settings import Settings
+
+_DEEPEST: Final = 32
+_STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_NO_BRACKETS: Final = re.compile(rb"[^][{}]+")
+_MOST_ADDRESSES: Final = 10_000
+_MINUTE: Final = 60.0
+_SAFE: Final = (
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+)
+
+
+class Gate:
+    """Reads a body whole, within its limits, before any route sees it."""
+
+    def __init__(self, app: ASGIApp, *, settings: Settings, metrics: Metrics) -> None:
+        self._app, self._settings, self._metrics = app, settings, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.monotonic(), 0
+
+        async def answered(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                known = {name for name, _ in message.get("headers", [])}
+                message["headers"] = [*message.get("headers", []), *(one for one in _SAFE if one[0] not in known)]
+            await send(message)
+
+        try:
+            await self._passed(scope, receive, answered)
+        except Exception as error:  # noqa: BLE001 - whatever happens, only constant words may leave
+            failed("request", error)
+            if not status:
+                await response(problem(unanswered()))(scope, receive, answered)
+        route = getattr(scope.get("route"), "path", "none")
+        self._metrics.count("requests", route=route, method=_method(scope), status=str(status))
+        took = round((time.monotonic() - began) * 1000)
+        tell("request", method=_method(scope), route=route, status=status, milliseconds=took)
+
+    async def _passed(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            body = await self._body(scope, receive)
+        except PrivacyError as refusal:
+            await response(problem(refusal))(scope, receive, send)
+            return
+        if body is not None:
+            await self._app(scope, _replayed(body, receive), send)
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
+        """The body, or None when the caller has gone."""
+        stated = dict(scope["headers"]).get(b"content-length", b"0")
+        if not stated.isdigit() or int(stated[:20]) > self._settings.body_bytes:
+            raise self._too_large()
+        try:
+            async with asyncio.timeout(self._settings.body_seconds):
+                body = await self._read(receive)
+        except TimeoutError:
+            seconds = self._settings.body_seconds
+            raise Refused("timeout", f"The body did not arrive within {seconds:g} seconds. Send it again.") from None
+        if body and depth(body) > _DEEPEST:
+            raise Refused("malformed", f"The body is nested more than {_DEEPEST} deep. Send it flatter.")
+        return body
+
+    async def _read(self, receive: Receive) -> bytes | None:
+        pieces, size, more = [], 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            pieces.append(message.get("body", b""))
+            size += len(pieces[-1])
+            if size > self._settings.body_bytes:
+                raise self._too_large()
+            more = message.get("more_body", False)
+        return b"".join(pieces)
+
+    def _too_large(self) -> Refused:
+        most = self._settings.body_bytes
+        return Refused("too-large", f"A body has at most {most:,} bytes here. Send less at a time.")
+
+
+class Attempts:
+    """How often an address came without a valid token in the last minute."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._failures: OrderedDict[str, list[float]] = OrderedDict()
+        self._lock = Lock()
+
+    def is_full(self, address: str) -> bool:
+        with self._lock:
+            return len(self._recent(address)) >= self._most
+
+    def note(self, address: str) -> None:
+        with self._lock:
+            self._failures[address] = [*self._recent(address), time.monotonic()][-self._most :]
+            self._failures.move_to_end(address)
+            while len(self._failures) > _MOST_ADDRESSES:
+                self._failures.popitem(last=False)
+
+    def _recent(self, address: str) -> list[float]:
+        since = time.monotonic() - _MINUTE
+        return [at for at in self._failures.get(address, ()) if at > since]
+
+
+def depth(body: bytes) -> int:
+    """How deep brackets are nested outside of strings.
+
+    >>> depth(b'{"a": [1, {"b]]": 2}]}')
+    3
+    """
+    now = deepest = 0
+    for bracket in _NO_BRACKETS.sub(b"", _STRINGS.sub(b"", body)):
+        now += 1 if bracket in b"[{" else -1
+        deepest = max(deepest, now)
+    return deepest
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    waiting: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return again
+
+
+def _method(scope: Scope) -> str:
+    known = ("GET", "POST", "DELETE", "HEAD", "PUT", "PATCH", "OPTIONS")
+    return scope["method"] if scope["method"] in known else "other"

@@ -1,0 +1,167 @@
+"""Questions on their way: a few at a time, the others wait, and a long one can be asked about.
+
+An answer, or whatever is said instead, leaves at a multiple of the tick after the question came, so that its time tells
+little. Of a job no more is told than that it waits, runs, is done or has failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal, Self
+
+from wallflower.errors import PrivacyError
+from wallflower.release import Release
+from wallflower.service.curator.logs import failed
+from wallflower.service.curator.problems import Refused, problem, unanswered
+from wallflower.service.curator.records import JOBS, Records
+from wallflower.service.curator.settings import Settings
+from wallflower.service.curator.tokens import Caller, new_id
+
+State = Literal["queued", "running", "done", "failed"]
+Work = Callable[[], Release[Any]]
+
+_LONGEST: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A question that is answered later. `release` is the number of its release, `problem` what went wrong."""
+
+    id: str
+    analyst: str
+    dataset: str
+    kind: str
+    state: State
+    created: str
+    release: int | None = None
+    replayed: bool = False
+    problem: dict[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        told = ("id", "dataset", "kind", "state", "created", "release", "replayed", "problem")
+        return {name: getattr(self, name) for name in told}
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> Self:
+        outcome = json.loads(row["outcome"] or "{}")
+        known = {name: row[name] for name in ("id", "analyst", "dataset", "kind", "state", "created")}
+        return cls(**known, **outcome)
+
+
+class Jobs:
+    """The pool in which questions are answered, and the jobs that callers come back for."""
+
+    def __init__(self, settings: Settings, records: Records) -> None:
+        self._settings, self._records = settings, records
+        self._pool = ThreadPoolExecutor(settings.answering, thread_name_prefix="answering")
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._followers: set[asyncio.Task[None]] = set()
+
+    @property
+    def under_way(self) -> int:
+        return len(self._tasks)
+
+    def submit(self, work: Work, *, job: str | None = None) -> asyncio.Task[Release[Any] | PrivacyError]:
+        """Take a question in; it is answered when a thread of the pool is free."""
+        task = asyncio.get_running_loop().create_task(self._performed(work, time.monotonic(), job))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def answer(self, work: Work, caller: Caller, dataset: str, kind: str, *, later: bool) -> Release[Any] | Job:
+        """The answer; or a job, if the caller wants one or the answer takes longer than our patience."""
+        if len(self._tasks) >= self._settings.waiting:
+            raise Refused("busy", "Too many questions wait already. Nothing was charged. Try again in a moment.")
+        if later:
+            job = await asyncio.to_thread(self._noted, caller, dataset, kind)
+            self._follow(job.id, self.submit(work, job=job.id))
+            return job
+        task = self.submit(work)
+        done, _ = await asyncio.wait({task}, timeout=self._settings.patience)
+        if done:
+            outcome = task.result()
+            if isinstance(outcome, PrivacyError):
+                raise outcome
+            return outcome
+        job = await asyncio.to_thread(self._noted, caller, dataset, kind, "running")
+        self._follow(job.id, task)
+        return job
+
+    def find(self, caller: Caller, key: str) -> Job:
+        """A job of the caller's; a steward finds any."""
+        row = self._records.find(JOBS, key)
+        if row is None or not (caller.is_steward or row["analyst"] == caller.name):
+            raise Refused("not-found", "There is no job with this id, or it is not yours.")
+        if row["state"] in ("queued", "running") and _is_lost(row):
+            return Job.of(row | {"state": "failed", "outcome": json.dumps({"problem": problem(unanswered())})})
+        return Job.of(row)
+
+    async def close(self) -> None:
+        """Let what is under way come to its end."""
+        under_way = self._tasks | self._followers
+        if under_way:
+            await asyncio.wait(under_way, timeout=self._settings.grace)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _performed(self, work: Work, came: float, job: str | None) -> Release[Any] | PrivacyError:
+        loop = asyncio.get_running_loop()
+        outcome: Release[Any] | PrivacyError
+        try:
+            outcome = await loop.run_in_executor(self._pool, self._begun, work, job)
+        except PrivacyError as refusal:
+            outcome = refusal
+        except Exception as error:  # noqa: BLE001 - nothing of it may leave
+            failed("job", error)
+            outcome = unanswered()
+        tick = self._settings.tick
+        if tick:
+            await asyncio.sleep(tick - (time.monotonic() - came) % tick)
+        return outcome
+
+    def _begun(self, work: Work, job: str | None) -> Release[Any]:
+        if job is not None:
+            self._records.change(JOBS, job, state="running")
+        return work()
+
+    def _noted(self, caller: Caller, dataset: str, kind: str, state: State = "queued") -> Job:
+        own = {"analyst": caller.name, "dataset": dataset, "kind": kind, "state": state, "worker": _worker()}
+        row = {"id": new_id(), **own}
+        self._records.add(JOBS, row)
+        return Job.of(self._records.find(JOBS, row["id"]) or row)
+
+    def _follow(self, key: str, task: asyncio.Task[Release[Any] | PrivacyError]) -> None:
+        """Write down how it ended, when it has."""
+        following = asyncio.get_running_loop().create_task(self._ended(key, task))
+        self._followers.add(following)
+        following.add_done_callback(self._followers.discard)
+
+    async def _ended(self, key: str, task: asyncio.Task[Release[Any] | PrivacyError]) -> None:
+        outcome = await task
+        if isinstance(outcome, PrivacyError):
+            ended: dict[str, Any] = {"state": "failed", "outcome": json.dumps({"problem": problem(outcome)})}
+        else:
+            ended = {
+                "state": "done",
+                "outcome": json.dumps({"release": outcome.ledger_id, "replayed": outcome.replayed}),
+            }
+        await asyncio.to_thread(lambda: self._records.change(JOBS, key, **ended))
+
+
+def _worker() -> str:
+    return f"{platform.node()}/{os.getpid()}"
+
+
+def _is_lost(row: dict[str, Any]) -> bool:
+    """Whether whoever had this job is gone: a process of this machine that ended, or any after a day."""
+    node, _, process = row["worker"].rpartition("/")
+    if datetime.now(UTC) - datetime.fromisoformat(row["created"]) > _LONGEST:
+        return True
+    return node == platform.node() and not os.path.exists(f"/proc/{process}")

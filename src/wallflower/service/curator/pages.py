@@ -1,0 +1,334 @@
+"""Pages for everybody with a token: sign in, data sets, the planner, questions, jobs, releases."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from anyio.to_thread import run_sync
+from markupsafe import Markup
+from starlette.responses import Response
+from starlette.routing import Route
+
+from wallflower.budget import ACCOUNTS, Line
+from wallflower.chain import canonical
+from wallflower.errors import ParameterError, PrivacyError
+from wallflower.forms import LOSS_HELP, Question, blanks
+from wallflower.privacy import Kind, Loss
+from wallflower.query import Plan, Query, Tradeoff
+from wallflower.release import Release, rough, rows_of, symbol
+from wallflower.service.curator import charts, fields
+from wallflower.service.curator.callers import authenticated
+from wallflower.service.curator.desk import Shown
+from wallflower.service.curator.problems import Refused, problem
+from wallflower.service.curator.routes import release_arrow
+from wallflower.service.curator.tokens import new_id
+from wallflower.service.curator.tradeoffs import Tradeoffs
+from wallflower.service.curator.views import Plain
+from wallflower.service.curator.visits import BASE, COOKIE, Visit, page, place, refused, to, told
+
+_PAGE: Final = 50
+_KINDS: Final = {
+    Kind.ZCDP: "zero-concentrated",
+    Kind.OUTPUT_CONSTRAINED: "output-constrained",
+    Kind.METRIC: "metric-local",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """One account of a budget, as it is shown."""
+
+    protects: str
+    limit: Loss
+    left: Loss
+    starter: bool
+    line: Line
+
+    @property
+    def share(self) -> float:
+        """How much of the limit is left, from 0 to 1."""
+        return float(self.left.amount / self.limit.amount) if self.limit.amount else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """A plan as it is shown: what it promises, and how often the budget affords it."""
+
+    plan: Plan
+    letter: str
+    rows: list[tuple[str, ...]]
+    left: Loss
+    times: int
+    curve: Markup | None
+    tradeoff: Markup | None
+    tradeoff_at: str
+    offers_tradeoff: bool
+    expected: list[tuple[str, str]]
+
+
+def routes() -> list[Route]:
+    """The pages for everybody."""
+    return [
+        Route("/sign-in", page(sign_in_form, "anybody")),
+        Route("/sign-in", page(sign_in, "anybody"), methods=["POST"]),
+        Route("/sign-out", page(sign_out, "anybody"), methods=["POST"]),
+        Route("/", page(home)),
+        Route("/datasets/{dataset}", page(dataset)),
+        Route("/datasets/{dataset}/plan/{kind}", page(planner)),
+        Route("/datasets/{dataset}/plan/{kind}", page(planned), methods=["POST"]),
+        Route("/datasets/{dataset}/ask/{kind}", page(ask), methods=["POST"]),
+        Route("/jobs/{job}", page(job)),
+        Route("/releases", page(releases)),
+        Route("/releases/{number}", page(release)),
+        Route("/releases/{number}/json", page(release_json)),
+        Route("/releases/{number}/arrow", page(arrow)),
+    ]
+
+
+def sign_in_form(visit: Visit) -> Response:
+    """Where a token is asked for."""
+    return to("/") if visit.caller is not None else visit.render("sign-in.html", words=None)
+
+
+async def sign_in(visit: Visit) -> Response:
+    """A token for a session: with a new cookie, whatever the old one was."""
+    address = visit.request.client.host if visit.request.client else ""
+    text = visit.form.get("token", "").strip()
+    try:
+        caller = await authenticated(visit.desk, visit.app.state.attempts, text, address)
+    except Refused as refusal:
+        stated = problem(refusal)
+        return visit.render("sign-in.html", stated["status"], words=stated["detail"])
+    found = to("/")
+    visit.keep(found, await run_sync(visit.sessions.open, caller))
+    return found
+
+
+def sign_out(visit: Visit) -> Response:
+    """The session ends here, not only in the browser."""
+    visit.sessions.end(visit.cookie)
+    found = to("/sign-in")
+    found.delete_cookie(COOKIE, path=BASE, httponly=True, samesite="strict")
+    return found
+
+
+def home(visit: Visit) -> Response:
+    """Every data set, with what is left of its budget."""
+    shown = [(one, accounts(one)) for one in visit.desk.datasets(visit.by)]
+    return visit.render("home.html", datasets=shown)
+
+
+def dataset(visit: Visit) -> Response:
+    """One data set: what may be asked of it, what is left, what it holds."""
+    shown = visit.desk.dataset(visit.by, visit.path("dataset"))
+    made = visit.desk.releases(visit.by, shown.name, last=5)
+    asked = [one for one in visit.desk.questions if one.streams or not shown.facts["stream"]]
+    return visit.render(
+        "dataset.html", shown=shown, accounts=accounts(shown), questions=asked, releases=list(reversed(made))
+    )
+
+
+def planner(visit: Visit) -> Response:
+    """The form of a question, with its plan; the address may fill it in."""
+    return _planned(visit, {name: value[:2000] for name, value in visit.request.query_params.items()})
+
+
+def planned(visit: Visit) -> Response:
+    """The same for a form that was sent: the whole page, or only the plan for a page that is open."""
+    if "x-fragment" not in visit.request.headers:
+        return _planned(visit, visit.form)
+    question, shown = _asked(visit)
+    plan_at = _plan_at(shown, question)
+    return visit.render("plan.html", plan_at=plan_at, **_outlook(visit, shown, question, visit.form))
+
+
+async def ask(visit: Visit) -> Response:
+    """Pay and answer; a form that is sent twice is paid once."""
+    question, shown = await run_sync(_asked, visit)
+    caller, desk, name = visit.by, visit.desk, shown.name
+    try:
+        query = fields.read(question, visit.form)
+        key = _key(visit, query)
+        await run_sync(desk.admit, caller, name, query, key)
+        found = await visit.jobs.answer(
+            lambda: desk.ask(caller, name, query, key=key), caller, name, query.kind, later=False
+        )
+    except PrivacyError as refusal:
+        again = f"{_plan_at(shown, question)}?{urlencode(_typed(question, visit.form))}"
+        return refused(visit, refusal, again=again, dataset=name)
+    return to(f"/releases/{found.ledger_id}" if isinstance(found, Release) else f"/jobs/{found.id}")
+
+
+def job(visit: Visit) -> Response:
+    """A question on its way: the page looks again by itself until there is an answer."""
+    found = visit.jobs.find(visit.by, visit.path("job"))
+    if found.release is not None:
+        return to(f"/releases/{found.release}")
+    if found.problem is not None:
+        return told(visit, found.problem, dataset=found.dataset)
+    return visit.render("job.html", job=found)
+
+
+def releases(visit: Visit) -> Response:
+    """What was released, the latest first: to a steward everything, to an analyst their own."""
+    before = number_of(visit, "before")
+    found = list(reversed(visit.desk.releases(visit.by, before=before, last=_PAGE)))
+    older = found[-1].ledger_id if len(found) == _PAGE else None
+    return visit.render("releases.html", releases=found, older=older)
+
+
+def release(visit: Visit) -> Response:
+    """One release: the value, its picture, what was promised, and how to ask the same again."""
+    made = _release(visit)
+    question = next((one for one in visit.desk.questions if one.label == made.label), None)
+    query = None if question is None else question.from_json(made.parameters)
+    texts = None
+    if query is not None:
+        place = (query, visit.origin, made.dataset)
+        texts = (fields.python_text(*place), fields.command_text(*place))
+    return visit.render("release.html", made=made, picture=charts.picture(made), texts=texts, query=query)
+
+
+def release_json(visit: Visit) -> Response:
+    """The release, as a program would get it."""
+    made = _release(visit)
+    name = f'attachment; filename="release-{made.ledger_id}.json"'
+    return Plain(made.to_dict(), headers={"content-disposition": name})
+
+
+def arrow(visit: Visit) -> Response:
+    """The release as an Arrow stream."""
+    return release_arrow(_release(visit).ledger_id, visit.by, visit.desk)
+
+
+def accounts(shown: Shown) -> list[Account]:
+    """The accounts of a data set, in words."""
+    return [
+        Account(
+            protects=protects(line.account),
+            limit=line.limit,
+            left=shown.left[line.account],
+            starter=line.starter,
+            line=line,
+        )
+        for line in shown.budget
+    ]
+
+
+def protects(account: str) -> str:
+    """Whose loss an account counts."""
+    nothing = ACCOUNTS[account]
+    kind = _KINDS.get(nothing.kind)
+    return nothing.neighbours.words + (f" ({kind})" if kind else "")
+
+
+def number_of(visit: Visit, name: str) -> int | None:
+    """A number from the address, if it is one."""
+    text = visit.request.query_params.get(name, "")
+    return whole(text)
+
+
+def whole(text: str) -> int | None:
+    """The number of an entry that a text is, if it is one."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 11 and 0 < int(text) < 2**31 else None
+
+
+def _asked(visit: Visit) -> tuple[Question, Shown]:
+    shown = visit.desk.dataset(visit.by, visit.path("dataset"))
+    try:
+        return visit.desk.question(visit.path("kind")), shown
+    except ParameterError:
+        raise Refused(
+            "not-found", "There is no question of this name. The page of the data set has them all."
+        ) from None
+
+
+def _plan_at(shown: Shown, question: Question) -> str:
+    return BASE + place("datasets", shown.name, "plan", question.kind)
+
+
+def _planned(visit: Visit, given: Mapping[str, str]) -> Response:
+    question, shown = _asked(visit)
+    schema = visit.desk.shelf.find(shown.name).schema
+    entries = fields.entries(question, given, schema)
+    values = {entry.name: entry.value for entry in entries}
+    return visit.render(
+        "planner.html",
+        question=question,
+        shown=shown,
+        entries=entries,
+        nonce=new_id(),
+        plan_at=_plan_at(shown, question),
+        columns=[column["name"] for column in shown.facts["columns"]],
+        **_outlook(visit, shown, question, values),
+    )
+
+
+def _outlook(visit: Visit, shown: Shown, question: Question, form: Mapping[str, str]) -> dict[str, Any]:
+    """The plan of what a form asks, or why there is none."""
+    try:
+        query = fields.read(question, form)
+        plan = visit.desk.plan(visit.by, shown.name, query)
+    except PrivacyError as refusal:
+        return {
+            "outlook": None,
+            "words": problem(refusal)["detail"],
+            "begun": not isinstance(refusal, fields.Unfinished),
+        }
+    left = visit.desk.left(visit.by, shown.name, plan.cost.account)
+    chosen = next((option for option in plan.options if option.mechanism == plan.chosen), None)
+    figures = {} if chosen is None else chosen.figures
+    tradeoff = _tradeoff(visit, query, plan)
+    outlook = Outlook(
+        plan=plan,
+        letter=symbol(plan.cost),
+        rows=list(rows_of(plan)),
+        left=left,
+        times=_times(left, plan.cost),
+        curve=charts.curve(plan),
+        tradeoff=tradeoff and charts.tradeoff(tradeoff),
+        tradeoff_at=tradeoff.amount if tradeoff else "",
+        offers_tradeoff=_curves(visit).known(query, plan.facts.get("dimension", 1)) is None,
+        expected=[(words, rough(figures[name])) for name, words in plan.headings.items() if name in figures],
+    )
+    return {"outlook": outlook, "words": None, "begun": True}
+
+
+def _tradeoff(visit: Visit, query: Query[Any, Any], plan: Plan) -> Tradeoff | None:
+    """The curve at about this loss, if it is known, or asked for in so many words: it takes seconds."""
+    dimension, amount = plan.facts.get("dimension", 1), float(plan.cost.amount)
+    wanted = "tradeoff" in visit.form and "x-fragment" not in visit.request.headers
+    curves = _curves(visit).made(query, dimension) if wanted else _curves(visit).known(query, dimension)
+    return charts.nearest_to(amount, curves) if curves and amount else None
+
+
+def _curves(visit: Visit) -> Tradeoffs:
+    curves: Tradeoffs = visit.request.app.state.tradeoffs
+    return curves
+
+
+def _times(left: Loss, cost: Loss) -> int:
+    """How many such losses fit into what is left."""
+    parts = [(left.amount, cost.amount), (left.delta, cost.delta)]
+    return min((int(has // needs) for has, needs in parts if needs), default=0)
+
+
+def _typed(question: Question, form: Mapping[str, str]) -> dict[str, str]:
+    """What was typed into the fields of a question, and nothing else of the form."""
+    known = {*LOSS_HELP, *(blank.name for blank in blanks(question))}
+    return {name: value for name, value in form.items() if name in known and value}
+
+
+def _key(visit: Visit, query: Query[Any, Any]) -> str:
+    """One key for one form and one question: sent twice, it is paid once; changed, it is another."""
+    asked = hashlib.sha256(canonical(query.to_json()).encode("ascii")).hexdigest()[:16]
+    nonce = "".join(letter for letter in visit.form.get("nonce", "")[:40] if letter.isalnum() and letter.isascii())
+    return f"page-{nonce or new_id()}-{asked}"
+
+
+def _release(visit: Visit) -> Release[Any]:
+    return visit.desk.release(visit.by, whole(visit.path("number")) or 0)

@@ -1,0 +1,123 @@
+"""Refusals as problems [RFC 9457]: a type, a status, and words that hold nothing of the records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.responses import JSONResponse
+
+from wallflower.errors import (
+    BudgetExhausted,
+    ChainBroken,
+    DataError,
+    EpochClosed,
+    KeyConflict,
+    LedgerError,
+    LossMismatch,
+    ParameterError,
+    PrivacyError,
+    SourceError,
+    StateError,
+)
+from wallflower.privacy import Loss
+
+PREFIX: Final = "urn:wallflower:problem:"
+MEDIA: Final = "application/problem+json"
+
+# Every type there is: its status and its title.
+KINDS: Final[Mapping[str, tuple[int, str]]] = {
+    "malformed": (400, "The request cannot be read"),
+    "unauthenticated": (401, "No valid token"),
+    "budget-exhausted": (403, "The privacy budget does not cover this"),
+    "forbidden": (403, "This token may not do that"),
+    "not-found": (404, "There is no such thing here"),
+    "method": (405, "That cannot be done here"),
+    "timeout": (408, "The request took too long to arrive"),
+    "key-conflict": (409, "The key was used before"),
+    "state": (409, "The watch cannot go on"),
+    "epoch-closed": (409, "The epoch of the watch is closed"),
+    "chain-broken": (409, "The ledger's chain is broken"),
+    "conflict": (409, "It is there already"),
+    "too-large": (413, "The body is too large"),
+    "parameter": (422, "A parameter cannot be used"),
+    "data": (422, "The data set does not fit the question"),
+    "source": (422, "The source cannot be used"),
+    "too-many-attempts": (429, "Too many attempts without a valid token"),
+    "unanswered": (500, "The question could not be answered"),
+    "busy": (503, "The service is busy"),
+    "ledger": (503, "The ledger cannot be used"),
+}
+_TYPES: Final[tuple[tuple[type[PrivacyError], str], ...]] = (
+    (BudgetExhausted, "budget-exhausted"),
+    (ChainBroken, "chain-broken"),
+    (KeyConflict, "key-conflict"),
+    (LedgerError, "ledger"),
+    (EpochClosed, "epoch-closed"),
+    (StateError, "state"),
+    (DataError, "data"),
+    (SourceError, "source"),
+    (ParameterError, "parameter"),
+    (LossMismatch, "parameter"),
+)
+_CONSTANT: Final[Mapping[str, str]] = {
+    "ledger": "The ledger cannot be reached or written at the moment. Try again later.",
+    "unanswered": "Something failed after the budget was asked for. What was charged stays charged. Ask the steward.",
+}
+_HEADERS: Final[Mapping[str, Mapping[str, str]]] = {
+    "unauthenticated": {"www-authenticate": 'Bearer realm="wallflower"'},
+    "too-many-attempts": {"retry-after": "60"},
+    "busy": {"retry-after": "1"},
+    "ledger": {"retry-after": "5"},
+}
+
+
+class Refused(PrivacyError):
+    """The service itself refuses; `kind` is one of KINDS."""
+
+    def __init__(self, kind: str, words: str) -> None:
+        super().__init__(words)
+        self.kind = kind
+
+
+def unanswered() -> Refused:
+    """What is said, whatever went wrong after the look."""
+    return Refused("unanswered", _CONSTANT["unanswered"])
+
+
+def kind_of(error: PrivacyError) -> str:
+    """The type of problem an error is."""
+    if isinstance(error, Refused):
+        return error.kind
+    return next((name for kind, name in _TYPES if isinstance(error, kind)), "unanswered")
+
+
+def problem(error: PrivacyError) -> dict[str, Any]:
+    """An error as a problem document."""
+    kind = kind_of(error)
+    more: dict[str, Any] = {}
+    match error:
+        case BudgetExhausted(asked=Loss() as asked, left=Loss() as left):
+            more = {"dataset": error.dataset, "asked": loss_json(asked), "left": loss_json(left)}
+        case ChainBroken():
+            more = {"entry": error.entry}
+        case DataError(column=str() as column):
+            more = {"column": column}
+    return document(kind, _CONSTANT.get(kind, str(error)), **more)
+
+
+def document(kind: str, detail: str, **more: Any) -> dict[str, Any]:
+    """A problem document of this type."""
+    status, title = KINDS[kind]
+    return {"type": f"{PREFIX}{kind}", "title": title, "status": status, "detail": detail, **more}
+
+
+def response(stated: Mapping[str, Any]) -> JSONResponse:
+    """A problem document on its way out."""
+    headers = dict(_HEADERS.get(str(stated["type"]).removeprefix(PREFIX), {}))
+    return JSONResponse(dict(stated), stated["status"], headers=headers, media_type=MEDIA)
+
+
+def loss_json(loss: Loss) -> dict[str, str]:
+    """A loss, exactly and in words."""
+    return {name: str(value) for name, value in loss.to_json().items()} | {"exact": str(loss)}

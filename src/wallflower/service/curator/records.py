@@ -1,0 +1,76 @@
+"""What the service remembers beside the ledger, in the same database: tokens, data sets, jobs and watches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from wallflower.store import Store
+
+_META: Final = sa.MetaData()
+
+
+def _table(name: str, *columns: str, needed: tuple[str, ...]) -> sa.Table:
+    rest = (sa.Column(column, sa.Text, nullable=column not in needed) for column in columns)
+    return sa.Table(name, _META, sa.Column("id", sa.Text, primary_key=True), *rest)
+
+
+TOKENS: Final = _table(
+    "service_tokens", "digest", "name", "scope", "created", "expires", "revoked", needed=("digest", "name", "scope")
+)
+DATASETS: Final = _table("service_datasets", "body", "by", "created", needed=("body", "by"))
+JOBS: Final = _table(
+    "service_jobs", "analyst", "dataset", "kind", "state", "worker", "outcome", "created", needed=("analyst", "state")
+)
+WATCHES: Final = _table(
+    "service_watches", "analyst", "dataset", "kind", "query", "created", needed=("analyst", "dataset", "query")
+)
+
+
+class Records:
+    """Rows by their id. A row is durable when `add` or `change` returns."""
+
+    def __init__(self, where: str | Path | None) -> None:
+        self._store = Store(where)
+        with self._store.write() as db:
+            _META.create_all(db)
+
+    def add(self, table: sa.Table, row: Mapping[str, Any]) -> bool:
+        """Add a row, unless its id is there already."""
+        with self._store.write() as db:
+            if db.execute(sa.select(table.c.id).where(table.c.id == row["id"])).first() is not None:
+                return False
+            db.execute(sa.insert(table).values(created=now(), **row))
+            return True
+
+    def change(self, table: sa.Table, key: str, **columns: Any) -> bool:
+        """Change columns of a row, if it is there."""
+        with self._store.write() as db:
+            return bool(db.execute(sa.update(table).where(table.c.id == key).values(**columns)).rowcount)
+
+    def find(self, table: sa.Table, key: str) -> dict[str, Any] | None:
+        """The row with this id."""
+        if not key.isprintable():
+            return None  # no id is like that, and a database may not even take it
+        with self._store.read() as db:
+            row = db.execute(sa.select(table).where(table.c.id == key)).mappings().one_or_none()
+        return None if row is None else dict(row)
+
+    def all(self, table: sa.Table, **wanted: Any) -> list[dict[str, Any]]:
+        """Rows with these values, oldest first."""
+        conditions = (table.c[name] == value for name, value in wanted.items())
+        with self._store.read() as db:
+            rows = db.execute(sa.select(table).where(*conditions).order_by(table.c.created, table.c.id)).mappings()
+            return [dict(row) for row in rows]
+
+    def close(self) -> None:
+        self._store.close()
+
+
+def now() -> str:
+    """This moment, in UTC; texts like it sort by time."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

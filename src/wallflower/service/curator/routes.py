@@ -1,0 +1,186 @@
+"""Routes for everybody with a token: data sets, plans, questions, releases, jobs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Final
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Header, Path, Query, Request
+from starlette.responses import Response
+
+from wallflower.forms import Question
+from wallflower.lazy import Lazy
+from wallflower.release import Release
+from wallflower.service.curator.bodies import Body, model, query_of
+from wallflower.service.curator.callers import AnyCaller, TheDesk
+from wallflower.service.curator.jobs import Job, Jobs
+from wallflower.service.curator.problems import KINDS, MEDIA
+from wallflower.service.curator.views import Page, Plain, line_json, question_json, shown_json
+
+_pa = Lazy("pyarrow")
+_ipc = Lazy("pyarrow.ipc")
+
+ARROW: Final = "application/vnd.apache.arrow.stream"
+
+DatasetName = Annotated[str, Path(max_length=200, description="name of a data set", examples=["tumours"])]
+Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="number of the charge in the ledger")]
+Last = Annotated[int, Query(ge=1, le=1000, description="at most so many, the latest")]
+Before = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="only those with a smaller number")]
+Key = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", max_length=100, description="asked again under it, it is not paid again"),
+]
+Prefer = Annotated[str | None, Header(max_length=200, description="respond-async: answer later, as a job")]
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The problems a route may answer with."""
+    schema = {MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    usual = (400, 401, 408, 413, 422, 429, 503)
+    titles: dict[int, str] = {}
+    for status, title in KINDS.values():
+        titles[status] = f"{titles[status]}; {title.lower()}" if status in titles else title
+    return {status: {"description": titles[status], "content": schema} for status in sorted({*usual, *statuses})}
+
+
+def router(questions: Iterable[Question]) -> APIRouter:
+    """The routes for these questions."""
+    known = tuple(questions)
+    made = APIRouter(prefix="/v1", default_response_class=Plain)
+    for question in known:
+        _add(made, question)
+    made.get("/questions", tags=["questions"], responses=documented())(_questions(known))
+    made.get("/whoami", tags=["tokens"], responses=documented())(whoami)
+    made.get("/datasets", tags=["data sets"], responses=documented())(datasets)
+    made.get("/datasets/{dataset}", tags=["data sets"], responses=documented(404))(dataset_facts)
+    made.get("/datasets/{dataset}/budget", tags=["budgets"], responses=documented(404))(budget)
+    made.get("/datasets/{dataset}/releases", tags=["releases"], responses=documented(404))(releases)
+    made.get("/releases/{number}", tags=["releases"], responses=documented(404))(release)
+    arrow: dict[int | str, Any] = {200: {"description": "One row", "content": {ARROW: {}}}}
+    made.get(
+        "/releases/{number}/arrow", tags=["releases"], response_class=Response, responses={**documented(404), **arrow}
+    )(release_arrow)
+    made.get("/jobs/{job}", tags=["jobs"], responses=documented(404))(job_state)
+    return made
+
+
+def whoami(caller: AnyCaller) -> dict[str, Any]:
+    """Whose token this is, and what it may do."""
+    return {"name": caller.name, "scope": caller.scope, "token": caller.token}
+
+
+def datasets(caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
+    """Every data set, with its public facts and what is left of its budget."""
+    return {"datasets": [shown_json(shown) for shown in desk.datasets(caller)]}
+
+
+def dataset_facts(dataset: DatasetName, caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
+    """Public facts of a data set, and what is left of its budget."""
+    return shown_json(desk.dataset(caller, dataset))
+
+
+def budget(dataset: DatasetName, caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
+    """Limit, spending and shares, for each kind of loss; of the shares of others an analyst sees the sum."""
+    return {"dataset": dataset, "accounts": [line_json(line) for line in desk.dataset(caller, dataset).budget]}
+
+
+def releases(
+    dataset: DatasetName, caller: AnyCaller, desk: TheDesk, last: Last = 100, before: Before = None
+) -> dict[str, Any]:
+    """What was released about a data set, oldest first: to a steward everything, to an analyst their own."""
+    found = [made.to_dict() for made in desk.releases(caller, dataset, before=before, last=last)]
+    first = found[0]["ledger_id"] if len(found) == last else None
+    return Page("releases", found, first).to_json()
+
+
+def release(number: Number, caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
+    """One release, by the number of the charge that paid for it."""
+    return desk.release(caller, number).to_dict()
+
+
+def release_arrow(number: Number, caller: AnyCaller, desk: TheDesk) -> Response:
+    """One release as an Arrow stream of one row."""
+    table = desk.release(caller, number).to_arrow()
+    sink = _pa.BufferOutputStream()
+    with _ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    name = f'attachment; filename="release-{number}.arrows"'
+    return Response(sink.getvalue().to_pybytes(), media_type=ARROW, headers={"content-disposition": name})
+
+
+def job_state(
+    job: Annotated[str, Path(max_length=64, description="id of a job")], caller: AnyCaller, request: Request
+) -> dict[str, Any]:
+    """Whether a question that is answered later waits, runs, is done or has failed."""
+    jobs: Jobs = request.app.state.jobs
+    return jobs.find(caller, job).to_json()
+
+
+def _questions(known: tuple[Question, ...]) -> Callable[..., Any]:
+    forms = [question_json(question) for question in known]
+
+    def questions(caller: AnyCaller) -> dict[str, Any]:
+        """What may be asked, and with which parameters."""
+        return {"questions": forms}
+
+    return questions
+
+
+def _add(router: APIRouter, question: Question) -> None:
+    """The two routes of a question."""
+    body, kind = model(question), question.kind
+    planning = signed(_planning(question), f"plan_{kind}", f"What to expect of: {question.question}", body)
+    router.post(f"/datasets/{{dataset}}/plan/{kind}", tags=["questions"], responses=documented(403, 404))(planning)
+    more = {"key": (Key, None), "prefer": (Prefer, None), "request": Request}
+    asking = signed(_asking(question), f"ask_{kind}", f"{question.question} Charged, then answered.", body, **more)
+    later: dict[int | str, Any] = {202: {"description": "It is answered later: see `Location`."}}
+    router.post(
+        f"/datasets/{{dataset}}/ask/{kind}",
+        tags=["questions"],
+        responses={**documented(403, 404, 409, 500), **later},
+    )(asking)
+
+
+def _planning(question: Question) -> Any:
+    def plan(dataset: str, body: Body, caller: Any, desk: Any) -> Response:
+        return Plain(desk.plan(caller, dataset, query_of(question, body)).to_json())
+
+    return plan
+
+
+def _asking(question: Question) -> Any:
+    async def ask(
+        dataset: str, body: Body, caller: Any, desk: Any, key: str | None, prefer: str | None, request: Request
+    ) -> Response:
+        query = query_of(question, body)
+        await run_sync(desk.admit, caller, dataset, query, key)
+        jobs: Jobs = request.app.state.jobs
+        later = "respond-async" in (prefer or "").lower()
+        found = await jobs.answer(
+            lambda: desk.ask(caller, dataset, query, key=key), caller, dataset, query.kind, later=later
+        )
+        return _told(found)
+
+    return ask
+
+
+def _told(found: Release[Any] | Job) -> Response:
+    if isinstance(found, Release):
+        return Plain(found.to_dict())
+    return Plain(found.to_json(), 202, headers={"location": f"/v1/jobs/{found.id}", "retry-after": "1"})
+
+
+def signed(endpoint: Any, name: str, words: str, body: type[Body], **more: Any) -> Any:
+    """`endpoint`, with the signature FastAPI reads; in `more` a pair is a hint and its default."""
+    asked = {"dataset": DatasetName, "body": body, "caller": AnyCaller, "desk": TheDesk, **more}
+    given = {key: hint if isinstance(hint, tuple) else (hint, inspect.Parameter.empty) for key, hint in asked.items()}
+    endpoint.__name__, endpoint.__doc__ = name, words
+    endpoint.__signature__ = inspect.Signature(
+        [
+            inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, annotation=hint, default=default)
+            for key, (hint, default) in given.items()
+        ]
+    )
+    return endpoint

@@ -1,0 +1,122 @@
+"""From settings to a server that listens, with as many workers as are wanted, until a signal ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.supervisors import Multiprocess
+
+from wallflower.errors import SourceError
+from wallflower.service.curator import logs
+from wallflower.service.curator.app import application
+from wallflower.service.curator.settings import VARIABLE, Settings
+
+_FACTORY: Final = "wallflower.service.curator.app:from_environment"
+_PROTOCOL: Final = "wallflower.service.curator.serving:Protocol"
+
+
+class Protocol(HttpToolsProtocol):
+    """Hangs up on whoever does not send the head of a request in time."""
+
+    _hanging: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_no_more()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._wait()
+
+    def on_headers_complete(self) -> None:
+        self._wait_no_more()
+        super().on_headers_complete()
+
+    def _wait(self) -> None:
+        self._wait_no_more()
+        self._hanging = self.loop.call_later(self.app_state["header_seconds"], self.transport.close)
+
+    def _wait_no_more(self) -> None:
+        if self._hanging is not None:
+            self._hanging.cancel()
+            self._hanging = None
+
+
+class _Server(uvicorn.Server):
+    """Ends on a signal without passing it on, so that a stop that was asked for is no failure."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def serve(settings: Settings, announce: Callable[[str], None]) -> None:
+    """Listen, say where, and answer until a signal comes. Every data set is read before anything is answered."""
+    app = application(settings)
+    app.state.desk.shelf.load()
+    with _bound(settings) as listening:
+        logs.start()
+        announce(_url(listening))
+        if settings.workers == 1:
+            _Server(_config(app, settings)).run(sockets=[listening])
+            return
+        app.state.desk.close()
+        del app
+        os.environ[VARIABLE] = settings.to_json()
+        Multiprocess(_config(_FACTORY, settings), sockets=[listening]).run()
+
+
+def _config(app: FastAPI | str, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        factory=isinstance(app, str),
+        http=_PROTOCOL,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        workers=settings.workers,
+        timeout_graceful_shutdown=settings.grace,
+    )
+
+
+def _bound(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    # asyncio looks for this protocol, and only then sends a short answer at once, not 40 ms later
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((settings.host, settings.port))
+    except OSError as error:
+        made.close()
+        raise SourceError(
+            f"{settings.host}:{settings.port}: {error.strerror}. The service listens on an address of this machine and "
+            "a free port. Choose another."
+        ) from None
+    made.listen(1024)
+    made.set_inheritable(True)
+    return made
+
+
+def _url(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,82 @@
+"""Who is signed in to the pages: a cookie that nobody can guess, kept only as its hash, for a working day.
+
+A session stands for a token and ends with it: one that is revoked or has expired signs out whoever came with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import sqlalchemy as sa
+
+from wallflower.service.curator.records import TOKENS, Records, now
+from wallflower.service.curator.tokens import Caller, Token, new_id
+from wallflower.store import Store
+
+LIFETIME: Final = timedelta(hours=12)
+
+_META: Final = sa.MetaData()
+_SESSIONS: Final = sa.Table(
+    "service_sessions",
+    _META,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("token", sa.Text, nullable=False),
+    sa.Column("expires", sa.Text, nullable=False),
+)
+
+
+class Sessions:
+    """The sessions of one service, shared by its workers."""
+
+    def __init__(self, where: str | Path | None, records: Records) -> None:
+        self._store, self._records = Store(where), records
+        with self._store.write() as db:
+            _META.create_all(db)
+
+    def open(self, caller: Caller) -> str:
+        """The cookie of a new session; sessions that are over are forgotten."""
+        cookie = new_cookie()
+        expires = (datetime.now(UTC) + LIFETIME).isoformat(timespec="milliseconds")
+        with self._store.write() as db:
+            db.execute(sa.delete(_SESSIONS).where(_SESSIONS.c.expires < now()))
+            db.execute(sa.insert(_SESSIONS).values(id=_digest("session", cookie), token=caller.token, expires=expires))
+        return cookie
+
+    def caller(self, cookie: str) -> Caller | None:
+        """Whoever is signed in with this cookie, as long as their token is valid."""
+        with self._store.read() as db:
+            wanted = sa.select(_SESSIONS).where(_SESSIONS.c.id == _digest("session", cookie))
+            row = db.execute(wanted).mappings().one_or_none()
+        if row is None or row["expires"] <= now():
+            return None
+        stored = self._records.find(TOKENS, row["token"])
+        if stored is None or not Token.of(stored).is_valid:
+            return None
+        return Caller(name=stored["name"], scope=stored["scope"], token=stored["id"])
+
+    def end(self, cookie: str) -> None:
+        with self._store.write() as db:
+            db.execute(sa.delete(_SESSIONS).where(_SESSIONS.c.id == _digest("session", cookie)))
+
+
+def new_cookie() -> str:
+    """A text nobody can guess."""
+    return new_id() + new_id()
+
+
+def form_proof(cookie: str) -> str:
+    """What a form carries to show that it came from a page of ours: no other site knows the cookie."""
+    return _digest("form", cookie)
+
+
+def is_proof(cookie: str, given: str) -> bool:
+    """Whether a form came from a page that was given to this cookie."""
+    return bool(cookie) and hmac.compare_digest(form_proof(cookie).encode(), given.encode("utf-8", "surrogatepass"))
+
+
+def _digest(purpose: str, cookie: str) -> str:
+    return hashlib.sha256(f"{purpose}:{cookie}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,161 @@
+"""What the steward decides before the service starts: a TOML file, and a few options of the command line.
+
+Every place in it is relative to the folder of the file. Sources lie under one of the `roots`.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Final, Self
+
+from wallflower.errors import ParameterError, SourceError
+from wallflower.forms import closest
+from wallflower.reading import guarded
+from wallflower.schema import Schema
+
+VARIABLE: Final = "WALLFLOWER_SERVICE"  # how a server tells its workers
+
+_RANGES: Final[Mapping[str, tuple[float, float]]] = {
+    "port": (0, 65535),
+    "workers": (1, 64),
+    "tick": (0, 60),
+    "patience": (0, 3600),
+    "grace": (1, 3600),
+    "answering": (1, 64),
+    "waiting": (1, 100_000),
+    "failures": (1, 100_000),
+    "body_bytes": (1024, 2**30),
+    "body_seconds": (0.1, 3600),
+    "header_seconds": (0.1, 3600),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """A data set as it was registered: a file, a folder of Parquet or a database URL; without a source, a stream.
+
+    `records` are those that analysts may name in a question; a steward may name any.
+    """
+
+    name: str
+    source: str | None
+    schema: Schema
+    records: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        own = {"name": self.name, "source": self.source, "records": list(self.records)}
+        return own | {"schema": self.schema.to_json()}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        schema = Schema.from_json(stored["schema"])
+        return cls(name=stored["name"], source=stored["source"], schema=schema, records=tuple(stored["records"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How the service runs. Times are in seconds; answers leave at multiples of `tick` after the question came."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    workers: int = 1
+    ledger: str | None = None
+    roots: tuple[str, ...] = ()
+    watches: str | None = None
+    tick: float = 0.25
+    patience: float = 20.0
+    grace: int = 20
+    answering: int = 2
+    waiting: int = 512
+    failures: int = 20
+    body_bytes: int = 2**20
+    body_seconds: float = 10.0
+    header_seconds: float = 10.0
+    metrics_datasets: bool = False
+    datasets: tuple[Registered, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in _RANGES.items():
+            if not low <= getattr(self, name) <= high:
+                raise ParameterError(f"{name}: it is a number from {low:,} to {high:,}. Correct the settings.")
+        names = [dataset.name for dataset in self.datasets]
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            raise ParameterError(f"datasets: {', '.join(sorted(twice))} is there twice. Give each a name of its own.")
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The settings in a TOML file."""
+        refusal = SourceError(f"{path}: the settings cannot be opened, or are no TOML. Check the file.")
+        stored = guarded(lambda: tomllib.loads(path.read_text(encoding="utf-8")), lambda _: refusal)
+        given: dict[str, Any] = _checked(stored, {item.name: item.default for item in fields(cls)}, "the settings")
+        folder = path.absolute().parent
+        placed: dict[str, Any] = {name: _placed(folder, given[name]) for name in ("ledger", "watches") if name in given}
+        roots = [str(folder / root) for root in given.get("roots", ["."])]
+        found = tuple(_dataset(folder, one) for one in given.pop("datasets", []))
+        return cls(**given | placed | {"roots": tuple(roots), "datasets": found})
+
+    def but(self, **given: Any) -> Self:
+        """The same with these changed, but for those that are None."""
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
+
+    def to_json(self) -> str:
+        """For a worker."""
+        return json.dumps({**asdict(self), "datasets": [dataset.to_json() for dataset in self.datasets]})
+
+    @classmethod
+    def from_json(cls, stored: str) -> Self:
+        given = json.loads(stored)
+        datasets = tuple(map(Registered.from_json, given.pop("datasets")))
+        return cls(**given | {"roots": tuple(given["roots"]), "datasets": datasets})
+
+
+_DATASET: Final[Mapping[str, Any]] = {"name": "", "source": None, "schema": None, "records": ()}
+
+
+def _dataset(folder: Path, stored: Any) -> Registered:
+    given = _checked(stored, _DATASET, "a data set")
+    if "name" not in given:
+        raise ParameterError('datasets: one has no name, and its budget hangs on it. Add name = "...".')
+    schema = given.get("schema")
+    facts = Schema() if schema is None else Schema.read(folder / schema)
+    source = given.get("source")
+    if source is None and facts.columns is None:
+        raise ParameterError(
+            f"datasets: {given['name']!r} has neither a source nor a schema with columns. A table has a source, a "
+            "stream has columns. Add one."
+        )
+    placed = None if source is None else _placed(folder, source)
+    return Registered(name=given["name"], source=placed, schema=facts, records=tuple(given.get("records", ())))
+
+
+def _placed(folder: Path, place: str) -> str:
+    return place if "://" in place else str(folder / place)
+
+
+def _checked(stored: Any, known: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """What is stated, if its names are known and its values of the type that their default has."""
+    if not isinstance(stored, dict):
+        raise ParameterError(f"{where}: it is a table of names and values. Correct the settings.")
+    for name, value in stored.items():
+        if name not in known:
+            raise ParameterError(f"{where}: {name} is not known; there are {', '.join(known)}. {closest(name, known)}")
+        if not isinstance(value, _types(known[name])) or (isinstance(value, bool) and known[name] is not False):
+            raise ParameterError(f"{where}: {name} is of the wrong type. Correct the settings.")
+    return dict(stored)
+
+
+def _types(default: object) -> tuple[type, ...]:
+    match default:
+        case bool() | int():
+            return (type(default),)
+        case float():
+            return (int, float)
+        case tuple():
+            return (list,)
+        case _:
+            return (str,)

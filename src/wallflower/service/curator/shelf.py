@@ -1,0 +1,149 @@
+"""The data sets of the service: registered by the steward, read once, kept until the service ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock, RLock
+from typing import Any, Final
+
+from wallflower.data import Table, describe, load
+from wallflower.errors import DataError, ParameterError, PrivacyError
+from wallflower.schema import Schema
+from wallflower.service.curator.problems import Refused
+from wallflower.service.curator.records import DATASETS, Records
+from wallflower.service.curator.settings import Registered
+
+_LONGEST: Final = 200
+_USUAL: Final = 1000  # what a plan on a stream reckons with, if its schema states no rows
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The public facts of a data set without a table."""
+
+    schema: Schema
+
+    @property
+    def n(self) -> int:
+        return self.schema.rows or _USUAL
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.schema.numbers
+
+    @property
+    def dimension(self) -> int:
+        return len(self.columns)
+
+
+class Shelf:
+    """What may be asked about. Sources of files lie under one of `roots`, wherever links in them lead."""
+
+    def __init__(self, datasets: Iterable[Registered], roots: Iterable[str], records: Records) -> None:
+        self._stated = {dataset.name: dataset for dataset in datasets}
+        self._roots = tuple(Path(root).resolve() for root in roots)
+        self._records = records
+        self._tables: dict[str, Table] = {}
+        self._guard = Lock()
+        self._turns: dict[str, RLock] = {}
+
+    def load(self) -> None:
+        """Read every table that the settings name."""
+        for dataset in self._stated.values():
+            if dataset.source is not None:
+                self._loaded(dataset)
+
+    def names(self) -> list[str]:
+        """What is registered, in order of its names."""
+        return sorted({*self._stated, *(row["id"] for row in self._records.all(DATASETS))})
+
+    def find(self, name: str) -> Registered:
+        """The data set of this name."""
+        if name in self._stated:
+            return self._stated[name]
+        row = self._records.find(DATASETS, name)
+        if row is None:
+            raise Refused("not-found", "There is no data set of this name. The list of data sets has them all.")
+        return Registered.from_json(json.loads(row["body"]))
+
+    def add(self, name: str, *, source: str | None, schema: Mapping[str, Any], records: Iterable[str], by: str) -> None:
+        """Register a data set: a file or a folder under a root, given relative to it, or a stream."""
+        _require_name(name)
+        facts = Schema.from_json(schema)
+        if source is None and facts.columns is None:
+            raise ParameterError("schema: a stream has no source, so its columns must be stated. Add columns.")
+        place = None if source is None else str(self._below(source))
+        made = Registered(name=name, source=place, schema=facts, records=tuple(records))
+        if name in self._stated or self._records.find(DATASETS, name) is not None:
+            raise Refused("conflict", "A data set of this name is registered already. Choose another name.")
+        if place is not None:
+            self._loaded(made)
+        self._records.add(DATASETS, {"id": name, "body": json.dumps(made.to_json()), "by": by})
+
+    def table(self, name: str) -> Table:
+        """The records, for a question."""
+        dataset = self.find(name)
+        if dataset.source is None:
+            raise DataError(f"{name}: it is a stream and has no table. Open a watch on it.")
+        try:
+            return self._loaded(dataset)
+        except PrivacyError:
+            raise Refused("busy", "The data set cannot be read at the moment. Tell the steward.") from None
+
+    def public(self, name: str) -> Table | Stream:
+        """Whatever a plan may be made from."""
+        dataset = self.find(name)
+        return self.table(name) if dataset.source is not None else Stream(dataset.schema)
+
+    def facts(self, name: str) -> dict[str, Any]:
+        """What everybody may know of a data set."""
+        dataset = self.find(name)
+        if dataset.source is not None:
+            return {**describe(self.table(name)), "stream": False}
+        columns = [
+            {"name": column.name, "type": column.kind, **column.facts()} for column in dataset.schema.columns or ()
+        ]
+        known = {"name": name, "rows": dataset.schema.rows, "clip": dataset.schema.clip, "columns": columns}
+        return {**known, "stream": True}
+
+    def _loaded(self, dataset: Registered) -> Table:
+        with self._guard:
+            turn = self._turns.setdefault(dataset.name, RLock())
+        with turn:
+            if dataset.name not in self._tables:
+                source = str(dataset.source)
+                place = source if "://" in source else self._inside(Path(source))
+                self._tables[dataset.name] = load(place, schema=dataset.schema, name=dataset.name)
+            return self._tables[dataset.name]
+
+    def _below(self, source: str) -> Path:
+        """A place relative to a root: what a steward may name from afar. Database URLs only stand in the settings."""
+        if not source.isprintable() or "://" in source or Path(source).is_absolute():
+            raise _outside()
+        found = [root / source for root in self._roots if (root / source).exists()]
+        return self._inside(found[0]) if found else self._inside(Path("/"))
+
+    def _inside(self, place: Path) -> Path:
+        real = place.resolve()
+        parts = [part.resolve() for part in real.iterdir()] if real.is_dir() and real != Path("/") else []
+        for root in self._roots:
+            if all(part.is_relative_to(root) for part in (real, *parts)):
+                return real
+        raise _outside()
+
+
+def _require_name(name: str) -> None:
+    if not (1 <= len(name) <= _LONGEST and name.isprintable() and name == name.strip() and "/" not in name):
+        raise ParameterError(
+            f"name: a data set has a name of 1 to {_LONGEST} printable characters, no / and no space at either end. "
+            "Choose another."
+        )
+
+
+def _outside() -> ParameterError:
+    return ParameterError(
+        "source: it is no file or folder under one of the service's roots. Name one that is, relative to its root."
+    )

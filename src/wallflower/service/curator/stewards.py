@@ -1,0 +1,115 @@
+"""Routes for stewards: data sets, budgets, tokens, the ledger."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import StreamingResponse
+
+from wallflower.errors import ParameterError
+from wallflower.service.curator.bodies import Allocation, Grant, NewDataset, NewToken
+from wallflower.service.curator.callers import Steward, TheDesk
+from wallflower.service.curator.desk import under
+from wallflower.service.curator.routes import Before, DatasetName, Last, documented
+from wallflower.service.curator.views import Page, Plain, entry_json, line_json, shown_json
+
+LINES: Final = "application/x-ndjson"
+
+EventName = Literal["grant", "allocate", "charge", "release"]
+
+
+def router() -> APIRouter:
+    """What only a steward may do."""
+    made = APIRouter(prefix="/v1", default_response_class=Plain)
+    made.post("/datasets", status_code=201, tags=["data sets"], responses=documented(403, 409))(register)
+    made.post("/datasets/{dataset}/budget/grants", status_code=201, tags=["budgets"], responses=documented(403, 404))(
+        grant
+    )
+    made.post("/datasets/{dataset}/budget/shares", status_code=201, tags=["budgets"], responses=documented(403, 404))(
+        allocate
+    )
+    made.get("/tokens", tags=["tokens"], responses=documented(403))(tokens)
+    made.post("/tokens", status_code=201, tags=["tokens"], responses=documented(403))(create_token)
+    made.delete("/tokens/{token}", tags=["tokens"], responses=documented(403, 404))(revoke_token)
+    made.get("/ledger/entries", tags=["ledger"], responses=documented(403))(entries)
+    made.get("/ledger/verify", tags=["ledger"], responses=documented(403, 409))(verify)
+    lines: dict[int | str, Any] = {200: {"description": "One entry a line", "content": {LINES: {}}}}
+    made.get(
+        "/ledger/export", tags=["ledger"], response_class=StreamingResponse, responses={**documented(403), **lines}
+    )(export)
+    return made
+
+
+def register(body: NewDataset, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Register a data set: a file or a folder under a root of the service, or a stream."""
+    own = body.model_dump(by_alias=True)
+    desk.shelf.add(own.pop("name"), **own, by=caller.name)
+    return shown_json(desk.dataset(caller, body.name))
+
+
+def grant(dataset: DatasetName, body: Grant, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Add to a data set's limit. The first grant replaces the starter cap; what was spent still counts."""
+    entry = desk.grant(caller, dataset, under(body.loss("grant"), body.protects), reason=body.reason)
+    return {"entry": entry.id, "accounts": [line_json(line) for line in desk.dataset(caller, dataset).budget]}
+
+
+def allocate(dataset: DatasetName, body: Allocation, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Reserve part of a data set's limit for one analyst."""
+    entry = desk.allocate(caller, dataset, body.analyst, under(body.loss("allocate"), body.protects))
+    return {"entry": entry.id, "accounts": [line_json(line) for line in desk.dataset(caller, dataset).budget]}
+
+
+def tokens(caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Every token there ever was, without its secret."""
+    return {"tokens": [token.to_json() for token in desk.tokens.all()]}
+
+
+def create_token(body: NewToken, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """A new token. Its text is shown here and never again."""
+    token, text = desk.tokens.create(body.name, body.scope, days=body.days)
+    return {**token.to_json(), "text": text}
+
+
+def revoke_token(
+    token: Annotated[str, Path(max_length=64, description="id of a token")], caller: Steward, desk: TheDesk
+) -> dict[str, Any]:
+    """End a token."""
+    return desk.tokens.revoke(token).to_json()
+
+
+def entries(
+    caller: Steward,
+    desk: TheDesk,
+    dataset: Annotated[str | None, Query(max_length=200, description="of one data set only")] = None,
+    event: Annotated[EventName | None, Query(description="of one kind only")] = None,
+    last: Last = 100,
+    before: Before = None,
+) -> dict[str, Any]:
+    """Grants, allocations, charges and releases, oldest first."""
+    if dataset is not None and not dataset.isprintable():
+        raise ParameterError("dataset: it holds characters that no name has. Correct it.")
+    found = [entry_json(entry) for entry in desk.entries(name=dataset, event=event, before=before, last=last)]
+    return Page("entries", found, found[0]["id"] if len(found) == last else None).to_json()
+
+
+def verify(
+    caller: Steward,
+    desk: TheDesk,
+    head: Annotated[str | None, Query(max_length=64, description="a head you noted earlier")] = None,
+) -> dict[str, Any]:
+    """Walk the chain of hashes: was an entry changed, removed, inserted, or cut off?"""
+    found = desk.verify(head=head)
+    return {"holds": True, "entries": found.entries, "head": found.head}
+
+
+def export(caller: Steward, desk: TheDesk) -> StreamingResponse:
+    """Every entry with its hashes, one JSON object a line."""
+
+    def lines() -> Iterator[str]:
+        for entry in desk.export():
+            yield json.dumps(entry) + "\n"
+
+    return StreamingResponse(lines(), media_type=LINES)

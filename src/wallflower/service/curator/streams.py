@@ -1,0 +1,70 @@
+"""Routes for watches: open one, post observations, get decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Depends, Path, Request
+
+from wallflower.forms import Question
+from wallflower.service.curator.bodies import Body, Observations, model, query_of
+from wallflower.service.curator.callers import AnyCaller
+from wallflower.service.curator.routes import Key, documented, signed
+from wallflower.service.curator.views import Plain
+from wallflower.service.curator.watches import Watches, decisions_json
+
+WatchId = Annotated[str, Path(max_length=64, description="id of a watch")]
+
+
+async def watches_of(request: Request) -> Watches:
+    """The watches of this service."""
+    found: Watches = request.app.state.watches
+    return found
+
+
+TheWatches = Annotated[Watches, Depends(watches_of)]
+
+
+def router(questions: Iterable[Question]) -> APIRouter:
+    """A way to open a watch for each question that can be asked of a stream."""
+    made = APIRouter(prefix="/v1", default_response_class=Plain, tags=["watches"])
+    for question in questions:
+        if question.streams:
+            words = f"{question.question} Charged once, for the whole stream."
+            opening = signed(
+                _opening(question), f"open_{question.kind}", words, model(question), key=(Key, None), watches=TheWatches
+            )
+            made.post(
+                f"/datasets/{{dataset}}/watches/{question.kind}",
+                status_code=201,
+                responses=documented(403, 404, 409, 500),
+            )(opening)
+    made.get("/watches", responses=documented())(watches)
+    made.get("/watches/{watch}", responses=documented(403, 404, 409))(watch_state)
+    made.post("/watches/{watch}/observations", responses=documented(403, 404, 409, 500))(observe)
+    return made
+
+
+def watches(caller: AnyCaller, found: TheWatches) -> dict[str, Any]:
+    """The caller's watches; a steward sees all."""
+    return {"watches": found.all(caller)}
+
+
+def watch_state(watch: WatchId, caller: AnyCaller, found: TheWatches) -> dict[str, Any]:
+    """How far a watch has come."""
+    return found.state(caller, watch).to_json()
+
+
+async def observe(watch: WatchId, body: Observations, caller: AnyCaller, found: TheWatches) -> dict[str, Any]:
+    """Decide a batch. It is on disk before it is told; what was decided before is told again and not looked at."""
+    told = await run_sync(found.decide, caller, watch, body.rows, body.first)
+    return decisions_json(told)
+
+
+def _opening(question: Question) -> Any:
+    def opening(dataset: str, body: Body, caller: Any, desk: Any, key: str | None, watches: Watches) -> dict[str, Any]:
+        return watches.open(caller, dataset, query_of(question, body), key=key).to_json()
+
+    return opening

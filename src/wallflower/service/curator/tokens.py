@@ -1,0 +1,148 @@
+"""Who may call: bearer tokens, shown once and kept only as hashes.
+
+A token is `wf_ID_SECRET`. The id is public; of the secret, which has 256 random bits, the SHA-256 hash is stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from threading import Lock
+from typing import Any, Final, Literal, Self, get_args
+
+from wallflower.errors import ParameterError
+from wallflower.service.curator.problems import Refused
+from wallflower.service.curator.records import TOKENS, Records, now
+
+Scope = Literal["steward", "analyst"]
+SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
+
+_TOKEN: Final = re.compile(r"wf_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+_LONGEST_NAME: Final = 80
+_FRESH: Final = 2.0  # so many seconds a check is believed, and so long another worker honours a revoked token
+_MOST_CACHED: Final = 4096
+_NOBODY: Final = hashlib.sha256(b"").hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Whoever holds a valid token. The ledger knows an analyst by `name`."""
+
+    name: str
+    scope: Scope
+    token: str
+
+    @property
+    def is_steward(self) -> bool:
+        return self.scope == "steward"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A token as its steward sees it: everything but the secret."""
+
+    id: str
+    name: str
+    scope: Scope
+    created: str
+    expires: str | None
+    revoked: str | None
+
+    @property
+    def is_valid(self) -> bool:
+        return self.revoked is None and (self.expires is None or now() < self.expires)
+
+    def to_json(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in ("id", "name", "scope", "created", "expires", "revoked")}
+        return own | {"valid": self.is_valid}
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> Self:
+        return cls(**{name: value for name, value in row.items() if name != "digest"})
+
+
+class Tokens:
+    """The tokens of one service."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._checked: OrderedDict[str, tuple[float, Caller]] = OrderedDict()
+        self._lock = Lock()
+
+    def create(self, name: str, scope: str, *, days: int | None = 90) -> tuple[Token, str]:
+        """A new token and its text, which is never shown again; without `days` it does not expire."""
+        _require(name, scope, days)
+        key, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+        expires = None
+        if days is not None:
+            expires = (datetime.now(UTC) + timedelta(days=days)).isoformat(timespec="milliseconds")
+        row = {"id": key, "digest": _digest(secret), "name": name, "scope": scope, "expires": expires}
+        self._records.add(TOKENS, row)
+        found = self._records.find(TOKENS, key)
+        return Token.of(found or row), f"wf_{key}_{secret}"
+
+    def all(self) -> list[Token]:
+        """Every token there ever was, oldest first."""
+        return [Token.of(row) for row in self._records.all(TOKENS)]
+
+    def revoke(self, key: str) -> Token:
+        """End a token at once; one that is revoked stays so."""
+        row = self._records.find(TOKENS, key)
+        if row is None:
+            raise Refused("not-found", "There is no token with this id. `list` shows them.")
+        if row["revoked"] is None:
+            self._records.change(TOKENS, key, revoked=now())
+        with self._lock:
+            self._checked.clear()
+        return Token.of(self._records.find(TOKENS, key) or row)
+
+    def known(self, text: str) -> Caller | None:
+        """Whoever this token was checked to be a moment ago."""
+        with self._lock:
+            at, caller = self._checked.get(_digest(text), (-_FRESH, None))
+        return caller if time.monotonic() - at < _FRESH else None
+
+    def caller(self, text: str) -> Caller | None:
+        """Whoever holds this token, if it is valid."""
+        found = self.known(text)
+        if found is not None:
+            return found
+        parts = _TOKEN.fullmatch(text)
+        key, secret = parts.groups() if parts else ("", "")
+        row = self._records.find(TOKENS, key)
+        is_right = hmac.compare_digest(_digest(secret), row["digest"] if row else _NOBODY)
+        if row is None or not is_right or not Token.of(row).is_valid:
+            return None
+        caller = Caller(name=row["name"], scope=row["scope"], token=row["id"])
+        with self._lock:
+            self._checked[_digest(text)] = (time.monotonic(), caller)
+            while len(self._checked) > _MOST_CACHED:
+                self._checked.popitem(last=False)
+        return caller
+
+
+def new_id() -> str:
+    """An id nobody can guess."""
+    return secrets.token_hex(12)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _require(name: str, scope: str, days: int | None) -> None:
+    if not (1 <= len(name) <= _LONGEST_NAME and name.isprintable() and name == name.strip() and "/" not in name):
+        raise ParameterError(
+            f"name: a token is for somebody whose name has 1 to {_LONGEST_NAME} printable characters, no / and no "
+            "space at either end. Choose another."
+        )
+    if scope not in SCOPES:
+        raise ParameterError(f"scope: {scope[:40]!r} is not one; it is {' or '.join(SCOPES)}. Choose one.")
+    if days is not None and not 0 <= days <= 3650:
+        raise ParameterError("days: a token lives 0 to 3,650 days. Choose a number, or leave it out for the default.")

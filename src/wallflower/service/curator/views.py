@@ -1,0 +1,98 @@
+"""How things look in JSON: exact where it matters, and `connected.py` reads them back."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import JSONResponse
+
+from wallflower.budget import Line
+from wallflower.chain import Entry
+from wallflower.forms import LOSS_HELP, REQUIRED, Question, blanks, spends
+from wallflower.service.curator.bodies import example
+from wallflower.service.curator.desk import Shown
+from wallflower.service.curator.problems import loss_json
+
+
+class Plain(JSONResponse):
+    """JSON in which a number that is none, or has no end, is null."""
+
+    def render(self, content: Any) -> bytes:
+        try:
+            return _dumped(content)
+        except ValueError:
+            return _dumped(_finite(content))
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a longer list; `before` is where the part before it ends, if there may be one."""
+
+    name: str
+    items: list[dict[str, Any]]
+    before: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {self.name: self.items, "before": self.before}
+
+
+def shown_json(shown: Shown) -> dict[str, Any]:
+    """A data set."""
+    left = {account: loss_json(loss) for account, loss in shown.left.items()}
+    return {**shown.facts, "budget": [line_json(line) for line in shown.budget], "left": left}
+
+
+def line_json(line: Line) -> dict[str, Any]:
+    """An account, exactly."""
+    losses = {name: loss_json(getattr(line, name)) for name in ("limit", "spent", "left", "free")}
+    shares = [
+        {"analyst": share.analyst} | {name: loss_json(getattr(share, name)) for name in ("allocated", "spent", "left")}
+        for share in line.shares
+    ]
+    return {"account": line.account, "starter": line.starter, **losses, "shares": shares}
+
+
+def entry_json(entry: Entry) -> dict[str, Any]:
+    """An entry of the ledger, with its body read."""
+    return entry.to_json() | {"body": entry.details}
+
+
+def question_json(question: Question) -> dict[str, Any]:
+    """A question as a form: what it asks for, in words."""
+    asked = [
+        {
+            "name": blank.name,
+            "help": blank.help,
+            "required": blank.default is REQUIRED,
+            "default": None if blank.default is REQUIRED else _worded(blank.default),
+            "choices": list(blank.choices),
+        }
+        for blank in blanks(question)
+    ]
+    told = {"kind": question.kind, "question": question.question, "streams": question.streams}
+    losses = dict(LOSS_HELP) if spends(question) else {}
+    return told | {"parameters": asked, "loss": losses, "example": example(question)}
+
+
+def _worded(value: Any) -> Any:
+    return value if isinstance(value, int | float | str | bool | None) else json.loads(json.dumps(value, default=str))
+
+
+def _dumped(content: Any) -> bytes:
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
+
+
+def _finite(content: Any) -> Any:
+    match content:
+        case float():
+            return content if math.isfinite(content) else None
+        case Mapping():
+            return {name: _finite(value) for name, value in content.items()}
+        case list() | tuple():
+            return [_finite(value) for value in content]
+        case _:
+            return content

@@ -1,0 +1,185 @@
+"""One visit to a page: who came, what their form says, and how they are answered, refusals included.
+
+Every page has the same policy: nothing from elsewhere, no script or style within the page, no frame around it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+from urllib.parse import parse_qsl, quote
+
+import jinja2
+from anyio.to_thread import run_sync
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from wallflower.errors import PrivacyError
+from wallflower.privacy import Kind, Loss
+from wallflower.release import readable
+from wallflower.service.curator.desk import Desk
+from wallflower.service.curator.fields import decimal
+from wallflower.service.curator.jobs import Jobs
+from wallflower.service.curator.logs import failed
+from wallflower.service.curator.problems import PREFIX, Refused, problem, unanswered
+from wallflower.service.curator.sessions import Sessions, form_proof, is_proof, new_cookie
+from wallflower.service.curator.tokens import Caller
+
+BASE: Final = "/ui"
+COOKIE: Final = "wallflower"
+POLICY: Final = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+
+Who = Literal["anybody", "caller", "steward"]
+
+_MOST_FIELDS: Final = 200
+_FORM: Final = "application/x-www-form-urlencoded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """A request for a page."""
+
+    request: Request
+    cookie: str
+    caller: Caller | None = None
+    form: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def app(self) -> FastAPI:
+        service: FastAPI = self.request.app.state.service
+        return service
+
+    @property
+    def desk(self) -> Desk:
+        desk: Desk = self.app.state.desk
+        return desk
+
+    @property
+    def jobs(self) -> Jobs:
+        jobs: Jobs = self.app.state.jobs
+        return jobs
+
+    @property
+    def sessions(self) -> Sessions:
+        sessions: Sessions = self.request.app.state.sessions
+        return sessions
+
+    @property
+    def by(self) -> Caller:
+        """Whoever is signed in."""
+        if self.caller is None:
+            raise Refused("unauthenticated", "You are not signed in. Sign in with a token.")
+        return self.caller
+
+    @property
+    def origin(self) -> str:
+        """Where the service is, as the visitor sees it."""
+        return f"{self.request.url.scheme}://{self.request.url.netloc}"
+
+    def path(self, name: str) -> str:
+        return str(self.request.path_params[name])
+
+    def render(self, template: str, status: int = 200, **context: Any) -> Response:
+        """A page, with what every page needs."""
+        known = {"base": BASE, "caller": self.caller, "proof": form_proof(self.cookie), "version": self.app.version}
+        page = HTMLResponse(_TEMPLATES.get_template(template).render({**known, **context}), status)
+        if self.request.cookies.get(COOKIE) != self.cookie:
+            self.keep(page, self.cookie)
+        return page
+
+    def keep(self, response: Response, cookie: str) -> None:
+        """Have the browser keep this cookie, for this service alone."""
+        secure = self.request.url.scheme == "https"
+        response.set_cookie(COOKIE, cookie, path=BASE, httponly=True, samesite="strict", secure=secure)
+
+
+def page(
+    handler: Callable[[Visit], Response] | Callable[[Visit], Awaitable[Response]], who: Who = "caller"
+) -> Callable[[Request], Awaitable[Response]]:
+    """A route for this handler: it comes to run only for whoever may see the page, with a form that is ours."""
+
+    async def endpoint(request: Request) -> Response:
+        visit = Visit(request=request, cookie=request.cookies.get(COOKIE, "")[:100] or new_cookie())
+        try:
+            visit = replace(visit, caller=await run_sync(visit.sessions.caller, visit.cookie))
+            if request.method == "POST":
+                visit = replace(visit, form=await _form(visit))
+            if who != "anybody" and visit.caller is None:
+                return to("/sign-in")
+            if who == "steward" and not visit.by.is_steward:
+                raise Refused("forbidden", "Only a steward may do this. Ask the steward.")
+            if inspect.iscoroutinefunction(handler):
+                answered: Response = await handler(visit)
+                return answered
+            return await run_sync(handler, visit)  # type: ignore[arg-type]
+        except PrivacyError as refusal:
+            return refused(visit, refusal)
+        except Exception as error:  # noqa: BLE001 - whatever happens, only constant words may leave
+            failed("page", error)
+            return refused(visit, unanswered())
+
+    return endpoint
+
+
+def place(*parts: str) -> str:
+    """A path under /ui."""
+    return "".join(f"/{quote(part, safe='')}" for part in parts)
+
+
+def to(place: str) -> Response:
+    """Go and see another page."""
+    return RedirectResponse(f"{BASE}{place}", 303)
+
+
+def refused(visit: Visit, refusal: PrivacyError, **context: Any) -> Response:
+    """A refusal as a page, in the words that a program would be told."""
+    return told(visit, problem(refusal), **context)
+
+
+def told(visit: Visit, stated: Mapping[str, Any], **context: Any) -> Response:
+    """A problem as a page."""
+    kind = str(stated["type"]).removeprefix(PREFIX)
+    losses = {name: Loss.from_json(stated[name]) for name in ("asked", "left") if name in stated}
+    made = visit.render("problem.html", stated["status"], problem=stated, kind=kind, **losses, **context)
+    if kind == "too-many-attempts":
+        made.headers["retry-after"] = "60"
+    return made
+
+
+def loss_words(loss: Loss) -> str:
+    """A loss as a reader wants it, still exact."""
+    letter = "ρ" if loss.kind is Kind.ZCDP else "ε"
+    return f"{letter} = {decimal(loss.amount)}" + (f", δ = {decimal(loss.delta)}" if loss.delta else "")
+
+
+async def _form(visit: Visit) -> Mapping[str, str]:
+    if visit.request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+        raise Refused("malformed", "The body is not a form. Use the form on the page.")
+    try:
+        pairs = parse_qsl((await visit.request.body()).decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise Refused("malformed", "The form cannot be read. Go back, reload the page and try again.") from None
+    form = {name: value.replace("\r\n", "\n") for name, value in pairs}
+    if not is_proof(visit.cookie, form.pop("proof", "")):
+        raise Refused(
+            "forbidden", "This form does not come from a page you were given. Go back, reload the page and try again."
+        )
+    return form
+
+
+_TEMPLATES: Final = jinja2.Environment(
+    loader=jinja2.PackageLoader("wallflower.service.curator"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.filters["path"] = lambda name: quote(str(name), safe="")
+_TEMPLATES.filters["loss"] = loss_words
+_TEMPLATES.filters["readable"] = readable

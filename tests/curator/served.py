@@ -1,0 +1,185 @@
+"""A curator service for the tests: in a thread of this process, or as a process that can be killed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import uvicorn
+from fastapi import FastAPI
+
+from wallflower.schema import Schema
+from wallflower.service.curator.app import application
+from wallflower.service.curator.serving import _bound, _config, _url
+from wallflower.service.curator.settings import VARIABLE, Registered, Settings
+
+ROLES = ("anonymous", "analyst", "other", "steward", "expired", "revoked")
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+    @property
+    def problem(self) -> str:
+        assert self.headers["content-type"] == "application/problem+json", self
+        assert self.json["status"] == self.status
+        return str(self.json["type"]).removeprefix("urn:wallflower:problem:")
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Somebody with a token, or without."""
+
+    url: str
+    token: str | None = None
+
+    def __call__(
+        self, method: str, path: str, body: Any = None, *, raw: bytes | None = None, timeout: float = 60, **headers: str
+    ) -> Answer:
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        if self.token is not None:
+            given.setdefault("authorization", f"Bearer {self.token}")
+        content = raw
+        if body is not None:
+            content = json.dumps(body).encode()
+        if content is not None:
+            given.setdefault("content-type", "application/json")
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=timeout)
+        try:
+            connection.request(method, path, body=content, headers=given)
+            found = connection.getresponse()
+            return Answer(found.status, {name.lower(): value for name, value in found.getheaders()}, found.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, **more: Any) -> Answer:
+        return self("GET", path, **more)
+
+    def post(self, path: str, body: Any = None, **more: Any) -> Answer:
+        return self("POST", path, body, **more)
+
+
+@dataclass(frozen=True)
+class Service:
+    app: FastAPI
+    url: str
+
+    def __getitem__(self, token: str | None) -> Caller:
+        return Caller(self.url, token)
+
+    def token(self, name: str, scope: str = "analyst", days: int | None = 1) -> Caller:
+        return Caller(self.url, self.app.state.desk.tokens.create(name, scope, days=days)[1])
+
+    def roles(self) -> dict[str, Caller]:
+        """One of each."""
+        tokens = self.app.state.desk.tokens
+        gone, text = tokens.create("ana", "steward", days=1)
+        tokens.revoke(gone.id)
+        return {
+            "anonymous": Caller(self.url),
+            "analyst": self.token("ana"),
+            "other": self.token("bo"),
+            "steward": self.token("sue", "steward"),
+            "expired": self.token("ana", "steward", days=0),
+            "revoked": Caller(self.url, text),
+        }
+
+
+def ward(folder: Path, rows: int = 30) -> Registered:
+    """A small table."""
+    source = folder / "ward.csv"
+    source.write_text("a,b\n" + "".join(f"{row},{row * row % 97}\n" for row in range(rows)))
+    return Registered(name="ward", source=str(source), schema=Schema.of(["a", "b"]))
+
+
+def settings(folder: Path, **more: Any) -> Settings:
+    """A service of one table and one stream."""
+    beds = Registered(name="beds", source=None, schema=Schema.of(["t"], bounds={"t": (-5, 5)}))
+    given: dict[str, Any] = {
+        "port": 0,
+        "ledger": str(folder / "ledger.db"),
+        "roots": (str(folder),),
+        "watches": str(folder / "watches"),
+        "tick": 0.02,
+        "datasets": (ward(folder), beds),
+    }
+    return Settings(**given | more)
+
+
+@contextmanager
+def serving(stated: Settings, **more: Any) -> Iterator[Service]:
+    """The service in a thread."""
+    app = application(stated, **more)
+    app.state.desk.shelf.load()
+    with _bound(stated) as listening:
+        server = uvicorn.Server(_config(app, stated))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            _wait(_url(listening))
+            yield Service(app, _url(listening))
+        finally:
+            server.should_exit = True
+            thread.join(30)
+
+
+SCRIPT = """
+import sys
+from wallflower.service.curator.serving import serve
+from wallflower.service.curator.settings import Settings
+serve(Settings.from_json(sys.argv[1]), lambda url: print(url, flush=True))
+"""
+
+
+@contextmanager
+def process(stated: Settings) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The service as a process of its own, with its workers in one group."""
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, stated.to_json()],
+        env=environment | {"PYTHONPATH": str(HERE)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    ) as running:
+        assert running.stdout is not None
+        url = running.stdout.readline().strip()
+        try:
+            _wait(url)
+            yield running, url
+        finally:
+            if running.poll() is None:
+                running.terminate()
+                running.wait(30)
+
+
+def _wait(url: str) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            if Caller(url).get("/readyz", timeout=5).status == 200:
+                return
+        except OSError:
+            pass
+        time.sleep(0.02)
+    raise AssertionError("the service does not answer")

@@ -1,0 +1,211 @@
+"""`wf.connect` and `--server`: the same verbs, the same objects, the same errors."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from served import Service, serving, settings
+
+import wallflower as wf
+from above import Above
+from wallflower import cli, connected
+from wallflower.connected import Connected, connect, error_of
+from wallflower.errors import (
+    BudgetExhausted,
+    DataError,
+    KeyConflict,
+    NotAllowed,
+    ParameterError,
+    PrivacyError,
+    ServiceError,
+    StateError,
+)
+from wallflower.opened import Opened
+from wallflower.privacy import Loss
+from wallflower.queries import QUERIES
+from wallflower.service.curator.problems import KINDS, document
+
+ASK: dict[str, Any] = {"neighbours": 3, "radius": 0.5}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: Any) -> Iterator[Service]:
+    stated = settings(tmp_path_factory.mktemp("connected"), patience=0.05, tick=0.1)
+    with serving(stated) as running:
+        ledger = running.app.state.desk.ledger
+        for unit in wf.privacy.Neighbours:
+            for name in ("ward", "beds"):
+                ledger.grant(name, Loss("50").under(unit), by="sue")
+        ledger.grant("ward", Loss.zcdp("5"), by="sue")
+        yield running
+
+
+@pytest.fixture
+def ana(service: Service) -> Connected:
+    return connect(service.url, service.token("ana").token)
+
+
+@pytest.fixture
+def opened(service: Service) -> Opened:
+    desk = service.app.state.desk
+    return Opened(desk.shelf.table("ward"), desk.ledger, "ana")
+
+
+def test_it_has_the_verbs_of_an_opened_data_set(ana: Connected, opened: Opened) -> None:
+    remote = ana.open("ward")
+    for question in QUERIES:
+        assert inspect.signature(getattr(remote, question.kind)) == inspect.signature(getattr(opened, question.kind))
+        assert getattr(remote.plan, question.kind).__doc__ == getattr(opened.plan, question.kind).__doc__
+    assert set(dir(opened)) - set(dir(remote)) <= {"_table", "_ledger", "_analyst"}
+    with pytest.raises(AttributeError, match="count"):
+        _ = remote.cuont
+    assert "ask count" in repr(remote)
+    assert ana["ward"].name == "ward"
+
+
+def test_plans_budgets_and_releases_are_the_same_objects(ana: Connected, opened: Opened) -> None:
+    remote = ana.open("ward")
+    assert remote.plan.count(**ASK, epsilon="0.5") == opened.plan.count(**ASK, epsilon="0.5")
+    assert remote.plan("count", **ASK, rho="0.5") == opened.plan("count", **ASK, rho="0.5")
+    made = remote.count(**ASK, epsilon="0.5", key="one")
+    assert made.to_dict() == opened.releases()[-1].to_dict()
+    assert remote.count(**ASK, epsilon="0.5", key="one").replayed
+    assert remote.budget() == opened.budget()
+    assert [one["name"] for one in ana.datasets()] == ["beds", "ward"]
+    assert Loss("49") <= remote.left(Loss("1")) <= Loss("49.5")
+    assert remote.left(Loss.zcdp("1", neighbours=wf.privacy.Neighbours.PERSON)) == Loss.zcdp(
+        0, neighbours=wf.privacy.Neighbours.PERSON
+    )
+
+
+@pytest.mark.parametrize("question", [kind for kind in QUERIES if kind.kind != "explain"], ids=lambda kind: kind.kind)
+def test_every_question_survives_the_way_there(ana: Connected, question: Any) -> None:
+    query = question.example()
+    assert ana.open("ward").ask(query).parameters == json.loads(json.dumps(query.to_json()))
+
+
+def test_many_releases_come_in_pages(service: Service) -> None:
+    cy = connect(service.url, service.token("cy").token).open("ward")
+    made = [cy.count(**ASK, epsilon="0.01").ledger_id for _ in range(3)]
+    real = cy._call
+
+    def call(method: str, path: str, *rest: Any, **more: Any) -> Any:
+        return real(method, path + ("&" if "?" in path else "?") + "last=1" if "releases" in path else path)
+
+    cy._call = call
+    assert [one.ledger_id for one in cy.releases()] == made
+
+
+def test_a_watch_is_kept_by_the_service(ana: Connected) -> None:
+    query = wf.Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("1"))
+    watch = ana.open("beds").watching(query, key="w")
+    told = watch.decide_many([[0.5], (4.0,), 0.1])
+    assert watch.decide_many([[0.5], [4.0], [0.1]], first=1) == told
+    assert watch.decide(0.3) in (True, False)
+    again = ana.open("beds").watching(query, key="w")
+    assert (again.id, again.position, again.columns, again.exhausted) == (watch.id, 4, ("t",), False)
+    with pytest.raises(StateError):
+        watch.decide_many([0.1], first=9)
+
+
+def test_errors_come_back_as_they_were(ana: Connected, service: Service) -> None:
+    remote = ana.open("ward")
+    with pytest.raises(BudgetExhausted) as refusal:
+        remote.count(**ASK, epsilon="5000")
+    assert isinstance(refusal.value.asked, Loss)
+    assert refusal.value.left <= Loss("50")
+    with pytest.raises(KeyConflict):
+        remote.count(neighbours=9, radius=0.5, epsilon="0.5", key="one")
+    with pytest.raises(DataError):
+        ana.open("beds").count(**ASK, epsilon="0.5")
+    with pytest.raises(ParameterError, match="neighbours"):
+        remote.count(radius=0.5, epsilon="0.5")
+    with pytest.raises(ServiceError, match="no data set"):
+        ana.open("none")
+    with pytest.raises(NotAllowed):
+        connect(service.url, "wrong").datasets()
+    with pytest.raises(ServiceError, match="cannot be reached"):
+        connect("http://127.0.0.1:9", "x").datasets()
+
+
+def test_every_problem_is_an_error_of_ours() -> None:
+    for kind in KINDS:
+        assert isinstance(error_of(document(kind, "words")), PrivacyError)
+    assert isinstance(error_of("nonsense"), ServiceError)
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "x", "http://", "https://x?y", "http://example.org"])
+def test_a_url_that_is_none_or_in_the_open_is_refused(url: str) -> None:
+    with pytest.raises(ParameterError):
+        connect(url, "x")
+
+
+def test_a_token_is_needed(monkeypatch: Any) -> None:
+    monkeypatch.delenv(connected.VARIABLE, raising=False)
+    for token in (None, "", "a\nb", "é"):
+        with pytest.raises(NotAllowed):
+            connect("https://example.org", token)
+    monkeypatch.setenv(connected.VARIABLE, "x")
+    connect("https://example.org")
+
+
+# The command line
+
+
+@pytest.fixture
+def shell(service: Service, monkeypatch: Any, capsys: Any, tmp_path: Path) -> Any:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.delenv(connected.VARIABLE, raising=False)
+    (tmp_path / "token").write_text(f"{service.token('ana').token}\n")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        more = ("--server", service.url, "--token-file", str(tmp_path / "token"))
+        code = cli.main([*arguments, *more])
+        return (code, *capsys.readouterr())
+
+    return run
+
+
+COUNT = ("count", "ward", "--neighbours", "3", "--radius", "0.5")
+
+
+def test_a_question_is_asked_of_a_server(shell: Any, tmp_path: Path) -> None:
+    code, out, _ = shell(*COUNT, "--epsilon", "0.5", "--json", "--key", "cli")
+    assert (code, json.loads(out)["analyst"]) == (0, "ana")
+    code, out, err = shell(*COUNT, "--epsilon", "0.5", "--key", "cli", "--plot", str(tmp_path / "a.svg"))
+    assert (code, "How many outliers" in out, "nothing was charged" in err) == (0, True, True)
+    assert (tmp_path / "a.svg").exists()
+
+
+def test_a_plan_and_a_rehearsal_spend_nothing(shell: Any, service: Service) -> None:
+    before = service.app.state.desk.ledger.verify()
+    code, out, _ = shell("plan", *COUNT, "--epsilon", "0.5", "--json")
+    assert (code, json.loads(out)["facts"]["n"]) == (0, 30)
+    code, out, _ = shell(*COUNT, "--epsilon", "0.5", "--dry-run")
+    assert (code, "Nothing was spent" in out) == (0, True)
+    code, out, _ = shell(*COUNT, "--epsilon", "500", "--dry-run", "--json")
+    assert (code, json.loads(out)["dry_run"]) == (3, True)
+    assert service.app.state.desk.ledger.verify() == before
+
+
+def test_refusals_have_the_usual_exit_codes(shell: Any, tmp_path: Path) -> None:
+    assert shell(*COUNT, "--epsilon", "500")[0] == 3
+    assert shell("count", "none", *COUNT[2:], "--epsilon", "0.5")[0] == 4
+    assert shell(*COUNT, "--epsilon", "0.5", "--ledger", "x.db")[0] == 2
+    assert shell("plan", "count", *COUNT[2:], "--epsilon", "0.5")[0] == 2
+    (tmp_path / "token").write_text("wrong")
+    assert shell(*COUNT, "--epsilon", "0.5")[0] == 5
+    (tmp_path / "token").unlink()
+    assert shell(*COUNT, "--epsilon", "0.5")[0] == 4
+
+
+def test_a_question_of_our_own_can_be_asked_too(tmp_path: Path) -> None:
+    with serving(settings(tmp_path), questions=(Above,)) as running:
+        ana = Connected(connect(running.url, running.token("ana").token)._call, (Above,))
+        assert ana.open("ward").above(bar=3.0, epsilon="0.5").kind == "above"

@@ -1,0 +1,308 @@
+"""Questions over HTTP: charged once, answered on the tick, and nothing said of what was seen."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import platform
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pytest
+from served import Caller, Service, serving, settings
+
+from above import Above
+from wallflower.data import Points
+from wallflower.noise import Noise
+from wallflower.privacy import Loss
+from wallflower.queries import QUERIES
+from wallflower.release import Release
+from wallflower.service.curator.records import JOBS
+
+ASK = {"bar": 7.0, "columns": ["a"], "epsilon": "0.1"}
+GATE = threading.Event()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slow(Above):
+    """Takes as long as it is let."""
+
+    kind: ClassVar[str] = "slow"
+    label: ClassVar[str] = "slow/1"
+
+    def answer(self, data: Points, noise: Noise) -> int:
+        GATE.wait(30)
+        return Above.answer(self, data, noise)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken(Above):
+    """Fails after the look, and tells a record."""
+
+    kind: ClassVar[str] = "broken"
+    label: ClassVar[str] = "broken/1"
+
+    def answer(self, data: Points, noise: Noise) -> int:
+        raise ValueError(f"the record {data.values[3].tolist()} is odd")
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: Any) -> Iterator[Service]:
+    stated = settings(tmp_path_factory.mktemp("asking"), patience=0.3, waiting=3, answering=2)
+    with serving(stated, questions=(Above, Slow, Broken)) as running:
+        running.app.state.desk.ledger.grant("ward", Loss("1000"), by="sue")
+        yield running
+
+
+@pytest.fixture
+def ana(service: Service) -> Caller:
+    return service.token("ana")
+
+
+def charges(service: Service, analyst: str | None = None) -> int:
+    return len(service.app.state.desk.ledger.history("ward", event="charge", analyst=analyst))
+
+
+def test_a_new_question_appears_by_itself(service: Service, ana: Caller) -> None:
+    forms = {form["kind"]: form for form in ana.get("/v1/questions").json["questions"]}
+    assert set(forms) == {"above", "slow", "broken"}
+    asked = {one["name"]: one for one in forms["above"]["parameters"]}
+    assert asked["side"]["choices"] == ["above", "below"]
+    assert asked["bar"]["required"]
+    assert ana.post("/v1/datasets/ward/ask/above", forms["above"]["example"]).status == 200
+
+
+def test_an_answer_is_a_release_with_one_charge(service: Service, ana: Caller) -> None:
+    before = charges(service)
+    answer = ana.post("/v1/datasets/ward/ask/above", ASK)
+    made = Release.from_dict(answer.json)
+    assert (made.dataset, made.analyst, made.guarantee.loss) == ("ward", "ana", Loss("0.1"))
+    assert charges(service) == before + 1
+    assert ana.get(f"/v1/releases/{made.ledger_id}").json == answer.json
+    with pa.ipc.open_stream(ana.get(f"/v1/releases/{made.ledger_id}/arrow").content) as stream:
+        assert stream.read_all()["value"].to_pylist() == [made.value]
+
+
+def test_an_analyst_sees_their_own_releases_and_a_steward_all(service: Service, ana: Caller) -> None:
+    eve, sue = service.token("eve"), service.token("sue", "steward")
+    ana.post("/v1/datasets/ward/ask/above", ASK)
+    mine = eve.post("/v1/datasets/ward/ask/above", ASK).json["ledger_id"]
+    assert [made["ledger_id"] for made in eve.get("/v1/datasets/ward/releases").json["releases"]] == [mine]
+    page = sue.get("/v1/datasets/ward/releases?last=1").json
+    assert ([made["ledger_id"] for made in page["releases"]], page["before"]) == ([mine], mine)
+    earlier = sue.get(f"/v1/datasets/ward/releases?last=1&before={page['before']}").json["releases"]
+    assert earlier[0]["analyst"] == "ana"
+
+
+# Keys
+
+
+def test_a_key_is_paid_once(service: Service, ana: Caller) -> None:
+    first = ana.post("/v1/datasets/ward/ask/above", ASK, idempotency_key="k1").json
+    before = charges(service)
+    again = ana.post("/v1/datasets/ward/ask/above", ASK, idempotency_key="k1").json
+    assert charges(service) == before
+    assert (again["replayed"], again["ledger_id"], again["value"]) == (True, first["ledger_id"], first["value"])
+
+
+def test_a_key_stands_for_one_question_of_one_analyst(service: Service, ana: Caller) -> None:
+    ana.post("/v1/datasets/ward/ask/above", ASK, idempotency_key="k2")
+    other = ana.post("/v1/datasets/ward/ask/above", {**ASK, "bar": 8.0}, idempotency_key="k2")
+    assert (other.status, other.problem) == (409, "key-conflict")
+    assert service.token("bo").post("/v1/datasets/ward/ask/above", ASK, idempotency_key="k2").status == 200
+
+
+@pytest.mark.parametrize("key", ["é", " ", "x" * 101])
+def test_a_key_is_short_and_plain(ana: Caller, key: str) -> None:
+    answer = ana.post("/v1/datasets/ward/ask/above", ASK, idempotency_key=key)
+    assert (answer.status, answer.problem) == (422, "parameter")
+
+
+def test_identical_requests_at_once_are_charged_once(service: Service) -> None:
+    gil = service.token("gil")
+    stated = {"idempotency_key": "at once"}
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: gil.post("/v1/datasets/ward/ask/above", ASK, **stated), range(3)))
+    assert {answer.status for answer in found} <= {200, 409}
+    assert charges(service, "gil") == 1
+    assert gil.post("/v1/datasets/ward/ask/above", ASK, **stated).json["replayed"]
+
+
+# Budgets
+
+
+def test_a_budget_that_is_spent_is_a_refusal_with_numbers(service: Service, ana: Caller) -> None:
+    before = charges(service)
+    answer = ana.post("/v1/datasets/ward/ask/above", {**ASK, "epsilon": "5000"})
+    assert (answer.status, answer.problem) == (403, "budget-exhausted")
+    assert answer.json["asked"]["amount"] == "5000"
+    assert Loss.from_json(answer.json["left"]) <= Loss("1000")
+    assert charges(service) == before
+
+
+def test_shares_hold_and_others_see_only_their_sum(service: Service) -> None:
+    sue, hal, ida = service.token("sue", "steward"), service.token("hal"), service.token("ida")
+    for name in ("hal", "ida"):
+        sue.post("/v1/datasets/ward/budget/shares", {"analyst": name, "epsilon": "0.2"})
+    assert hal.post("/v1/datasets/ward/ask/above", {**ASK, "epsilon": "0.15"}).status == 200
+    assert hal.post("/v1/datasets/ward/ask/above", ASK).problem == "budget-exhausted"
+    (line,) = ida.get("/v1/datasets/ward/budget").json["accounts"]
+    assert [share["analyst"] for share in line["shares"]] == ["ida", "(others)"]
+    assert (line["shares"][0]["left"]["amount"], line["shares"][1]["spent"]["amount"]) == ("1/5", "3/20")
+    assert ida.get("/v1/datasets/ward").json["left"][line["account"]]["exact"] == "ε=1/5"
+
+
+@pytest.mark.parametrize(
+    "epsilon", ["NaN", "-1", "0.5.5", "inf", "1e400", "1000001", "", "1/0", "٣", "0x1", 0.5, 1, None, [], "9" * 70]
+)
+def test_a_loss_that_is_none_is_refused(ana: Caller, service: Service, epsilon: Any) -> None:
+    before = charges(service)
+    answer = ana.post("/v1/datasets/ward/ask/above", {**ASK, "epsilon": epsilon})
+    assert (answer.status, answer.problem) == (422, "parameter")
+    assert charges(service) == before
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"bar": math.nan}, {"bar": 1e999}, {"bar": "7"}, {"most": 1.5}, {"most": 10**40}, {"huh": 1}, {"side": "x"}],
+)
+def test_a_parameter_of_another_type_is_refused_and_not_repeated(ana: Caller, more: dict[str, Any]) -> None:
+    answer = ana.post("/v1/datasets/ward/plan/above", {**ASK, **more})
+    assert (answer.status, answer.problem) == (422, "parameter")
+    assert b"1000000000000000000000000000000" not in answer.content
+
+
+def test_columns_that_are_not_there_are_refused_from_public_facts(ana: Caller) -> None:
+    answer = ana.post("/v1/datasets/ward/ask/above", {**ASK, "columns": ["zz"]})
+    assert answer.status == 422
+    assert answer.problem in ("parameter", "data")
+
+
+def test_a_record_may_be_named_only_if_the_steward_has_named_it(tmp_path: Path) -> None:
+    base = settings(tmp_path)
+    named = replace(base.datasets[0], records=("3",))
+    domain = {"columns": {"a": {"edges": [5, 10]}, "b": {"low": 0, "high": 100}}, "clip": True}
+    body = {"metric": "b", "context": ["a"], "domain": domain, "size": 1000, "epsilon": "0.5"}
+    with serving(replace(base, datasets=(named,)), questions=QUERIES) as running:
+        ana, sue = running.token("ana"), running.token("sue", "steward")
+        assert ana.post("/v1/datasets/ward/ask/explain", {**body, "record": "3"}).status == 200
+        for kind in ("ask", "plan"):
+            refused = [ana.post(f"/v1/datasets/ward/{kind}/explain", {**body, "record": each}) for each in ("4", "99")]
+            assert [answer.problem for answer in refused] == ["forbidden", "forbidden"]
+            assert refused[0].content == refused[1].content
+        assert sue.post("/v1/datasets/ward/plan/explain", {**body, "record": "4"}).status == 200
+
+
+# After the look
+
+
+def test_after_the_look_the_error_is_constant(service: Service, ana: Caller, caplog: Any) -> None:
+    before = charges(service)
+    with caplog.at_level(logging.INFO):
+        logging.getLogger("wallflower.curator").propagate = True
+        found = [ana.post("/v1/datasets/ward/ask/broken", {**ASK, "bar": bar}) for bar in (1.0, 2.0)]
+    assert found[0].content == found[1].content
+    assert (found[0].status, found[0].problem) == (500, "unanswered")
+    assert charges(service) == before + 2
+    told = "".join(str(vars(record)) for record in caplog.records)
+    assert "ValueError" in told
+    assert "is odd" not in told
+    assert "is odd" not in found[0].content.decode()
+
+
+def test_answers_leave_on_the_tick(tmp_path: Path) -> None:
+    with serving(settings(tmp_path, tick=0.4), questions=(Above,)) as running:
+        ana = running.token("ana")
+        ana.get("/v1/whoami")
+        began = time.monotonic()
+        assert ana.post("/v1/datasets/ward/ask/above", ASK).status == 200
+        assert 0.4 <= time.monotonic() - began < 0.8
+        began = time.monotonic()
+        assert ana.post("/v1/datasets/ward/ask/above", {**ASK, "epsilon": "5"}).status == 403
+        assert time.monotonic() - began < 0.4
+
+
+# Jobs
+
+
+def finished(caller: Caller, job: str) -> tuple[dict[str, Any], set[str]]:
+    states = set()
+    for _ in range(300):
+        found = caller.get(f"/v1/jobs/{job}").json
+        states.add(found["state"])
+        if found["state"] in ("done", "failed"):
+            return found, states
+        time.sleep(0.02)
+    raise AssertionError(states)
+
+
+def test_a_question_may_be_answered_later(ana: Caller) -> None:
+    answer = ana.post("/v1/datasets/ward/ask/above", ASK, prefer="respond-async")
+    assert (answer.status, answer.headers["location"]) == (202, f"/v1/jobs/{answer.json['id']}")
+    found, states = finished(ana, answer.json["id"])
+    assert states <= {"queued", "running", "done"}
+    assert ana.get(f"/v1/releases/{found['release']}").json["kind"] == "above"
+
+
+def test_a_question_that_takes_long_becomes_a_job_and_too_many_are_refused(service: Service, ana: Caller) -> None:
+    GATE.clear()
+    try:
+        before = charges(service)
+        slow = [ana.post("/v1/datasets/ward/ask/slow", ASK) for _ in range(3)]
+        assert [answer.status for answer in slow] == [202] * 3
+        assert charges(service) == before + 2  # two are being answered, one waits unpaid
+        busy = ana.post("/v1/datasets/ward/ask/slow", ASK)
+        assert (busy.status, busy.problem, busy.headers["retry-after"]) == (503, "busy", "1")
+    finally:
+        GATE.set()
+    for answer in slow:
+        assert finished(ana, answer.json["id"])[0]["state"] == "done"
+    assert charges(service) == before + 3
+
+
+def test_a_job_that_fails_tells_the_constant_problem(ana: Caller) -> None:
+    job = ana.post("/v1/datasets/ward/ask/broken", ASK, prefer="respond-async").json["id"]
+    found = finished(ana, job)[0]
+    assert found["problem"]["type"].endswith("unanswered")
+    assert "odd" not in json.dumps(found)
+
+
+def test_a_job_whose_worker_has_died_has_failed(service: Service, ana: Caller) -> None:
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    row = {"analyst": "ana", "dataset": "ward", "kind": "above", "state": "running"}
+    nodes = {"dead": f"{platform.node()}/{gone.pid}", "own": f"{platform.node()}/{os.getpid()}", "far": "far/1"}
+    for name, worker in nodes.items():
+        service.app.state.desk.records.add(JOBS, {"id": name, "worker": worker, **row})
+    found = {name: ana.get(f"/v1/jobs/{name}").json for name in nodes}
+    assert [found[name]["state"] for name in nodes] == ["failed", "running", "running"]
+    assert found["dead"]["problem"]["type"].endswith("unanswered")
+
+
+# What is counted
+
+
+def test_metrics_name_no_data_set_unless_they_may(service: Service, ana: Caller, tmp_path: Path) -> None:
+    ana.post("/v1/datasets/ward/ask/above", ASK)
+    text = ana.get("/metrics").content.decode()
+    assert 'wallflower_asks_total{kind="above",outcome="answered"}' in text
+    assert "ward" not in text
+    with serving(settings(tmp_path, metrics_datasets=True), questions=(Above,)) as running:
+        assert 'dataset="ward"} 1' in running[None].get("/metrics").content.decode()
+
+
+def test_a_plan_is_made_once(service: Service, ana: Caller) -> None:
+    desk = service.app.state.desk
+    first = ana.post("/v1/datasets/ward/plan/above", {**ASK, "epsilon": "0.125"}).json
+    (cached,) = [plan for plan in desk._plans.values() if plan.cost == Loss("0.125")]
+    assert first == ana.post("/v1/datasets/ward/plan/above", {**ASK, "epsilon": "0.125"}).json
+    assert first == cached.to_json()

@@ -1,0 +1,143 @@
+"""Many clients and one budget, over HTTP: nobody overspends, every answer has its charge, whoever dies loses none."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+import pytest
+from served import Answer, Caller, process, settings
+
+from wallflower.ledger import Ledger
+from wallflower.privacy import Loss
+from wallflower.service.curator.records import Records
+from wallflower.service.curator.settings import Settings
+from wallflower.service.curator.tokens import Tokens
+
+CLIENTS, TIMES = 64, 40
+ASK = {"neighbours": 3, "radius": 0.5, "epsilon": "1/40"}
+
+
+def prepared(folder: Path, place: str, *, times: int = TIMES, **more: Any) -> tuple[Settings, list[str]]:
+    """A service with a grant for so many questions, and a token for each client."""
+    stated = settings(folder, ledger=place, **more)
+    with Ledger.open(place) as ledger:
+        ledger.grant("ward", Loss("1/40").times(times), by="sue")
+    records = Records(place)
+    texts = [Tokens(records).create(f"analyst {number}", "analyst")[1] for number in range(CLIENTS)]
+    records.close()
+    return stated, texts
+
+
+def together(texts: list[str], url: str, work: Callable[[Caller, int], list[Answer]]) -> list[Answer]:
+    """What all clients got, all let go at once."""
+    gate = threading.Barrier(len(texts))
+
+    def one(number: int) -> list[Answer]:
+        gate.wait(60)
+        return work(Caller(url, texts[number]), number)
+
+    with ThreadPoolExecutor(len(texts)) as pool:
+        return [answer for found in pool.map(one, range(len(texts))) for answer in found]
+
+
+def until_refused(caller: Caller, _: int) -> list[Answer]:
+    found: list[Answer] = []
+    while not found or found[-1].status == 200:
+        found.append(caller.post("/v1/datasets/ward/ask/count", ASK))
+    return found
+
+
+def check_ledger(place: str, answered: list[int], *, times: int = TIMES) -> list[int]:
+    """Every answer has one charge and one release of its own; gives the charges."""
+    with Ledger.open(place) as ledger:
+        charges = {entry.id: entry for entry in ledger.history("ward", event="charge")}
+        releases = [entry.charge for entry in ledger.history("ward", event="release")]
+        assert ledger.verify().entries == 1 + len(charges) + len(releases)
+        assert ledger.remaining("ward") == Loss("1/40").times(times - len(charges))
+    assert len(set(answered)) == len(answered)
+    assert set(answered) <= set(releases)
+    assert len(set(releases)) == len(releases)
+    assert set(releases) <= set(charges)
+    return sorted(charges)
+
+
+@pytest.mark.slow
+def test_64_clients_never_overspend_and_every_answer_is_charged_once(place: str, tmp_path: Path) -> None:
+    stated, texts = prepared(tmp_path, place, workers=2, answering=2)
+    with process(stated) as (_, url):
+        found = together(texts, url, until_refused)
+    assert {answer.status for answer in found} == {200, 403}
+    assert {answer.problem for answer in found if answer.status == 403} == {"budget-exhausted"}
+    answered = [answer.json["ledger_id"] for answer in found if answer.status == 200]
+    assert len(answered) == TIMES
+    assert check_ledger(place, answered) == sorted(answered)
+
+
+@pytest.mark.slow
+def test_a_service_killed_in_the_run_loses_no_charge(place: str, tmp_path: Path) -> None:
+    stated, texts = prepared(tmp_path, place, times=10_000)
+    answered: list[int] = []
+    interrupted: dict[int, str] = {}
+
+    def hammer(caller: Caller, number: int) -> list[Answer]:
+        for turn in range(10_000):
+            key = f"{number}-{turn}"
+            try:
+                answer = caller.post("/v1/datasets/ward/ask/count", ASK, idempotency_key=key, timeout=10)
+            except (OSError, HTTPException):
+                interrupted[number] = key
+                return []
+            assert answer.status == 200, answer
+            answered.append(answer.json["ledger_id"])
+            if len(answered) == 20:
+                os.killpg(running.pid, signal.SIGKILL)
+        return []
+
+    with process(stated) as (running, url):
+        together(texts[:16], url, hammer)
+        assert running.wait(30) == -signal.SIGKILL
+    assert len(interrupted) == 16
+    charged = check_ledger(place, answered, times=10_000)
+    with process(stated) as (_, url):
+        for number, key in interrupted.items():
+            again = Caller(url, texts[number]).post("/v1/datasets/ward/ask/count", ASK, idempotency_key=key)
+            is_lost = again.status == 409 and again.problem == "key-conflict"
+            assert is_lost or again.json["replayed"] is (again.json["ledger_id"] in charged)
+    check_ledger(place, answered, times=10_000)
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
+    place = str(tmp_path / "ledger.db")
+    stated, texts = prepared(tmp_path, place, workers=2)
+    with process(stated) as (running, url):
+        before = workers(running.pid)
+        assert len(before) == 2
+        os.kill(before[0], signal.SIGKILL)
+        deadline = time.monotonic() + 30
+        while not (len(workers(running.pid)) == 2 and before[0] not in workers(running.pid)):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert Caller(url, texts[0]).post("/v1/datasets/ward/ask/count", ASK).status == 200
+    check_ledger(place, [])
+
+
+def workers(parent: int) -> list[int]:
+    """The processes that answer: children that are no helpers of multiprocessing."""
+    found = []
+    for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+        try:
+            command = Path(f"/proc/{child}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"spawn_main" in command:
+            found.append(int(child))
+    return found

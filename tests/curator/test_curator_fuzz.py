@@ -1,0 +1,88 @@
+"""The OpenAPI description, and a fuzzer that believes it: whatever is sent, nothing breaks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given
+from hypothesis import settings as fuzzing
+from hypothesis.strategies import sampled_from
+from served import Service, serving, settings
+
+from wallflower.privacy import Loss, Neighbours
+from wallflower.queries import QUERIES
+
+SECONDS = 30
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: Any) -> Iterator[Service]:
+    stated = settings(tmp_path_factory.mktemp("fuzz"), tick=0, failures=10_000, body_bytes=2**18)
+    with serving(stated) as running:
+        for unit in Neighbours:
+            for name in ("ward", "beds"):
+                running.app.state.desk.ledger.grant(name, Loss("1000").under(unit), by="sue")
+        yield running
+
+
+def test_the_description_is_openapi_with_examples_and_problems(service: Service) -> None:
+    described = service[None].get("/openapi.json").json
+    assert described["openapi"].startswith("3.1")
+    assert described["components"]["schemas"]["Problem"]["required"] == ["type", "title", "status", "detail"]
+    for question in QUERIES:
+        asked = described["components"]["schemas"][question.__name__]
+        assert asked["examples"], question.kind
+        assert asked["additionalProperties"] is False
+        assert all(field.get("description") for field in asked["properties"].values())
+        assert asked["properties"]["epsilon"]["anyOf"][0]["type"] == "string"
+    for path, item in described["paths"].items():
+        for operation in item.values():
+            assert operation["description"]
+            if path.startswith("/v1"):
+                assert operation["security"]
+                assert "application/problem+json" in operation["responses"]["401"]["content"]
+
+
+def test_every_example_can_be_planned_or_is_refused_with_a_reason(service: Service) -> None:
+    sue = service.token("sue", "steward")
+    for form in sue.get("/v1/questions").json["questions"]:
+        answer = sue.post(f"/v1/datasets/ward/plan/{form['kind']}", form["example"])
+        assert answer.status == 200 or answer.problem in ("parameter", "data")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scope", ["steward", "analyst"])
+def test_whatever_is_sent_nothing_breaks(service: Service, scope: str) -> None:
+    token = f"Bearer {service.token('fay', scope).token}"
+    schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
+    operations = [found.ok() for found in schema.get_all_operations()]
+    for operation in operations:
+        fuzzed(operation, token, time.monotonic() + SECONDS / 2 / len(operations))
+    assert service[None].get("/readyz").status == 200
+
+
+def fuzzed(operation: Any, token: str, until: float) -> None:
+    @fuzzing(
+        max_examples=20,
+        deadline=None,
+        database=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(), name=sampled_from(["ward", "beds", None]))
+    def unbroken(case: Any, name: str | None) -> None:
+        if time.monotonic() < until:
+            if name is not None and "dataset" in (case.path_parameters or {}):
+                case.path_parameters["dataset"] = name
+            if "Authorization" in (case.headers or {}):
+                case.headers["Authorization"] = token
+            answer = case.call(timeout=30)
+            assert answer.status_code < 500, (case.as_curl_command(), answer.text[:500])
+            if answer.status_code >= 400:
+                assert answer.headers["content-type"] == ["application/problem+json"]
+
+    unbroken()

@@ -1,0 +1,216 @@
+"""What comes in is held to limits, and every refusal is a problem with public words."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+from served import Caller, Service, serving, settings, ward
+
+from above import Above
+from wallflower.service.curator.app import application
+
+ASK = {"bar": 7.0, "columns": ["a"], "epsilon": "0.1"}
+PLAN = "/v1/datasets/ward/plan/above"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: Any) -> Path:
+    return tmp_path_factory.mktemp("limits")
+
+
+@pytest.fixture(scope="module")
+def service(folder: Path) -> Iterator[Service]:
+    stated = settings(folder, body_bytes=20_000, body_seconds=0.5, header_seconds=0.5, failures=5)
+    with serving(stated, questions=(Above,)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def ana(service: Service) -> Caller:
+    return service.token("ana")
+
+
+@pytest.fixture(scope="module")
+def sue(service: Service) -> Caller:
+    return service.token("sue", "steward")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        *(b"{", b"nonsense", b'{"bar": 1,}', b"\xff\xfe", b"{'bar': 1}", b"[" * 100 + b"]" * 100),
+        *(b"[" * 9000, b'{"bar": ' + b"9" * 5000 + b"}"),
+    ],
+)
+def test_what_is_no_json_is_malformed(ana: Caller, raw: bytes) -> None:
+    answer = ana.post(PLAN, raw=raw)
+    assert answer.status in (400, 422)
+    assert answer.problem in ("malformed", "parameter")
+
+
+@pytest.mark.parametrize("raw", [b"[]", b"null", b"3", b'"x"', b"", b"{}"])
+def test_what_is_no_object_with_the_right_fields_is_refused(ana: Caller, raw: bytes) -> None:
+    assert ana.post(PLAN, raw=raw).problem == "parameter"
+
+
+def test_another_content_type_is_refused(ana: Caller) -> None:
+    assert ana.post(PLAN, raw=json.dumps(ASK).encode(), content_type="text/plain").status == 422
+
+
+def test_lone_surrogates_and_nuls_are_refused(ana: Caller, sue: Caller) -> None:
+    assert ana.post(PLAN, raw=b'{"bar": 1, "epsilon": "1", "columns": ["\\ud800"]}').status == 422
+    for name in ("\x00", "a\x00b", "a/b", " a", "", "x" * 201, "a\u2028"):
+        answer = sue.post("/v1/datasets", {"name": name, "schema": {"columns": ["x"]}})
+        assert (answer.status, answer.problem) == (422, "parameter"), name
+        assert sue.post("/v1/tokens", {"name": name, "scope": "analyst"}).status == 422
+
+
+def test_names_may_be_in_any_script(service: Service, sue: Caller) -> None:
+    assert sue.post("/v1/datasets", {"name": "病棟 ε", "schema": {"columns": ["体温"]}}).status == 201
+    made = sue.post("/v1/tokens", {"name": "Zoë Ångström", "scope": "analyst"})
+    zoe = Caller(service.url, made.json["text"])
+    assert zoe.get(f"/v1/datasets/{quote('病棟 ε')}").json["columns"][0]["name"] == "体温"
+    assert zoe.post("/v1/datasets/ward/ask/above", ASK, idempotency_key="1").json["analyst"] == "Zoë Ångström"
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(service: Service, ana: Caller) -> None:
+    assert ana.post(PLAN, raw=b"x" * 20_001).problem == "too-large"
+    with opened(service) as line:
+        line.sendall(head(ana, f"POST {PLAN}", "content-length: 99999999999999999999999"))
+        assert b" 400 " in line.recv(4096) or b" 413 " in line.recv(4096)
+
+
+def test_a_body_in_pieces_is_counted(service: Service, ana: Caller) -> None:
+    with opened(service) as line:
+        line.sendall(head(ana, f"POST {PLAN}", "transfer-encoding: chunked"))
+        for _ in range(5):
+            line.sendall(b"1388\r\n" + b" " * 5000 + b"\r\n")
+        assert b" 413 " in line.recv(4096)
+
+
+def test_a_slow_body_and_a_slow_head_are_given_up(service: Service, ana: Caller) -> None:
+    with opened(service) as line:
+        line.sendall(head(ana, f"POST {PLAN}", "content-length: 100") + b'{"bar"')
+        began = time.monotonic()
+        assert b" 408 " in line.recv(4096)
+        assert time.monotonic() - began < 5
+    with opened(service) as line:
+        line.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n")
+        assert line.recv(4096) == b""
+    with opened(service) as line:
+        assert line.recv(4096) == b""
+    assert ana.get("/v1/whoami").status == 200
+
+
+def opened(service: Service) -> socket.socket:
+    place = urlsplit(service.url)
+    return socket.create_connection((place.hostname, place.port), timeout=20)
+
+
+def head(caller: Caller, line: str, *headers: str) -> bytes:
+    own = (f"{line} HTTP/1.1", "host: x", f"authorization: Bearer {caller.token}", "content-type: application/json")
+    return "\r\n".join([*own, *headers, "", ""]).encode()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(
+            "/nothing",
+            "/v1",
+            "/v1/datasets/none",
+            "/v1/datasets/..%2f..%2fetc",
+            "/v1/datasets/%00",
+            "/v1/releases/9999",
+        ),
+        *("/v1/jobs/none", "/v1/jobs/%00", "/v1/watches/none", "/v1/watches/%00", "/docs", "/v1/datasets/%ff/budget"),
+    ],
+)
+def test_what_is_not_there_is_a_problem(ana: Caller, path: str) -> None:
+    answer = ana.get(path)
+    assert (answer.status, answer.problem) == (404, "not-found")
+
+
+def test_another_method_is_a_problem_and_says_which_are_right(ana: Caller) -> None:
+    answer = ana("PUT", "/v1/datasets")
+    assert (answer.status, answer.problem) == (405, "method")
+    assert {"GET", "POST"} & set(answer.headers["allow"].split(", "))
+
+
+@pytest.mark.parametrize("path", ["/v1/releases/0", "/v1/releases/x", "/v1/releases/99999999999", "/v1/releases/-1"])
+def test_numbers_in_paths_are_numbers(ana: Caller, path: str) -> None:
+    assert ana.get(path).status == 422
+
+
+@pytest.mark.parametrize("query", ["last=0", "last=1001", "last=x", "before=0", "event=none", "dataset=%00"])
+def test_numbers_in_queries_are_bounded(sue: Caller, query: str) -> None:
+    assert sue.get(f"/v1/ledger/entries?{query}").problem == "parameter"
+
+
+# Sources
+
+
+def test_sources_lie_under_a_root(folder: Path, sue: Caller, tmp_path: Path) -> None:
+    outside = ward(tmp_path).source
+    (folder / "link.csv").symlink_to(str(outside))
+    (folder / "linked").mkdir()
+    (folder / "linked" / "part.parquet").symlink_to(str(outside))
+    climbing = os.path.relpath(str(outside), folder)
+    for source in (outside, climbing, "link.csv", "linked", "/etc/passwd", "none.csv", "../../etc/passwd", "~", "\x00"):
+        body = {"name": "stolen", "source": source, "schema": {"columns": ["a"]}}
+        answer = sue.post("/v1/datasets", body)
+        assert (answer.status, answer.problem) == (422, "parameter"), source
+        assert b"under one of the service's roots" in answer.content
+    for url in ("sqlite:///ledger.db?table=entries", "postgresql://h/d?table=t", "duckdb:////etc/passwd?table=t"):
+        assert sue.post("/v1/datasets", {"name": "s", "source": url, "schema": {}}).problem == "parameter"
+    assert sue.get("/v1/datasets/stolen").status == 404
+
+
+def test_a_steward_registers_a_file_and_it_stays_registered(folder: Path, service: Service, sue: Caller) -> None:
+    (folder / "more.csv").write_text("x\n1\n2\n3\n")
+    body = {"name": "more", "source": "more.csv", "schema": {"columns": {"x": {"low": 0, "high": 9}}}}
+    assert sue.post("/v1/datasets", body).json["rows"] == 3
+    assert sue.post("/v1/datasets", body).problem == "conflict"
+    assert sue.post("/v1/datasets", {**body, "name": "ward"}).problem == "conflict"
+    (folder / "more.csv").unlink()
+    assert sue.post("/v1/datasets/more/ask/above", {"bar": 1.0, "epsilon": "0.5"}).status == 200
+    again = application(service.app.state.desk.settings, (Above,)).state.desk
+    assert "more" in again.shelf.names()
+    again.close()
+
+
+def test_a_file_that_does_not_fit_is_refused_without_its_values(folder: Path, sue: Caller) -> None:
+    (folder / "odd.csv").write_text("x\n1\n77777\n")
+    answer = sue.post("/v1/datasets", {"name": "odd", "source": "odd.csv", "schema": {"columns": {"x": {"high": 9}}}})
+    assert (answer.status, answer.problem) == (422, "data")
+    assert b"77777" not in answer.content
+
+
+def test_a_stream_has_columns_and_no_table(sue: Caller, ana: Caller) -> None:
+    assert sue.post("/v1/datasets", {"name": "empty", "schema": {}}).problem == "parameter"
+    assert ana.get("/v1/datasets/beds").json["stream"] is True
+    assert ana.post("/v1/datasets/beds/ask/above", ASK).problem == "data"
+
+
+# Attempts
+
+
+def test_too_many_failures_are_slowed_and_tokens_in_use_are_not(service: Service) -> None:
+    good, fresh = service.token("ana"), service.token("ana")
+    assert good.get("/v1/whoami").status == 200
+    bad = service["wf_000000000000_" + "A" * 43]
+    found = [bad.get("/v1/whoami") for _ in range(8)]
+    assert [answer.status for answer in found] == [401] * 5 + [429] * 3
+    assert (found[-1].problem, found[-1].headers["retry-after"]) == ("too-many-attempts", "60")
+    assert good.get("/v1/whoami").status == 200
+    assert fresh.get("/v1/whoami").status == 429
+    service.app.state.attempts._failures.clear()
+    assert fresh.get("/v1/whoami").status == 200

@@ -1,0 +1,389 @@
+"""The pages: strict policy everywhere, forms that are ours, each role in its place, nothing unescaped."""
+
+from __future__ import annotations
+
+import io
+import re
+import runpy
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pyarrow.ipc as ipc
+import pytest
+from served import Answer, Caller, Service, serving, settings
+
+from wallflower.forms import blanks, stated
+from wallflower.queries import COMPANIONS, QUERIES
+from wallflower.schema import Schema
+from wallflower.service.curator import fields, pages, steward_pages
+from wallflower.service.curator.settings import Registered
+from wallflower.service.curator.visits import POLICY
+
+ROLES = ("anonymous", "analyst", "other", "steward")
+COUNT = {"neighbours": "3", "radius": "0.5", "epsilon": "0.01"}
+EVIL = "<img src=x onerror=alert(1)>\"'&"
+
+
+@dataclass
+class Browser:
+    """Somebody at the pages, with a cookie."""
+
+    service: Service
+    cookie: str = ""
+    proof: str = ""
+    last: Answer = field(default_factory=lambda: Answer(0, {}, b""))
+
+    def get(self, path: str, **headers: str) -> Answer:
+        return self._sent("GET", path, None, headers)
+
+    def post(
+        self, path: str, form: dict[str, str] | None = None, *, proof: str | None = None, **headers: str
+    ) -> Answer:
+        given = {"proof": self.proof if proof is None else proof, **(form or {})}
+        headers.setdefault("content_type", "application/x-www-form-urlencoded")
+        return self._sent("POST", path, urlencode(given).encode(), headers)
+
+    def signed_in(self, token: str | None) -> Browser:
+        self.get("/ui/sign-in")
+        assert self.post("/ui/sign-in", {"token": str(token)}).status == 303
+        self.get("/ui/")
+        return self
+
+    def _sent(self, method: str, path: str, raw: bytes | None, headers: dict[str, str]) -> Answer:
+        if self.cookie:
+            headers["cookie"] = f"wallflower={self.cookie}"
+        self.last = Caller(self.service.url)(method, path, raw=raw, **headers)
+        kept = re.match(r"wallflower=([^;]*)", self.last.headers.get("set-cookie", ""))
+        self.cookie = kept[1].strip('"') if kept else self.cookie
+        found = re.search(r'name="proof" value="([0-9a-f]+)"', text(self.last))
+        self.proof = found[1] if found else self.proof
+        return self.last
+
+
+def text(answer: Answer) -> str:
+    return answer.content.decode("utf-8", "replace")
+
+
+def words(answer: Answer) -> str:
+    return " ".join(unescape(text(answer)).split())
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    stated_ = settings(tmp_path_factory.mktemp("pages"), failures=10_000)
+    with serving(stated_) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def people(service: Service) -> dict[str, Browser]:
+    tokens = {"analyst": service.token("ana"), "other": service.token("bo"), "steward": service.token("sue", "steward")}
+    signed = {role: Browser(service).signed_in(caller.token) for role, caller in tokens.items()}
+    return {"anonymous": Browser(service), **signed}
+
+
+@pytest.fixture(scope="module")
+def things(service: Service, people: dict[str, Browser]) -> dict[str, str]:
+    """A release of the analyst's, a job of theirs, and a token to revoke."""
+    asked = people["analyst"].post("/ui/datasets/ward/ask/count", COUNT)
+    assert asked.status == 303, text(asked)
+    token, _ = service.app.state.desk.tokens.create("gone", "analyst")
+    desk = service.app.state.desk
+    caller = desk.tokens.caller(service.token("ana").token)
+    job = service.app.state.jobs._noted(caller, "ward", "count", "queued").id
+    return {"number": asked.headers["location"].rpartition("/")[2], "job": job, "token": token.id}
+
+
+def callers(status: int, other: int | None = None, anonymous: int = 303) -> dict[str, int]:
+    return {"anonymous": anonymous, "analyst": status, "other": other or status, "steward": status}
+
+
+def stewards(status: int) -> dict[str, int]:
+    return {"anonymous": 303, "analyst": 403, "other": 403, "steward": status}
+
+
+GRANT = {"epsilon": "1", "protects": "record"}
+TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
+    ("GET", "/sign-in"): (None, callers(303, anonymous=200)),
+    ("GET", "/"): (None, callers(200)),
+    ("GET", "/datasets/{dataset}"): (None, callers(200)),
+    ("GET", "/datasets/{dataset}/plan/{kind}"): (None, callers(200)),
+    ("POST", "/datasets/{dataset}/plan/{kind}"): (COUNT, callers(200)),
+    ("POST", "/datasets/{dataset}/ask/{kind}"): (COUNT, callers(303)),
+    ("GET", "/jobs/{job}"): (None, callers(200, other=404)),
+    ("GET", "/releases"): (None, callers(200)),
+    ("GET", "/releases/{number}"): (None, callers(200, other=404)),
+    ("GET", "/releases/{number}/json"): (None, callers(200, other=404)),
+    ("GET", "/releases/{number}/arrow"): (None, callers(200, other=404)),
+    ("GET", "/datasets/{dataset}/budget"): (None, stewards(200)),
+    ("POST", "/datasets/{dataset}/budget/grants"): (GRANT, stewards(303)),
+    ("POST", "/datasets/{dataset}/budget/shares"): ({**GRANT, "epsilon": "0.1", "analyst": "cy"}, stewards(303)),
+    ("GET", "/tokens"): (None, stewards(200)),
+    ("POST", "/tokens"): ({"name": "new", "scope": "analyst", "days": "1"}, stewards(201)),
+    ("POST", "/tokens/{token}/revoke"): ({}, stewards(303)),
+    ("GET", "/ledger"): (None, stewards(200)),
+    ("POST", "/sign-in"): ({"token": "wf_none"}, dict.fromkeys(ROLES, 401)),
+}
+
+
+def filled(path: str, things: dict[str, str]) -> str:
+    return "/ui" + path.format(dataset="ward", kind="count", **things)
+
+
+def test_every_page_has_a_row() -> None:
+    routes = [*pages.routes(), *steward_pages.routes()]
+    found = {(method, route.path) for route in routes for method in route.methods or () if method != "HEAD"}
+    assert found == {*TABLE, ("POST", "/sign-out")}
+
+
+@pytest.mark.parametrize("row", TABLE, ids=" ".join)
+def test_each_role_gets_what_the_table_says(
+    row: tuple[str, str], people: dict[str, Browser], things: dict[str, str]
+) -> None:
+    form, expected = TABLE[row]
+    for role in ROLES:
+        browser = people[role]
+        if role == "anonymous":
+            browser.get("/ui/sign-in")
+        path = filled(row[1], things)
+        answer = browser.get(path) if form is None else browser.post(path, form)
+        assert answer.status == expected[role], (role, text(answer)[:2000])
+        assert answer.headers["content-security-policy"] == POLICY
+        assert answer.headers["cache-control"] == "no-store"
+        if answer.status == 303 and role == "anonymous":
+            assert answer.headers["location"] == "/ui/sign-in"
+        if answer.headers.get("content-type", "").startswith("text/html"):
+            assert_nothing_inline(answer)
+
+
+class Tags(HTMLParser):
+    """Every tag of a page with its attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def assert_nothing_inline(answer: Answer) -> None:
+    for tag, attributes in Tags(text(answer)).found:
+        assert tag not in ("style", "iframe", "object", "embed", "base")
+        assert tag != "img" or attributes["src"] == "/ui/static/icon.svg"
+        assert tag != "script" or attributes["src"] == "/ui/static/planner.js"
+        assert not [name for name in attributes if name == "style" or name.startswith("on")], (tag, attributes)
+        for name in ("src", "href", "action", "formaction", "xlink:href"):
+            assert (attributes.get(name) or "/")[0] in "/#", (tag, attributes)
+
+
+@pytest.mark.parametrize("row", [*(row for row in TABLE if row[0] == "POST"), ("POST", "/sign-out")], ids=" ".join)
+def test_a_form_that_is_not_ours_changes_nothing(
+    row: tuple[str, str], service: Service, people: dict[str, Browser], things: dict[str, str]
+) -> None:
+    desk, steward = service.app.state.desk, people["steward"]
+    form = TABLE[row][0] if row in TABLE else {}
+    before = (desk.verify(), len(desk.tokens.all()))
+    for proof in ("", "0" * 64, people["analyst"].proof, "é"):
+        answer = steward.post(filled(row[1], things), form, proof=proof)
+        assert answer.status == 403
+        assert "does not come from a page you were given" in words(answer)
+    assert Caller(service.url).post("/ui/sign-in", raw=b"token=x").status == 400
+    assert (desk.verify(), len(desk.tokens.all())) == before
+    assert steward.get("/ui/").status == 200
+
+
+def test_a_session_begins_with_a_new_cookie_and_ends_on_both_sides(service: Service) -> None:
+    browser = Browser(service)
+    answer = browser.get("/ui/sign-in")
+    flags = answer.headers["set-cookie"].lower()
+    assert all(flag in flags for flag in ("httponly", "samesite=strict", "path=/ui"))
+    assert "secure" not in flags
+    assert "secure" in Browser(service).get("/ui/sign-in", x_forwarded_proto="https").headers["set-cookie"].lower()
+    first = browser.cookie
+    browser.signed_in(service.token("eve").token)
+    second = browser.cookie
+    assert len(second) == 48
+    assert second != first
+    assert Browser(service, cookie=first).get("/ui/").status == 303
+    assert Browser(service, cookie=second).get("/ui/").status == 200
+    assert browser.post("/ui/sign-out").status == 303
+    assert Browser(service, cookie=second).get("/ui/").status == 303
+
+
+def test_a_revoked_token_signs_out(service: Service) -> None:
+    token, secret = service.app.state.desk.tokens.create("fay", "analyst")
+    browser = Browser(service).signed_in(secret)
+    service.app.state.desk.tokens.revoke(token.id)
+    assert browser.get("/ui/").headers["location"] == "/ui/sign-in"
+
+
+def test_sign_ins_are_limited_as_calls_are(tmp_path: Path) -> None:
+    with serving(settings(tmp_path, failures=3)) as running:
+        browser = Browser(running)
+        browser.get("/ui/sign-in")
+        found = [browser.post("/ui/sign-in", {"token": "wf_wrong"}) for _ in range(4)]
+        assert [answer.status for answer in found] == [401, 401, 401, 429]
+        assert "unknown, expired or revoked" in words(found[0])
+        assert "wf_wrong" not in text(found[0])
+        assert Caller(running.url, "wf_wrong").get("/v1/whoami").status == 429
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/datasets/ward/plan/nothing", "/datasets/none/plan/count", "/datasets/none", "/none"),
+        *("/releases/0", "/releases/9999999", f"/releases/{'9' * 5000}", "/releases/x", "/jobs/x"),
+        *("/static/none", "/static/../app.py"),
+    ],
+)
+def test_what_is_not_there_is_a_page_that_says_so(path: str, people: dict[str, Browser]) -> None:
+    answer = people["analyst"].get(f"/ui{path}")
+    assert answer.status == 404
+    assert answer.headers["content-type"].startswith("text/html")
+    assert answer.headers["content-security-policy"] == POLICY
+    assert "There is no such thing here" in words(answer)
+
+
+def test_what_cannot_be_read_is_refused(people: dict[str, Browser]) -> None:
+    analyst = people["analyst"]
+    at = "/ui/datasets/ward/ask/count"
+    assert analyst.post(at, COUNT, content_type="application/json").status == 400
+    assert analyst.post(at, {f"x{number}": "1" for number in range(300)}).status == 400
+    assert analyst.get("/ui/datasets/ward/ask/count").status == 405
+    for wrong in (
+        {"radius": "wide"},
+        {"radius": "nan"},
+        {"neighbours": "9" * 5000},
+        {"epsilon": "-1"},
+        {"epsilon": ""},
+    ):
+        answer = analyst.post(at, {**COUNT, **wrong})
+        assert answer.status == 422, (wrong, text(answer)[:500])
+        again = analyst.post("/ui/datasets/ward/plan/count", {**COUNT, **wrong}, x_fragment="1")
+        assert again.status == 200
+        assert "Nothing is spent" in words(again)
+
+
+def test_the_front_door_leads_to_the_pages(service: Service) -> None:
+    assert Caller(service.url).get("/").headers["location"] == "/ui/"
+    assert Caller(service.url).get("/v1/none").problem == "not-found"
+    for name in ("style.css", "planner.js", "icon.svg"):
+        answer = Caller(service.url).get(f"/ui/static/{name}")
+        assert answer.status == 200
+        assert answer.headers["content-security-policy"] == POLICY
+
+
+def test_a_form_sent_twice_is_paid_once(service: Service, people: dict[str, Browser]) -> None:
+    analyst, desk = people["analyst"], service.app.state.desk
+    form = {**COUNT, "nonce": "abc"}
+    places = [analyst.post("/ui/datasets/ward/ask/count", form).headers["location"] for _ in range(3)]
+    assert len(set(places)) == 1
+    changed = analyst.post("/ui/datasets/ward/ask/count", {**form, "radius": "0.7"}).headers["location"]
+    assert changed not in places
+    assert len(desk.entries(event="charge", last=2)) == 2
+
+
+def test_the_plan_says_how_many_such_questions_are_left(tmp_path: Path) -> None:
+    with serving(settings(tmp_path)) as running:
+        analyst = Browser(running).signed_in(running.token("ana").token)
+        for epsilon, times in (("0.25", 4), ("1", 1), ("1.01", 0)):
+            plan = analyst.post("/ui/datasets/ward/plan/count", {**COUNT, "epsilon": epsilon}, x_fragment="1")
+            assert f"such questions the budget still affords</dt><dd>{times}</dd>" in text(plan)
+            assert "<html" not in text(plan)
+            assert text(plan).count('class="chart"') == 1
+        refused = analyst.post("/ui/datasets/ward/ask/count", {**COUNT, "epsilon": "2"})
+        assert refused.status == 403
+        assert "ward: asked for ε=2, ε=1 is left" in words(refused)
+        assert "Nothing was charged" in words(refused)
+        assert "neighbours=3" in text(refused)
+        assert running.app.state.desk.entries() == []
+
+
+def test_a_long_question_is_a_job_that_ends_in_its_release(tmp_path: Path) -> None:
+    with serving(settings(tmp_path, patience=0, tick=0.3)) as running:
+        analyst = Browser(running).signed_in(running.token("ana").token)
+        place = analyst.post("/ui/datasets/ward/ask/count", COUNT).headers["location"]
+        assert place.startswith("/ui/jobs/")
+        assert 'http-equiv="refresh"' in text(analyst.get(place))
+        deadline = time.monotonic() + 10
+        while analyst.get(place).status != 303 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert analyst.get(analyst.last.headers["location"]).status == 200
+
+
+def test_downloads_are_what_a_program_gets(people: dict[str, Browser], things: dict[str, str]) -> None:
+    at = f"/ui/releases/{things['number']}"
+    told = people["analyst"].get(f"{at}/json").json
+    arrow = people["analyst"].get(f"{at}/arrow")
+    assert ipc.open_stream(io.BytesIO(arrow.content)).read_all()["value"].to_pylist() == [told["value"]]
+    page = people["analyst"].get(at)
+    assert told["guarantee"]["words"] in words(page)
+    assert 'class="plot"' in text(page)
+
+
+def test_the_texts_to_copy_ask_the_same(
+    service: Service,
+    people: dict[str, Browser],
+    things: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    page = people["analyst"].get(f"/ui/releases/{things['number']}")
+    python, command = (unescape(found) for found in re.findall(r"<code>(.*?)</code>", text(page), re.DOTALL))
+    monkeypatch.setenv("WALLFLOWER_TOKEN", str(service.token("ana").token))
+    lines = python.splitlines()
+    (tmp_path / "same.py").write_text("\n".join([*lines[:-1], f"made = {lines[-1]}"]))
+    made = runpy.run_path(str(tmp_path / "same.py"))["made"]
+    assert made.parameters == people["analyst"].get(f"/ui/releases/{things['number']}/json").json["parameters"]
+    assert " ".join(command.replace("\\\n", "").split()) == (
+        f"wallflower count ward --server {service.url} --neighbours 3 --radius 0.5 --epsilon 0.01"
+    )
+
+
+def test_names_and_parameters_are_escaped(tmp_path: Path) -> None:
+    source = tmp_path / "evil.csv"
+    source.write_text("<b>a</b>,b\n" + "".join(f"{row},{row * 7 % 11}\n" for row in range(20)))
+    evil = Registered(name=EVIL, source=str(source), schema=Schema.of(["<b>a</b>", "b"]))
+    with serving(settings(tmp_path, datasets=(evil,))) as running:
+        steward = Browser(running).signed_in(running.token(EVIL, "steward").token)
+        place = next(iter(re.findall(r'href="(/ui/datasets/[^"]*)"', text(steward.get("/ui/")))))
+        asked = steward.post(f"{place}/ask/count", {**COUNT, "columns": "<b>a</b>"})
+        assert asked.status == 303, text(asked)
+        steward.post(f"{place}/budget/grants", {**GRANT, "reason": EVIL})
+        steward.post(f"{place}/budget/shares", {**GRANT, "epsilon": "0.1", "analyst": EVIL})
+        assert steward.post("/ui/tokens", {"name": EVIL, "scope": "analyst", "days": "1"}).status == 201
+        wrong = urlencode({"neighbours": EVIL, "radius": EVIL, "mechanism": EVIL, "epsilon": EVIL, "columns": EVIL})
+        seen = [
+            "/ui/",
+            place,
+            f"{place}/plan/count",
+            f"{place}/plan/count?{wrong}",
+            f"{place}/plan/explain",
+            "/ui/tokens",
+        ]
+        seen += [f"{place}/budget", asked.headers["location"], "/ui/releases", "/ui/ledger", f"/ui/ledger?head={wrong}"]
+        for path in [*seen, f"/ui/datasets/{wrong}", f"{place}/plan/{wrong}"]:
+            answer = steward.get(path)
+            assert answer.status in (200, 404), path
+            assert "<img src=x" not in text(answer)
+            assert "<b>" not in text(answer)
+            assert_nothing_inline(answer)
+
+
+@pytest.mark.parametrize("question", [*QUERIES, *COMPANIONS], ids=lambda question: question.kind)
+def test_a_form_asks_what_was_written_into_it(question: Any) -> None:
+    example = question.example()
+    form = {name: fields.written(value) for name, value in stated(example).items()}
+    assert fields.read(question, form) == example
+    shown = {entry.name: entry.value for entry in fields.entries(question, form, Schema())}
+    assert fields.read(question, shown) == example
+    assert {blank.name for blank in blanks(question)} <= set(shown)
+    assert question.kind in fields.command_text(example, "http://x", "d")

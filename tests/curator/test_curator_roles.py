@@ -1,0 +1,148 @@
+"""Who may do what: every route, every role. A route without a row fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from served import ROLES, Answer, Caller, Service, serving, settings
+
+ASK = {"neighbours": 3, "radius": 0.5, "epsilon": "0.01"}
+SUBSPACES = {"neighbours": 3, "radius": 0.5, "epsilon": "0.01", "size": 1}
+WATCH = {"threshold": 2.0, "low": -5.0, "high": 5.0, "variance": 1.0, "epsilon": "0.01"}
+EXPLAIN = {
+    "record": "3",
+    "metric": "b",
+    "context": ["a"],
+    "domain": {"columns": {"a": {"edges": [5, 10]}, "b": {"low": 0, "high": 100}}, "clip": True},
+    "size": 1000,
+    "epsilon": "0.01",
+}
+BASELINE = {"low": -5.0, "high": 5.0, "epsilon": "0.01"}
+NOBODY = {"anonymous": 401, "expired": 401, "revoked": 401}
+
+
+def everybody(status: int) -> dict[str, int]:
+    return dict.fromkeys(ROLES, status)
+
+
+def callers(status: int, other: int | None = None) -> dict[str, int]:
+    """Everybody with a token; perhaps not somebody else's."""
+    return NOBODY | {"analyst": status, "other": other or status, "steward": status}
+
+
+def stewards(status: int) -> dict[str, int]:
+    return NOBODY | {"analyst": 403, "other": 403, "steward": status}
+
+
+# (method, path as the application has it): (path to call, body, what each role gets)
+TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
+    ("GET", "/healthz"): ("/healthz", None, everybody(200)),
+    ("GET", "/readyz"): ("/readyz", None, everybody(200)),
+    ("GET", "/metrics"): ("/metrics", None, everybody(200)),
+    ("GET", "/openapi.json"): ("/openapi.json", None, everybody(200)),
+    ("GET", "/v1/questions"): ("/v1/questions", None, callers(200)),
+    ("GET", "/v1/whoami"): ("/v1/whoami", None, callers(200)),
+    ("GET", "/v1/datasets"): ("/v1/datasets", None, callers(200)),
+    ("POST", "/v1/datasets"): ("/v1/datasets", {"name": "new", "schema": {"columns": ["x"]}}, stewards(201)),
+    ("GET", "/v1/datasets/{dataset}"): ("/v1/datasets/ward", None, callers(200)),
+    ("GET", "/v1/datasets/{dataset}/budget"): ("/v1/datasets/ward/budget", None, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/budget/grants"): (
+        "/v1/datasets/ward/budget/grants",
+        {"epsilon": "1"},
+        stewards(201),
+    ),
+    ("POST", "/v1/datasets/{dataset}/budget/shares"): (
+        "/v1/datasets/ward/budget/shares",
+        {"analyst": "ana", "epsilon": "0.1"},
+        stewards(201),
+    ),
+    ("GET", "/v1/datasets/{dataset}/releases"): ("/v1/datasets/ward/releases", None, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/plan/count"): ("/v1/datasets/ward/plan/count", ASK, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/ask/count"): ("/v1/datasets/ward/ask/count", ASK, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/plan/subspaces"): ("/v1/datasets/ward/plan/subspaces", SUBSPACES, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/ask/subspaces"): ("/v1/datasets/ward/ask/subspaces", SUBSPACES, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/plan/watch"): ("/v1/datasets/ward/plan/watch", WATCH, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/ask/watch"): ("/v1/datasets/ward/ask/watch", WATCH, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/plan/explain"): ("/v1/datasets/ward/plan/explain", EXPLAIN, stewards(200)),
+    ("POST", "/v1/datasets/{dataset}/ask/explain"): ("/v1/datasets/ward/ask/explain", EXPLAIN, stewards(200)),
+    ("POST", "/v1/datasets/{dataset}/plan/baseline"): ("/v1/datasets/ward/plan/baseline", BASELINE, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/ask/baseline"): ("/v1/datasets/ward/ask/baseline", BASELINE, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/watches/watch"): ("/v1/datasets/beds/watches/watch", WATCH, callers(201)),
+    ("GET", "/v1/watches"): ("/v1/watches", None, callers(200)),
+    ("GET", "/v1/watches/{watch}"): ("/v1/watches/{watch}", None, callers(200, other=404)),
+    ("POST", "/v1/watches/{watch}/observations"): (
+        "/v1/watches/{watch}/observations",
+        {"rows": [[0.5]]},
+        callers(200, other=404),
+    ),
+    ("GET", "/v1/releases/{number}"): ("/v1/releases/{number}", None, callers(200, other=404)),
+    ("GET", "/v1/releases/{number}/arrow"): ("/v1/releases/{number}/arrow", None, callers(200, other=404)),
+    ("GET", "/v1/jobs/{job}"): ("/v1/jobs/{job}", None, callers(200, other=404)),
+    ("GET", "/v1/tokens"): ("/v1/tokens", None, stewards(200)),
+    ("POST", "/v1/tokens"): ("/v1/tokens", {"name": "cy", "scope": "analyst"}, stewards(201)),
+    ("DELETE", "/v1/tokens/{token}"): ("/v1/tokens/{token}", None, stewards(200)),
+    ("GET", "/v1/ledger/entries"): ("/v1/ledger/entries", None, stewards(200)),
+    ("GET", "/v1/ledger/verify"): ("/v1/ledger/verify", None, stewards(200)),
+    ("GET", "/v1/ledger/export"): ("/v1/ledger/export", None, stewards(200)),
+}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: Any) -> Iterator[Service]:
+    with serving(settings(tmp_path_factory.mktemp("roles"), failures=10_000)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def roles(service: Service) -> dict[str, Caller]:
+    return service.roles()
+
+
+@pytest.fixture(scope="module")
+def things(service: Service, roles: dict[str, Caller]) -> dict[str, str]:
+    """What belongs to the analyst: a release, a job, a watch; and a token nobody needs."""
+    steward, ana = roles["steward"], roles["analyst"]
+    for protects in ("record", "entry", "membership"):
+        grant = {"epsilon": "10", "protects": protects}
+        for name in ("ward", "beds"):
+            assert steward.post(f"/v1/datasets/{name}/budget/grants", grant).status == 201
+    made = ana.post("/v1/datasets/ward/ask/count", ASK)
+    job = ana.post("/v1/datasets/ward/ask/count", ASK, prefer="respond-async")
+    watch = ana.post("/v1/datasets/beds/watches/watch", WATCH)
+    spare = steward.post("/v1/tokens", {"name": "dee", "scope": "analyst"})
+    assert (made.status, job.status, watch.status, spare.status) == (200, 202, 201, 201)
+    own = {"number": made.json["ledger_id"], "job": job.json["id"], "watch": watch.json["id"]}
+    return {name: str(value) for name, value in {**own, "token": spare.json["id"]}.items()}
+
+
+def found_routes(routes: Any) -> Iterator[tuple[str, str]]:
+    for route in routes:
+        for method in getattr(route, "methods", None) or ():
+            if method != "HEAD":
+                yield method, route.path
+
+
+def test_every_route_has_a_row(service: Service) -> None:
+    described = {(method.upper(), path) for path, item in service.app.openapi()["paths"].items() for method in item}
+    assert described | set(found_routes(service.app.routes)) == set(TABLE)
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("row", TABLE, ids=" ".join)
+def test_each_role_gets_what_the_table_says(
+    row: tuple[str, str], role: str, roles: dict[str, Caller], things: dict[str, str]
+) -> None:
+    path, body, expected = TABLE[row]
+    answer = roles[role](row[0], path.format(**things), body)
+    assert answer.status == expected[role], answer.content[:500]
+    assert_safe(answer)
+
+
+def assert_safe(answer: Answer) -> None:
+    assert answer.headers["cache-control"] == "no-store"
+    if answer.status >= 400:
+        assert answer.problem in ("unauthenticated", "forbidden", "not-found")
+    if answer.status == 401:
+        assert answer.headers["www-authenticate"].startswith("Bearer")

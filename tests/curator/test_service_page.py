@@ -1,0 +1,176 @@
+"""What docs/service.md and deploy/ show: their examples run, their files can be read, a backup can be restored."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shutil
+import sqlite3
+import subprocess
+import tomllib
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from served import Caller, serving, settings
+
+from postgres import Server, _find
+from wallflower.ledger import Ledger
+from wallflower.service.curator.demo import trial
+from wallflower.service.curator.problems import KINDS
+from wallflower.service.curator.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
+DEPLOY = ROOT / "deploy"
+ASK = {"neighbours": 3, "radius": 0.5, "epsilon": "0.25"}
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_examples_for_a_running_service_run(monkeypatch: Any, tmp_path: Path) -> None:
+    with trial(Settings(port=0, tick=0.05)) as found, serving(found.settings) as running:
+        monkeypatch.setenv("WALLFLOWER_TOKEN", found.analyst)
+        names: dict[str, Any] = {}
+        for code in blocks("py"):
+            placed = code.replace("http://127.0.0.1:8080", running.url)
+            exec(compile(placed, "service.md", "exec", dont_inherit=True), names)  # noqa: S102 - the page is ours
+        assert shutil.which("curl"), "curl is not here"
+        for code in blocks("sh served"):
+            script = f"set -e\nURL={running.url}\n{code}"
+            subprocess.run(["bash", "-c", script], check=True, capture_output=True, timeout=60)
+        asked = running.app.state.desk.ledger.history("tumours", event="charge")
+        assert [entry.key for entry in asked if entry.key and "watch" not in entry.key] == [
+            "analyst/monday",
+            "analyst/tuesday",
+        ]
+
+
+def test_the_settings_on_the_page_can_be_read(tmp_path: Path) -> None:
+    (stated,) = blocks("toml")
+    for name in ("people", "ward"):
+        (tmp_path / f"{name}.toml").write_text("[columns.a]\nlow = 0\nhigh = 1\n")
+    (tmp_path / "service.toml").write_text(stated)
+    assert [dataset.name for dataset in Settings.read(tmp_path / "service.toml").datasets] == ["people", "ward"]
+    table = re.findall(r"^\| (`[^|]*) \| [^|]* \|", PAGE, re.MULTILINE)
+    for name in {name for row in table for name in re.findall(r"`(\w+)`", row)}:
+        assert name in Settings.__dataclass_fields__, name
+
+
+def test_every_problem_and_every_route_is_on_the_page(tmp_path: Path) -> None:
+    for kind in KINDS:
+        assert f"`{kind}`" in PAGE, kind
+    with serving(settings(tmp_path)) as running:
+        for path in running.app.openapi()["paths"]:
+            plain = re.sub(r"/(plan|ask)/\w+$", r"/\1/KIND", path).replace("{dataset}", "NAME").replace("{number}", "N")
+            shown = re.sub(r"\{\w+\}", "ID", plain)
+            assert f"{shown}`" in PAGE or f"...{shown.removeprefix('/v1/datasets/NAME')}`" in PAGE, shown
+
+
+# deploy/
+
+
+def test_the_settings_of_deploy_start_a_service(tmp_path: Path) -> None:
+    stated = Settings.read(DEPLOY / "service.toml").but(
+        port=0, workers=1, ledger=str(tmp_path / "ledger.db"), watches=str(tmp_path / "watches")
+    )
+    with serving(stated) as running:
+        assert [one["name"] for one in running.token("ana").get("/v1/datasets").json["datasets"]] == ["beds", "ward"]
+
+
+def test_the_compose_file_is_sound() -> None:
+    found = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+    service, ledger = found["services"]["service"], found["services"]["ledger"]
+    assert service["depends_on"]["ledger"]["condition"] == "service_healthy"
+    assert "healthcheck" in ledger
+    assert service["ports"] == ["127.0.0.1:8080:8080"]
+    named = {mount.partition(":")[0] for one in (service, ledger) for mount in one["volumes"] if mount[0] != "."}
+    assert named == set(found["volumes"])
+    for mount in service["volumes"]:
+        if mount.startswith("."):
+            assert (DEPLOY / mount.partition(":")[0]).exists()
+    assert "PASSWORD:-" not in (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
+
+
+INSTRUCTIONS = {"FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
+
+
+def test_the_dockerfile_is_slim_and_without_root() -> None:
+    text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line.split(maxsplit=1) for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    assert {word for word, _ in lines} <= INSTRUCTIONS
+    assert all(re.fullmatch(r"python:3\.\d+-slim( AS \w+)?", rest) for word, rest in lines if word == "FROM")
+    last = [(word, rest) for word, rest in lines if word in ("USER", "ENTRYPOINT", "CMD")]
+    assert last[0] == ("USER", "10001")
+    assert [tomllib.loads(f"x = {rest}")["x"][0] for _, rest in last[1:]] == ["wallflower", "serve"]
+    for word, rest in lines:
+        if word == "COPY" and "--from" not in rest:
+            assert all((ROOT / source).exists() for source in rest.split()[:-1])
+
+
+def test_the_unit_is_sound() -> None:
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(DEPLOY / "wallflower.service", encoding="utf-8")
+    assert unit.sections() == ["Unit", "Service", "Install"]
+    assert unit["Service"]["User"] == "wallflower"
+    assert "wallflower serve --config" in unit["Service"]["ExecStart"]
+
+
+# Backups
+
+
+def restored(base: Settings, place: str, text: str, asked: dict[str, Any], head: str) -> None:
+    """A service on the copy knows the tokens, the chain, the keys and the data sets."""
+    with serving(base.but(ledger=place)) as running:
+        ana = Caller(running.url, text)
+        assert running.app.state.desk.ledger.verify(head=head).head == head
+        again = ana.post("/v1/datasets/ward/ask/count", ASK, idempotency_key="k").json
+        assert (again["replayed"], again["ledger_id"]) == (True, asked["ledger_id"])
+        assert ana.get("/v1/datasets/new").status == 200
+
+
+def filled(base: Settings) -> tuple[str, dict[str, Any], str]:
+    with serving(base) as running:
+        ana = running.token("ana")
+        asked = ana.post("/v1/datasets/ward/ask/count", ASK, idempotency_key="k").json
+        new = {"name": "new", "schema": {"columns": ["x"]}}
+        assert running.token("sue", "steward").post("/v1/datasets", new).status == 201
+        if base.ledger and "://" not in base.ledger:
+            backed_up(base.ledger, f"{base.ledger}.copy")
+        return str(ana.token), asked, running.app.state.desk.ledger.verify().head
+
+
+def backed_up(source: str, copy: str) -> None:
+    with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(copy)) as other:
+        one.backup(other)
+
+
+def test_a_copy_made_while_it_runs_can_be_restored(tmp_path: Path) -> None:
+    base = settings(tmp_path)
+    text, asked, head = filled(base)
+    restored(base, f"{base.ledger}.copy", text, asked, head)
+
+
+@pytest.mark.slow
+def test_a_dump_can_be_restored(postgres: Server, tmp_path: Path) -> None:
+    base = settings(tmp_path, ledger=postgres.fresh())
+    text, asked, head = filled(base)
+    programs = _find()
+    assert programs is not None
+    dump = tmp_path / "ledger.sql"
+    subprocess.run([programs / "pg_dump", f"--file={dump}", "--schema=public", str(base.ledger)], check=True)
+    place = postgres.fresh()
+    subprocess.run([programs / "psql", "--quiet", "--dbname", place, "--command", "DROP SCHEMA public"], check=True)
+    subprocess.run(
+        [programs / "psql", "--quiet", "--set=ON_ERROR_STOP=1", f"--file={dump}", place],
+        check=True,
+        capture_output=True,
+    )
+    with Ledger.open(place) as ledger:
+        assert ledger.verify(head=head).head == head
+    restored(base, place, text, asked, head)
