@@ -58,7 +58,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder, served(Path(folder), tick, given) as (url, token):
             for name in WAYS if not tick else ("count",):
                 found[f"{name}, tick {tick:g} s"] = measured(url, token, name, given)
-    print(json.dumps({"cores": os.cpu_count(), **vars(given), "found": found}, indent=1))
+    asked = {**vars(given), "ledger": "postgresql" if given.ledger else "sqlite"}  # a URL may hold a password
+    print(json.dumps({"cores": os.cpu_count(), **asked, "found": found}, indent=1))
 
 
 @contextmanager

@@ -174,7 +174,7 @@ def _measure(claimed: Loss) -> Measure:
         return _rho
     if claimed.kind is Kind.METRIC:
         raise LossMismatch(
-            f"an audit has no test for a {claimed.kind} loss: its amount depends on the pair. Claim a pure loss for one."
+            f"an audit has no test for a {claimed.kind} loss: its amount depends on the pair. Claim a pure loss."
         )
     delta = float(claimed.delta)
 

@@ -220,15 +220,15 @@ def test_after_the_look_the_error_is_constant(service: Service, ana: Caller, cap
 
 
 def test_answers_leave_on_the_tick(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, tick=0.4), questions=(Above,)) as running:
+    with serving(settings(tmp_path, tick=1.0), questions=(Above,)) as running:
         ana = running.token("ana")
         ana.get("/v1/whoami")
         began = time.monotonic()
         assert ana.post("/v1/datasets/ward/ask/above", ASK).status == 200
-        assert 0.4 <= time.monotonic() - began < 0.8
+        assert time.monotonic() - began >= 1
         began = time.monotonic()
         assert ana.post("/v1/datasets/ward/ask/above", {**ASK, "epsilon": "5"}).status == 403
-        assert time.monotonic() - began < 0.4
+        assert time.monotonic() - began < 1
 
 
 # Jobs

@@ -203,7 +203,8 @@ def test_a_stream_has_columns_and_no_table(sue: Caller, ana: Caller) -> None:
 # Attempts
 
 
-def test_too_many_failures_are_slowed_and_tokens_in_use_are_not(service: Service) -> None:
+def test_too_many_failures_are_slowed_and_tokens_in_use_are_not(service: Service, monkeypatch: Any) -> None:
+    monkeypatch.setattr("wallflower.service.curator.tokens._FRESH", 60)
     good, fresh = service.token("ana"), service.token("ana")
     assert good.get("/v1/whoami").status == 200
     bad = service["wf_000000000000_" + "A" * 43]

@@ -20,6 +20,8 @@ from served import Answer, Caller, Service, serving, settings
 
 from wallflower.forms import blanks, stated
 from wallflower.queries import COMPANIONS, QUERIES
+from wallflower.queries.watch import Watch
+from wallflower.query import Tradeoff
 from wallflower.schema import Schema
 from wallflower.service.curator import fields, pages, steward_pages
 from wallflower.service.curator.settings import Registered
@@ -305,6 +307,31 @@ def test_the_plan_says_how_many_such_questions_are_left(tmp_path: Path) -> None:
         assert "Nothing was charged" in words(refused)
         assert "neighbours=3" in text(refused)
         assert running.app.state.desk.entries() == []
+
+
+def test_a_trade_off_is_drawn_when_it_is_wanted_and_then_kept(
+    people: dict[str, Browser], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    def drawn(self: Watch, *, dimension: int) -> tuple[Tradeoff, ...]:
+        calls.append(dimension)
+        rows = {"setting": (3.0, 2.0, 1.0), "alarms": (0.0, 0.1, 1.0), "found": (0.0, 0.8, 1.0)}
+        return tuple(Tradeoff(amount=amount, **rows) for amount in ("0.1", "1"))
+
+    monkeypatch.setattr(Watch, "tradeoffs", drawn)
+    at, form = (
+        "/ui/datasets/beds/plan/watch",
+        {"threshold": "2", "variance": "1", "low": "-5", "high": "5", "epsilon": "0.8"},
+    )
+    first = people["analyst"].post(at, form)
+    assert "Draw what is found" in words(first)
+    assert "Ask and pay" not in words(first)  # beds are a stream
+    wanted = people["analyst"].post(at, {**form, "tradeoff": "yes"})
+    assert 'class="chance"' in text(wanted)
+    moved = people["analyst"].post(at, {**form, "epsilon": "0.2"}, x_fragment="1")
+    assert "against false alarms at ε = 0.1" in words(moved)
+    assert calls == [1]
 
 
 def test_a_long_question_is_a_job_that_ends_in_its_release(tmp_path: Path) -> None:

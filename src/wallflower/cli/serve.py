@@ -133,6 +133,7 @@ def _tell(trial: Any, url: str) -> None:
         f"Serving the public table of tumours on {url}; Ctrl-C ends it, and everything in it is gone.\n"
         f"  steward's token  {trial.steward}\n"
         f"  analyst's token  {trial.analyst}\n"
-        f"Ask a first question in another terminal:\n  WALLFLOWER_TOKEN={trial.analyst} {first}\n"
+        f"Open {url} in a browser and sign in with the analyst's token. Or ask in another terminal:\n"
+        f"  WALLFLOWER_TOKEN={trial.analyst} {first}\n"
     )
     sys.stdout.flush()

@@ -27,7 +27,6 @@ from wallflower.queries.explain.asked import detector_of, kind_of, text_of
 from wallflower.queries.explain.contexts import Domain, pandas_filter, polars_filter, predicate, where
 from wallflower.queries.explain.detectors import Detector
 from wallflower.queries.explain.rules import MODES, SEARCHES, UTILITIES, check
-from wallflower.queries.explain.utilities import Rated
 from wallflower.queries.explain.view import Case
 from wallflower.query import Choices, Option, Plan, PublicFacts, Query, Reading, Status, least_amount
 from wallflower.schema import Column, Schema
@@ -87,7 +86,7 @@ class Explain(Query[Case, Value]):
         },
     )
     top: int = field(default=1, metadata={"help": "how many contexts to release; they share the loss"})
-    utility: str | Rated = field(
+    utility: str | Any = field(
         default="population",
         metadata={
             "help": "ocdp: prefer contexts with many records, or much in common with `near`",

@@ -9,7 +9,6 @@ from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.queries.explain.asked import text_of
 from wallflower.queries.explain.contexts import predicate
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Tukey
-from wallflower.queries.explain.utilities import Rated
 
 MOST: Final = 100
 MODES: Final = ("dp", "ocdp")
@@ -80,7 +79,7 @@ def _protecting(loss: Loss, mode: str) -> Loss:
 
 
 def _check_choices(query: Any) -> None:
-    rated = isinstance(query.utility, Rated)
+    rated = hasattr(query.utility, "sensitivity")  # a function of the user's
     for name, known in (("utility", UTILITIES), ("search", (None, *SEARCHES))):
         if getattr(query, name) not in known and not (rated and name == "utility"):
             raise ParameterError(

@@ -6,4 +6,5 @@
 `jobs`, `watches`      long questions, and streams that are watched
 `bodies`, `problems`, `gate`, `metrics`, `logs`   requests, refusals, limits, what is counted and written down
 `routes`, `stewards`, `streams`, `app`, `serving`   HTTP
+`sessions`, `visits`, `dashboard`, `pages`, `steward_pages`, `fields`, `charts`, `tradeoffs`   the pages for a browser
 """

@@ -93,7 +93,7 @@ def serve(party: Party, listening: socket.socket, *, tls: bool) -> None:
 def bound(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0 takes any that is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio lets small answers wait
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     made.bind((host, port))
     return made

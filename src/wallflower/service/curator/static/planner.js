@@ -54,7 +54,7 @@ const planning = form => {
   };
   const changed = () => { clearTimeout(waiting); waiting = setTimeout(look, PAUSE); };
   form.addEventListener("input", event => { if (event.target.name) changed(); });
-  form.querySelector(".act [formaction]").hidden = true;
+  document.getElementById("replan").hidden = true;
   const slider = document.getElementById("slider"), loss = document.getElementById("f-epsilon");
   if (slider && loss) sliding(slider, loss, changed);
   form.addEventListener("submit", event => {
