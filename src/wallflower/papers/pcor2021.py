@@ -16,7 +16,9 @@ from wallflower.papers.contexts_neighbours import Match, impossible, matches
 from wallflower.papers.contexts_private import private
 from wallflower.papers.contexts_tables import (
     LOSS,
+    PAPER,
     SAMPLES,
+    UNKNOWN,
     Survey,
     detectors,
     direct,
@@ -58,7 +60,7 @@ class Size:
     private: int
 
 
-FULL: Final = Size(records=12, slow=6, lazy=2, releases=5, neighbours=2, private=8)
+FULL: Final = Size(records=12, slow=6, lazy=1, releases=5, neighbours=2, private=8)
 QUICK: Final = Size(records=2, slow=1, lazy=0, releases=2, neighbours=1, private=1)
 
 
@@ -74,12 +76,12 @@ def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator
 def _sections(size: Size, say: Callable[[str], None]) -> Iterator[Section]:
     large, *small = surveys = _surveys(size, say)
     yield searches(large, lazy=size.lazy)
-    yield detectors("detectors", f"Breadth first by detector, ε={LOSS}, n={SAMPLES}", large)
+    yield detectors("detectors", f"Breadth first by detector, ε={LOSS}, n={SAMPLES}", large, paper=PAPER["utility"])
     yield epsilons(large)
     yield samples(large)
     yield overlap(large)
     for survey in small:
-        yield detectors("homicides", f"The same on homicide records, ε={LOSS}, n={SAMPLES}", survey)
+        yield detectors("homicides", f"The same on homicide records, ε={LOSS}, n={SAMPLES}", survey, paper=UNKNOWN)
     yield direct(large)
     yield match(surveys, size.neighbours)
     yield chosen(surveys)
