@@ -1,4 +1,4 @@
-"""The paper's searches and ours, run and timed; their choices are those of a release.
+"""The paper's searches, the mistakes in their pseudo-code mended, and ours: run and timed, with a release's choices.
 
 All are output-constrained: what they protect, they protect only between tables with the same valid contexts.
 """
@@ -34,6 +34,8 @@ WHY: Final = (
     "such; a context that is released proves that the record is an outlier in it"
 )
 FEW: Final = 100  # contexts that are tried before all valid ones are listed
+HALF: Final = Fraction(1, 2)  # the paper books twice what its choices spend, so at a loss they may spend half of it
+WHOLE: Final = Fraction(1)
 NORMAL: Final = 1.96  # standard errors to either side: 19 in 20
 
 
@@ -103,7 +105,7 @@ def _timed(work: Callable[[], list[int]]) -> Found:
 
 def _uniform(ground: Ground, epsilon: Fraction, samples: int) -> Found:
     """Contexts are drawn evenly until enough are valid, `ASKED` at most."""
-    rate = rate_of("uniform", epsilon / 2, utility=ground.outlier.utility, samples=samples, top=1)
+    rate = rate_of("uniform", epsilon * HALF, utility=ground.outlier.utility, samples=samples, top=1)
 
     def work() -> list[int]:
         ask, visited = ground.ask(), dict[int, int]()
@@ -147,18 +149,14 @@ def _guided(ground: Ground, epsilon: Fraction, samples: int) -> Found:
     return _timed(lambda: search(asked.table, asked.detector, asked.utility))
 
 
-HALF: Final = Fraction(1, 2)  # the paper books twice what its choices spend, so at a loss they may spend half of it
-WHOLE: Final = Fraction(1)
-
-
 def _search(key: str, label: str, find: Find) -> Search:
     return Search(key=key, label=label, guarantee=NOT_DP, why=WHY, find=find)
 
 
-UNIFORM: Final = _search("uniform", "uniform, as printed", _uniform)
-WALK: Final = _search("walk", "random walk, as printed", _stepping("walk", searching.walk, spends=HALF))
-DFS: Final = _search("dfs", "depth first, as printed", _stepping("dfs", searching.dfs, spends=HALF))
-BFS: Final = _search("bfs", "breadth first, as printed", _stepping("bfs", searching.bfs, spends=HALF))
+UNIFORM: Final = _search("uniform", "uniform, paper's accounting", _uniform)
+WALK: Final = _search("walk", "random walk, paper's accounting", _stepping("walk", searching.walk, spends=HALF))
+DFS: Final = _search("dfs", "depth first, paper's accounting", _stepping("dfs", searching.dfs, spends=HALF))
+BFS: Final = _search("bfs", "breadth first, paper's accounting", _stepping("bfs", searching.bfs, spends=HALF))
 TIGHT: Final = _search("bfs_tight", "breadth first at its true cost", _stepping("bfs", searching.bfs, spends=WHOLE))
 LARGEST: Final = _search(
     "bfs_public",

@@ -69,11 +69,11 @@ def searches(survey: Survey, *, lazy: int) -> Section:
     return Section(
         name="searches",
         title=f"The searches with LOF, ε={LOSS}, n={SAMPLES}",
-        caption=f"{survey.words}; {survey.repetitions} releases about each record, one by best-first. As printed, "
-        "searches start from a valid context drawn evenly, and spend half of what they book; the start, and what it "
-        "takes, is left out. A public order, largest contexts first, is given up after 16,384 contexts, and guided "
-        "search looks at no more than n: then nothing is released. Best-first draws by the law of the direct approach; "
-        "it is slow where only small contexts are valid, as here.",
+        caption=f"{survey.words}; {survey.repetitions} releases about each record, one by best-first. By the paper's "
+        "accounting searches book twice what they spend; mistakes in its pseudo-code, such as endless loops, are mended."
+        " Searches start from a valid context drawn evenly; what that takes is left out. A public order, largest "
+        "contexts first, is given up after 16,384 contexts, and guided search looks at no more than n: then nothing is "
+        "released. Best-first draws by the law of the direct approach; it is slow where only small contexts are valid.",
         sheet=Sheet(heading=(*heading, "paper_utility", "paper_mean"), rows=tuple(rows)),
     )
 
@@ -97,8 +97,8 @@ def detectors(name: str, title: str, survey: Survey, *, paper: str) -> Section:
         title=title,
         caption=f"{survey.words}; {survey.repetitions} releases about each record. direct: expected utility of a draw "
         "from all valid contexts, exactly, and the least over records. by chance: of a valid context taken evenly. "
-        "seconds: the median of breadth first, as printed, all contexts examined beforehand (with LOF one by one, "
-        "where there are many).",
+        "seconds: the median of breadth first, by the paper's accounting, all contexts examined beforehand (with LOF "
+        "one by one, where there are many).",
         sheet=Sheet(heading=(*heading, "direct_NOT_DP", "least", "seconds", "paper_bfs"), rows=tuple(rows)),
     )
 
