@@ -71,9 +71,10 @@ def searches(survey: Survey, *, lazy: int) -> Section:
         title=f"The searches with LOF, ε={LOSS}, n={SAMPLES}",
         caption=f"{survey.words}; {survey.repetitions} releases about each record, one by best-first. By the paper's "
         "accounting searches book twice what they spend; mistakes in its pseudo-code, such as endless loops, are "
-        "mended. Searches start from a valid context drawn evenly; what that takes is left out. A public order, largest "
-        "contexts first, is given up after 16,384 contexts, and guided search looks at no more than n: then nothing is "
-        "released. Best-first draws by the law of the direct approach; it is slow where only small contexts are valid.",
+        "mended. Searches start from a valid context drawn evenly; what that takes is left out. A public order, the "
+        "largest contexts first, is given up after 16,384 contexts, and guided search looks at no more than n: then "
+        "nothing is released. Best-first draws by the law of the direct approach; it is slow where only small contexts "
+        "are valid.",
         sheet=Sheet(heading=(*heading, "paper_utility", "paper_mean"), rows=tuple(rows)),
     )
 
