@@ -164,7 +164,13 @@ def _wanders(name: str, searches: Sequence[Callable[..., list[int]]], *, expecte
     apart = 0
     for search in searches:
         ask = searching.Asked(space, lambda index: (index not in (1, 4), 1))
-        given = {"start": 0, "samples": 6, "rate": Fraction(1), "top": 6, "noise": system_noise()}
+        given = {
+            "start": 0,
+            "samples": 6,
+            "rate": Fraction(1),
+            "top": 16,
+            "noise": system_noise(),
+        }  # all that was visited
         visited = {0, *search(ask, **given)}
         apart = max(apart, *(min((one ^ other).bit_count() for other in visited - {one}) for one in visited))
     return Finding(
