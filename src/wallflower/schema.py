@@ -14,8 +14,8 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Final, Self
 
+from wallflower.columns import guarded, listed
 from wallflower.errors import ParameterError, SourceError
-from wallflower.reading import guarded, listed
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,9 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
+from wallflower.columns import listed, pick
 from wallflower.data import Column, Schema, scaled
+from wallflower.data.lines import number
 from wallflower.epochs import Payer
 from wallflower.errors import DataError, ParameterError, StateError
 from wallflower.ledger import Ledger
@@ -35,9 +37,7 @@ from wallflower.queries.watch import Watch
 from wallflower.queries.watch.gauge import Gauge
 from wallflower.queries.watch.modes import mode_of
 from wallflower.queries.watch.staircase import Table
-from wallflower.reading import listed, pick
 from wallflower.release import default_analyst
-from wallflower.streams import number
 from wallflower.watchstate import Epoch, State
 
 __all__ = ["Decisions", "Watching", "watching"]

@@ -14,10 +14,10 @@ import typer
 from wallflower.cli.live import following
 from wallflower.cli.options import DATA, OUTPUT, PRIVACY, JsonOption, names
 from wallflower.cli.show import notice, show, show_json
+from wallflower.columns import Wanted, guarded
+from wallflower.data.lines import stream
 from wallflower.errors import ParameterError, PrivacyError, SourceError
 from wallflower.lazy import Lazy
-from wallflower.reading import Wanted, guarded
-from wallflower.streams import stream
 
 _keys = Lazy("wallflower.service.sensors.keys")
 _signing = Lazy("wallflower.service.sensors.signing")

@@ -13,12 +13,12 @@ import typer
 
 from wallflower.cli.options import DATA, OUTPUT, QUESTION, facts_of
 from wallflower.cli.show import notice, say_cap
+from wallflower.columns import Wanted, guarded, listed
 from wallflower.data import Schema
+from wallflower.data.lines import STDIN, Stream, stream
 from wallflower.errors import BudgetExhausted, ParameterError, PrivacyError, SourceError
 from wallflower.forms import Question
 from wallflower.ledger import Ledger
-from wallflower.reading import Wanted, guarded, listed
-from wallflower.streams import STDIN, Stream, stream
 from wallflower.watching import Decisions, Watching, watching
 
 _PLAN: Final[Mapping[str, Any]] = {

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from wallflower.columns import pick
 from wallflower.data import Points, Table
 from wallflower.errors import DataError
 from wallflower.queries.explain.contexts import Domain
 from wallflower.queries.explain.ranked import Ranked, ranked
-from wallflower.reading import pick
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

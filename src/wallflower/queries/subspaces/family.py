@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import Final
 
+from wallflower.columns import listed
 from wallflower.errors import DataError, ParameterError
-from wallflower.reading import listed
 
 Subspace = tuple[int, ...]
 

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
+from wallflower.columns import guarded
 from wallflower.errors import ParameterError, SourceError
 from wallflower.forms import closest
-from wallflower.reading import guarded
 from wallflower.schema import Schema
 
 VARIABLE: Final = "WALLFLOWER_SERVICE"  # how a server tells its workers

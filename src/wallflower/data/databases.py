@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+from wallflower.columns import Found, Wanted, arrow_of, guarded, listed, too_large
 from wallflower.errors import ParameterError, SourceError
 from wallflower.lazy import Lazy
-from wallflower.reading import Found, Wanted, arrow_of, guarded, listed, too_large
 
 _pa = Lazy("pyarrow")
 _duck = Lazy("duckdb")

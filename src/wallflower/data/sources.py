@@ -15,10 +15,7 @@ from typing import IO, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.databases import ask
-from wallflower.errors import DataError, ParameterError, SourceError
-from wallflower.lazy import Lazy
-from wallflower.reading import (
+from wallflower.columns import (
     EXACT_BELOW,
     LIMIT_VARIABLE,
     Found,
@@ -29,6 +26,9 @@ from wallflower.reading import (
     too_large,
     too_precise,
 )
+from wallflower.data.databases import ask
+from wallflower.errors import DataError, ParameterError, SourceError
+from wallflower.lazy import Lazy
 
 _pa = Lazy("pyarrow")
 _compute = Lazy("pyarrow.compute")

@@ -23,10 +23,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from wallflower.columns import Wanted, guarded
+from wallflower.data.sources import named, numbered
 from wallflower.errors import DataError, SourceError
 from wallflower.lazy import Lazy
-from wallflower.reading import Wanted, guarded
-from wallflower.sources import named, numbered
 
 _pa = Lazy("pyarrow")
 _types = Lazy("pyarrow.types")

@@ -14,11 +14,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from wallflower.columns import EXACT_BELOW, Wanted, listed, pick, too_precise
+from wallflower.data.sources import matrix, numbered, read
 from wallflower.errors import DataError
 from wallflower.lazy import Lazy
-from wallflower.reading import EXACT_BELOW, Wanted, listed, pick, too_precise
 from wallflower.schema import Column, Schema
-from wallflower.sources import matrix, numbered, read
 
 __all__ = ["Column", "Points", "Schema", "Table", "describe", "load", "points_of", "scaled"]
 
