@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from ledgers import Question, ask, engine_of, filled, meddle, unguarded
-from wallflower.chain import COLUMNS
 from wallflower.errors import ChainBroken, LedgerError
 from wallflower.ledger import Ledger
+from wallflower.ledger.chain import COLUMNS
 from wallflower.privacy import Loss
 
 # Reading

@@ -22,8 +22,8 @@ from ledgers import ask, engine_of, filled, meddle
 from postgres import PASSWORD, Server
 from wallflower.errors import LedgerError, LossMismatch
 from wallflower.ledger import Ledger
+from wallflower.ledger.store import HEAD
 from wallflower.privacy import Loss
-from wallflower.store import HEAD
 
 # Opening
 
@@ -159,7 +159,7 @@ def test_a_wrong_password_is_refused_and_no_password_is_ever_shown(postgres: Ser
 
 
 def test_a_writer_that_stays_too_long_gives_a_typed_error(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("wallflower.store._CONNECT", ("PRAGMA busy_timeout = 50",))
+    monkeypatch.setattr("wallflower.ledger.store._CONNECT", ("PRAGMA busy_timeout = 50",))
     place = tmp_path / "ledger.db"
     with Ledger.open(place) as ledger, ledger._store.write():
         with pytest.raises(LedgerError, match="locked"):

@@ -18,10 +18,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.chain import canonical
 from wallflower.data import Points
 from wallflower.errors import BudgetExhausted
 from wallflower.ledger import Ledger
+from wallflower.ledger.chain import canonical
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.query import Bars, Plan, Query, Status, Ticks

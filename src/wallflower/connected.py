@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import Any, Final, Protocol
 from urllib.parse import quote, urlsplit
 
-from wallflower.budget import Line, Share
 from wallflower.errors import (
     BudgetExhausted,
     DataError,
@@ -32,6 +31,7 @@ from wallflower.errors import (
 )
 from wallflower.forms import Question, filled, find, stated
 from wallflower.lazy import Lazy
+from wallflower.ledger.budget import Line, Share
 from wallflower.opened import KEY, Verbs
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES

@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
-from wallflower.chain import Entry, canonical
 from wallflower.errors import EpochClosed, KeyConflict, LedgerError, StateError
 from wallflower.ledger import Ledger
+from wallflower.ledger.chain import Entry, canonical
 from wallflower.privacy import Chargeable, Loss
 from wallflower.watchstate import Epoch, State
 

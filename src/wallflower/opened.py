@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from wallflower.budget import Line
 from wallflower.data import Points, Schema, Table, load
 from wallflower.errors import ParameterError
 from wallflower.forms import Question, described, filled, find, signature
 from wallflower.ledger import Ledger
+from wallflower.ledger.budget import Line
 from wallflower.queries import QUERIES
 from wallflower.query import Plan, Query
 from wallflower.release import Release, default_analyst, release

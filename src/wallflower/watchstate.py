@@ -19,8 +19,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, Final
 
-from wallflower.chain import canonical
 from wallflower.errors import EpochClosed, StateError
+from wallflower.ledger.chain import canonical
 
 _NAME: Final = 0x77666C31  # who made the file, in its head
 _TABLES: Final = """

@@ -15,10 +15,10 @@ import typer
 from wallflower.data import Schema
 from wallflower.errors import ParameterError
 from wallflower.forms import LOSS_HELP, Blank, Question, blanks, filled, spends
+from wallflower.ledger.store import VARIABLE as LEDGER
 from wallflower.privacy import Kind, Loss
 from wallflower.query import Query
 from wallflower.release import VARIABLE as ANALYST
-from wallflower.store import VARIABLE as LEDGER
 
 QUESTION: Final = "The question"
 PRIVACY: Final = "Its privacy"

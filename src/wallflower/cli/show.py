@@ -17,10 +17,10 @@ from rich.spinner import Spinner
 from rich.table import Table as Grid
 from rich.text import Text
 
-from wallflower.budget import Line
-from wallflower.chain import Entry, Verified
 from wallflower.errors import PrivacyError
 from wallflower.ledger import Ledger
+from wallflower.ledger.budget import Line
+from wallflower.ledger.chain import Entry, Verified
 from wallflower.progress import shown_by
 from wallflower.query import Plan
 from wallflower.release import Release, readable, rows_of, spaced, starter_note, symbol

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Final, Literal
 
-from wallflower.budget import Line, Share
-from wallflower.chain import Entry, Event, Verified, canonical
 from wallflower.errors import BudgetExhausted, KeyConflict, ParameterError
 from wallflower.forms import Question, find
 from wallflower.ledger import Ledger
+from wallflower.ledger.budget import Line, Share
+from wallflower.ledger.chain import Entry, Event, Verified, canonical
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.queries import QUERIES
 from wallflower.query import Plan, Query

@@ -13,10 +13,10 @@ from markupsafe import Markup
 from starlette.responses import Response
 from starlette.routing import Route
 
-from wallflower.budget import ACCOUNTS, Line
-from wallflower.chain import canonical
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.forms import LOSS_HELP, Question, blanks
+from wallflower.ledger.budget import ACCOUNTS, Line
+from wallflower.ledger.chain import canonical
 from wallflower.privacy import Kind, Loss
 from wallflower.query import Plan, Query, Tradeoff
 from wallflower.release import Release, rough, rows_of, symbol

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from wallflower.store import Store
+from wallflower.ledger.store import Store
 
 _META: Final = sa.MetaData()
 

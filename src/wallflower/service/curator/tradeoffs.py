@@ -7,8 +7,8 @@ from collections import OrderedDict
 from threading import Lock
 from typing import Any, Final
 
-from wallflower.chain import canonical
 from wallflower.errors import ParameterError
+from wallflower.ledger.chain import canonical
 from wallflower.privacy import Loss
 from wallflower.query import Query, Tradeoff
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
-from wallflower.budget import Line
-from wallflower.chain import Entry
 from wallflower.forms import LOSS_HELP, REQUIRED, Question, blanks, spends
+from wallflower.ledger.budget import Line
+from wallflower.ledger.chain import Entry
 from wallflower.service.curator.bodies import example
 from wallflower.service.curator.desk import Shown
 from wallflower.service.curator.problems import loss_json

@@ -98,7 +98,7 @@ class Store:
             if self._revision(db) == HEAD:
                 return
             config = _alembic_config.Config(attributes={"connection": db})
-            config.set_main_option("script_location", "wallflower:migrations")
+            config.set_main_option("script_location", "wallflower.ledger:migrations")
             _alembic.upgrade(config, HEAD)
 
     def _revision(self, db: sa.Connection) -> str | None:

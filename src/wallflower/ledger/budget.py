@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from wallflower.chain import COLUMNS
 from wallflower.errors import LedgerError, ParameterError
+from wallflower.ledger.chain import COLUMNS
 from wallflower.privacy import Kind, Loss, Neighbours
 
 STARTER: Final = Loss("1")

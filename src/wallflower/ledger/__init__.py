@@ -18,11 +18,11 @@ from typing import Any, ClassVar, Final, Self
 
 import sqlalchemy as sa
 
-from wallflower.budget import ENTRIES, STARTER, Line, accounts_of, line_of
-from wallflower.chain import GENESIS, Entry, Event, Verified, canonical, sealed, walk
 from wallflower.errors import BudgetExhausted, KeyConflict, LedgerError, ParameterError
+from wallflower.ledger.budget import ENTRIES, STARTER, Line, accounts_of, line_of
+from wallflower.ledger.chain import GENESIS, Entry, Event, Verified, canonical, sealed, walk
+from wallflower.ledger.store import Store
 from wallflower.privacy import Chargeable, Loss
-from wallflower.store import Store
 
 __all__ = ["Entry", "Ledger", "Line", "Receipt", "Verified"]
 
