@@ -20,7 +20,7 @@ from scipy.spatial import cKDTree
 from sklearn.neighbors import NearestNeighbors
 
 import wallflower as wf
-from wallflower.near import Floats, counts, plant, squared_reach
+from wallflower.neighbours.pairs import Floats, counts, plant, squared_reach
 from wallflower.noise import system_noise
 from wallflower.synthetic import mixture
 

@@ -9,8 +9,8 @@ import pytest
 from worlds import outliers
 
 from wallflower import Count, Loss, Points
-from wallflower.crowd.counted import STEP
 from wallflower.errors import DataError, LossMismatch, ParameterError
+from wallflower.neighbours.noisy_count import STEP
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours
 from wallflower.query import two_digits_up

@@ -9,7 +9,7 @@ from worlds import pairs
 
 from vectors import vectors
 from wallflower.errors import DataError, ParameterError
-from wallflower.near import LEAF, lists, near, plant, squared_reach
+from wallflower.neighbours.pairs import LEAF, lists, near, plant, squared_reach
 from wallflower.queries.count.exact import count_outliers, degrees
 
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from worlds import FINE_LINE, LINE, SQUARE, extension, neighbours_of, outliers, pairs, tables
 
 from vectors import vectors
-from wallflower.crowd import extension as room
-from wallflower.crowd import programme
 from wallflower.errors import ParameterError
-from wallflower.near import plant, squared_reach
+from wallflower.neighbours import extension as room
+from wallflower.neighbours import programme
+from wallflower.neighbours.pairs import plant, squared_reach
 from wallflower.queries.count.extension import certified, inliers, outlier_mass
 
 

@@ -8,8 +8,8 @@ from test_exact import points_of
 from worlds import FINE_LINE, LINE, SQUARE, neighbours_of, outliers, tables
 
 from vectors import vectors
-from wallflower.crowd.limits import KISSING, kissing
 from wallflower.errors import ParameterError
+from wallflower.neighbours.limits import KISSING, kissing
 from wallflower.queries.count.sensitivity import (
     _adjacency,
     global_bound,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from oracle import permute_and_flip_law
 
-from wallflower.crowd.counted import count_noise
+from wallflower.neighbours.noisy_count import count_noise
 from wallflower.privacy import Kind, Loss, epsilon_of_zcdp
 from wallflower.queries.subspaces.choice import Draws, count_loss, draws, parts, precision
 

@@ -14,10 +14,10 @@ from typing import Final
 
 import numpy as np
 
-from wallflower.crowd.counted import GAP, STEP
-from wallflower.crowd.extension import certified
 from wallflower.mechanisms import Additive, calibrate, smooth_additive
-from wallflower.near import plant, squared_reach
+from wallflower.neighbours.extension import certified
+from wallflower.neighbours.noisy_count import GAP, STEP
+from wallflower.neighbours.pairs import plant, squared_reach
 from wallflower.noise import system_noise
 from wallflower.papers.datasets import Sample, made1, mixed, tumours
 from wallflower.papers.methods import laplace_pace, true_bound

@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.crowd.limits import rounding_bound
-from wallflower.near import Floats, Ints
+from wallflower.neighbours.limits import rounding_bound
+from wallflower.neighbours.pairs import Floats, Ints
 from wallflower.papers.datasets import Sample
 from wallflower.papers.methods import NOT_PRIVATE, Labelled
 from wallflower.queries.subspaces.exact import SCORES, scores

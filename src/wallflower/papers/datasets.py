@@ -20,7 +20,7 @@ import numpy as np
 from wallflower.demo import MALIGNANT, REFERENCE
 from wallflower.errors import SourceError
 from wallflower.lazy import Lazy
-from wallflower.near import Floats
+from wallflower.neighbours.pairs import Floats
 from wallflower.queries.count.exact import count_outliers
 from wallflower.synthetic import mixture, synthetic1, synthetic2
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from wallflower.data import Points
 from wallflower.lazy import Lazy
-from wallflower.near import Floats
+from wallflower.neighbours.pairs import Floats
 from wallflower.noise import system_noise
 from wallflower.papers.methods import NOT_PRIVATE
 from wallflower.papers.page import Curve, Panel, Section, Sheet

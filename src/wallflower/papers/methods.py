@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from wallflower.crowd.limits import global_bound
 from wallflower.mechanisms import Additive, calibrate, gaussian_scale
+from wallflower.neighbours.limits import global_bound
 from wallflower.papers import printed
 from wallflower.papers.datasets import Sample
 from wallflower.privacy import Loss

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Final
 
-from wallflower.crowd.limits import global_bound
+from wallflower.neighbours.limits import global_bound
 from wallflower.papers import printed
 from wallflower.papers.accuracy import CASES, QUICK, accuracy_table
 from wallflower.papers.datasets import Sample, adult1, available, ionosphere, made1

@@ -16,7 +16,7 @@ import numpy as np
 
 from wallflower.data import Points
 from wallflower.lazy import Lazy
-from wallflower.near import Floats
+from wallflower.neighbours.pairs import Floats
 from wallflower.papers.detection import flags
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch

@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.crowd.limits import kissing
-from wallflower.near import MARGIN, Floats, squared_reach
+from wallflower.neighbours.limits import kissing
+from wallflower.neighbours.pairs import MARGIN, Floats, squared_reach
 from wallflower.queries.count.sensitivity import peel, sweep, window
 
 Members = NDArray[np.int64]

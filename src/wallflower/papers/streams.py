@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from wallflower.errors import SourceError
 from wallflower.lazy import Lazy
-from wallflower.near import Floats
+from wallflower.neighbours.pairs import Floats
 from wallflower.papers.datasets import found
 
 _csv = Lazy("pyarrow.csv")

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self
 
-from wallflower.crowd.counted import STEP, SURE, count_noise, interval, noisy_steps, usual_slack, whole
-from wallflower.crowd.limits import check_loss, check_neighbours, check_radius, rounding_bound, viewed
 from wallflower.data import Points
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.mechanisms import Additive, calibrate, smooth_additive, smooth_beta
+from wallflower.neighbours.limits import check_loss, check_neighbours, check_radius, rounding_bound, viewed
+from wallflower.neighbours.noisy_count import STEP, SURE, count_noise, interval, noisy_steps, usual_slack, whole
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.query import Option, Plan, PublicFacts, Query, Reading, Status, least_amount

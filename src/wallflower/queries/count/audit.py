@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.audit import TRIALS, Finding, Floats, Sampler, World, audit, audit_bound, audit_order, replayed
-from wallflower.crowd.counted import GAP
-from wallflower.crowd.extension import certified
-from wallflower.crowd.limits import global_bound
 from wallflower.data import Points
 from wallflower.mechanisms import Additive, calibrate
-from wallflower.near import plant
+from wallflower.neighbours.extension import certified
+from wallflower.neighbours.limits import global_bound
+from wallflower.neighbours.noisy_count import GAP
+from wallflower.neighbours.pairs import plant
 from wallflower.noise import Noise, system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count

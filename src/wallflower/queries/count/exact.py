@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wallflower.crowd.limits import check_neighbours
-from wallflower.near import Ints, counts, planted
+from wallflower.neighbours.limits import check_neighbours
+from wallflower.neighbours.pairs import Ints, counts, planted
 
 
 def degrees(points: ArrayLike, radius: float, *, cap: int | None = None, normalise: bool = True) -> Ints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wallflower.crowd.extension import certified, inliers
-from wallflower.crowd.flow import outlier_mass
+from wallflower.neighbours.extension import certified, inliers
+from wallflower.neighbours.flow import outlier_mass
 
 __all__ = ["certified", "inliers", "outlier_mass"]

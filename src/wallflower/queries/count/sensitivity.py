@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wallflower.crowd.limits import check_neighbours, global_bound, kissing, rounding_bound
 from wallflower.errors import ParameterError
 from wallflower.jit import kernel
-from wallflower.near import MARGIN, Floats, Ints, Tree, counts, plant, planted
+from wallflower.neighbours.limits import check_neighbours, global_bound, kissing, rounding_bound
+from wallflower.neighbours.pairs import MARGIN, Floats, Ints, Tree, counts, plant, planted
 
 __all__ = [
     "global_bound",

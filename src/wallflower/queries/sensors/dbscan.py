@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import ParameterError
 from wallflower.jit import kernel
-from wallflower.near import MARGIN, matrix, squared_reach
+from wallflower.neighbours.pairs import MARGIN, matrix, squared_reach
 from wallflower.queries.sensors import joined
 
 Floats = NDArray[np.float64]

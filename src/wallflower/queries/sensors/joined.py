@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.jit import kernel
-from wallflower.near import MARGIN, counts, plant
+from wallflower.neighbours.pairs import MARGIN, counts, plant
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

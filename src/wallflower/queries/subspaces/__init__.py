@@ -18,12 +18,12 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self
 
-from wallflower.crowd.counted import SURE, count_noise, interval, noisy_steps, usual_slack, whole
-from wallflower.crowd.limits import check_loss, check_neighbours, check_radius, rounding_bound, viewed
 from wallflower.data import Points
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.mechanisms import peel
+from wallflower.neighbours.limits import check_loss, check_neighbours, check_radius, rounding_bound, viewed
+from wallflower.neighbours.noisy_count import SURE, count_noise, interval, noisy_steps, usual_slack, whole
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.privacy import exact as exactly

@@ -15,9 +15,9 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Finding, Floats, Sampler, World, audit, audit_bound, audit_order
-from wallflower.crowd.limits import rounding_bound
 from wallflower.data import Points
 from wallflower.mechanisms import exponential, peel
+from wallflower.neighbours.limits import rounding_bound
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.subspaces import Subspaces

@@ -14,9 +14,9 @@ from typing import Final
 
 import numpy as np
 
-from wallflower.crowd.counted import count_noise
 from wallflower.errors import ParameterError
 from wallflower.mechanisms import bounded_range_pays, epsilon_each, exponential, permute_and_flip
+from wallflower.neighbours.noisy_count import count_noise
 from wallflower.privacy import Kind, Loss, zcdp_of_epsilon
 
 CHOOSERS: Final[Mapping[str, Callable[..., int]]] = {

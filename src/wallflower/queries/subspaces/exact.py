@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from wallflower import progress
-from wallflower.crowd.flow import augment, largest_flow, pair
-from wallflower.crowd.limits import check_neighbours
 from wallflower.errors import ParameterError
 from wallflower.jit import kernel
-from wallflower.near import Floats, Ints, counts, matrix, plant, squared_reach
+from wallflower.neighbours.flow import augment, largest_flow, pair
+from wallflower.neighbours.limits import check_neighbours
+from wallflower.neighbours.pairs import Floats, Ints, counts, matrix, plant, squared_reach
 from wallflower.queries.subspaces.family import Subspace
 
 FEW: Final = 1500  # up to so many records all pairs are compared

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wallflower.crowd.limits import check_neighbours
 from wallflower.jit import kernel
-from wallflower.near import Index, Ints, Tree, lists, planted
+from wallflower.neighbours.limits import check_neighbours
+from wallflower.neighbours.pairs import Index, Ints, Tree, lists, planted
 
 Flags = NDArray[np.bool_]
 

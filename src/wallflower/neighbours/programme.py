@@ -16,7 +16,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from wallflower.jit import kernel
-from wallflower.near import Floats, Index, Ints, Tree, counts, lists
+from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, counts, lists
 
 Flags = NDArray[np.bool_]
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wallflower.crowd.limits import check_neighbours
-from wallflower.crowd.programme import Certificate, contested, neighbourhoods
 from wallflower.errors import ParameterError
 from wallflower.jit import kernel
-from wallflower.near import Floats, Index, Ints, Tree, lists, planted
+from wallflower.neighbours.limits import check_neighbours
+from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, lists, planted
+from wallflower.neighbours.programme import Certificate, contested, neighbourhoods
 
 TOLERANCE = 1e-7
 ROUNDS = 2000

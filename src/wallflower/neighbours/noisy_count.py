@@ -17,8 +17,8 @@ from wallflower.mechanisms import Additive, calibrate
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 
-_extension = Lazy("wallflower.crowd.extension")
-_near = Lazy("wallflower.near")
+_extension = Lazy("wallflower.neighbours.extension")
+_near = Lazy("wallflower.neighbours.pairs")
 
 Floats = NDArray[np.float64]
 
