@@ -28,13 +28,13 @@ COIN = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.01"))  # as often t
 SCRIPT = textwrap.dedent(
     """
     import os, signal, sys
-    from wallflower.epochs import Payer
+    from wallflower.watching.payer import Payer
     from wallflower.ledger import Ledger
     from wallflower.privacy import Loss
     from wallflower.queries.watch import Watch
     from wallflower.queries.watch.detectors import Staircase
     from wallflower.watching import watching
-    from wallflower.watchstate import State
+    from wallflower.watching.state import State
 
     ledger, state, point = sys.argv[1:]
 

@@ -17,7 +17,7 @@ from wallflower.errors import EpochClosed, KeyConflict, LedgerError, StateError
 from wallflower.ledger import Ledger
 from wallflower.ledger.chain import Entry, canonical
 from wallflower.privacy import Chargeable, Loss
-from wallflower.watchstate import Epoch, State
+from wallflower.watching.state import Epoch, State
 
 _PAGE: Final = 1000  # entries of the ledger read at a time
 

@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from wallflower.columns import listed, pick
 from wallflower.data import Column, Schema, scaled
 from wallflower.data.lines import number
-from wallflower.epochs import Payer
 from wallflower.errors import DataError, ParameterError, StateError
 from wallflower.ledger import Ledger
 from wallflower.noise import Noise, system_noise, words
@@ -38,7 +37,8 @@ from wallflower.queries.watch.gauge import Gauge
 from wallflower.queries.watch.modes import mode_of
 from wallflower.queries.watch.staircase import Table
 from wallflower.release import default_analyst
-from wallflower.watchstate import Epoch, State
+from wallflower.watching.payer import Payer
+from wallflower.watching.state import Epoch, State
 
 __all__ = ["Decisions", "Watching", "watching"]
 
