@@ -14,12 +14,13 @@ import pytest
 
 from above import Above
 from ranking import Ranking
-from wallflower import cli, drawing
+from wallflower import cli
 from wallflower.cli import lab, options
 from wallflower.errors import PrivacyError
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.release import Release
+from wallflower.report import drawing
 
 HERE = Path(__file__).parent
 ASK = ("--bar", "7", "--columns", "a,b")

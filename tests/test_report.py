@@ -15,11 +15,12 @@ import pytest
 
 from above import Above
 from ranking import Ranking
-from wallflower import drawing, report
+from wallflower import report
 from wallflower.data import Points
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.release import Release, release
+from wallflower.report import drawing
 
 NAMES = ("age", "hours_per_week", "education_num", "capital_gain", "native_country_of_the_household_head", "sex")
 

@@ -12,7 +12,7 @@ import pytest
 from wallflower import Count, Loss, Watch
 from wallflower.errors import ParameterError
 from wallflower.query import Tradeoff
-from wallflower.tradeoff import page, write
+from wallflower.report.tradeoff import page, write
 
 QUERY = Watch(threshold=2.0, low=-1.0, high=1.0, variance=1.0, loss=Loss("1"))
 CURVES = (

@@ -29,7 +29,7 @@ VARIABLE: Final = "WALLFLOWER_ANALYST"
 
 _pa = Lazy("pyarrow")
 _package = Lazy("wallflower")
-_drawing = Lazy("wallflower.drawing")
+_drawing = Lazy("wallflower.report.drawing")
 _report = Lazy("wallflower.report")
 
 _SHOWN_AT: Final = "1e-6"

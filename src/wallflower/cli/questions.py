@@ -36,7 +36,7 @@ from wallflower.query import Plan, Query
 from wallflower.release import Guarantee, Release, default_analyst, release
 
 _report = Lazy("wallflower.report")
-_tradeoff = Lazy("wallflower.tradeoff")
+_tradeoff = Lazy("wallflower.report.tradeoff")
 
 _PLOTS = (".png", ".svg", ".pdf")
 _PAGES = (".html", ".htm")

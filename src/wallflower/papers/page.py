@@ -10,9 +10,9 @@ from pathlib import Path
 from string import Template
 from typing import Any, Final
 
-from wallflower.drawing import ACCENT, INK, QUIET, svg
 from wallflower.lazy import Lazy
 from wallflower.papers.methods import INVALID, NOT_PRIVATE, Labelled
+from wallflower.report.drawing import ACCENT, INK, QUIET, svg
 
 _matplotlib = Lazy("matplotlib")
 _figures = Lazy("matplotlib.figure")

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from wallflower.drawing import figure, svg
 from wallflower.query import Plan, Scale, Tradeoff
 from wallflower.release import Release, symbol
+from wallflower.report.drawing import figure, svg
 
 Points = Sequence[tuple[float, float]]
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from string import Template
 from typing import Any, Final
 
-from wallflower.drawing import figure, plan_of, svg
 from wallflower.ledger import Ledger
 from wallflower.ledger.chain import Entry, Verified
 from wallflower.query import Plan
 from wallflower.release import Release, readable, rows_of
+from wallflower.report.drawing import figure, plan_of, svg
 
 
 def card(release: Release[Any]) -> str:
