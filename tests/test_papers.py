@@ -148,7 +148,7 @@ def test_data_are_found_in_a_folder_above(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_no_release_can_reach_what_was_printed() -> None:
     code = (
-        "import sys, wallflower, wallflower.release, wallflower.opened, wallflower.cli, wallflower.report; "
+        "import sys, wallflower, wallflower.release, wallflower.dataset, wallflower.cli, wallflower.report; "
         "sys.exit(any(name.startswith('wallflower.papers.') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

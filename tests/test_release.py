@@ -16,9 +16,9 @@ import pytest
 import wallflower as wf
 from above import Above
 from ranking import Ranking
+from wallflower.dataset import Opened
 from wallflower.errors import BudgetExhausted, DataError, KeyConflict, ParameterError
 from wallflower.ledger import Ledger
-from wallflower.opened import Opened
 from wallflower.privacy import Exact, Kind, Loss, Neighbours
 from wallflower.release import Guarantee, Release, default_analyst, readable, release
 

@@ -1,16 +1,16 @@
 """Questions about outliers in private data, answered under differential privacy."""
 
-from wallflower.connected import connect
 from wallflower.data import Points, Schema, Table, load
+from wallflower.dataset import opened as open  # noqa: A004 - `wf.open` is what people will type
 from wallflower.errors import PrivacyError
 from wallflower.ledger import Ledger
-from wallflower.opened import opened as open  # noqa: A004 - `wf.open` is what people will type
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.explain import Explain
 from wallflower.queries.subspaces import Subspaces
 from wallflower.queries.watch import Watch
 from wallflower.release import Release, release
+from wallflower.remote import connect
 from wallflower.watching import watching
 
 __version__ = "0.1.0"

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from wallflower.data import Schema
+from wallflower.dataset import Opened, opened
 from wallflower.errors import BudgetExhausted
 from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
-from wallflower.opened import Opened, opened
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.subspaces import Subspaces

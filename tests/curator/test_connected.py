@@ -14,8 +14,9 @@ from served import Service, serving, settings
 
 import wallflower as wf
 from above import Above
-from wallflower import cli, connected
-from wallflower.connected import Connected, connect, error_of
+from wallflower import cli
+from wallflower import remote as connected
+from wallflower.dataset import Opened
 from wallflower.errors import (
     BudgetExhausted,
     DataError,
@@ -26,9 +27,9 @@ from wallflower.errors import (
     ServiceError,
     StateError,
 )
-from wallflower.opened import Opened
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
+from wallflower.remote import Connected, connect, error_of
 from wallflower.service.curator.problems import KINDS, document
 
 ASK: dict[str, Any] = {"neighbours": 3, "radius": 0.5}

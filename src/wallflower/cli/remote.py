@@ -10,9 +10,9 @@ import typer
 
 from wallflower.cli.show import show, show_json
 from wallflower.columns import guarded
-from wallflower.connected import VARIABLE, Remote, connect
 from wallflower.errors import BudgetExhausted, ParameterError, SourceError
 from wallflower.query import Query
+from wallflower.remote import VARIABLE, Remote, connect
 
 _PANEL: Final = "A service"
 OPTIONS: Final[Mapping[str, Any]] = {

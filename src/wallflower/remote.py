@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any, Final, Protocol
 from urllib.parse import quote, urlsplit
 
+from wallflower.dataset import KEY, Verbs
 from wallflower.errors import (
     BudgetExhausted,
     DataError,
@@ -32,7 +33,6 @@ from wallflower.errors import (
 from wallflower.forms import Question, filled, find, stated
 from wallflower.lazy import Lazy
 from wallflower.ledger.budget import Line, Share
-from wallflower.opened import KEY, Verbs
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
 from wallflower.query import Plan, Query
