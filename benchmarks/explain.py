@@ -30,14 +30,14 @@ from wallflower.noise import system_noise
 from wallflower.papers.contexts_exact import likely
 from wallflower.papers.contexts_private import with_margin
 from wallflower.papers.registers import made_salaries
-from wallflower.queries.explain import searching
-from wallflower.queries.explain.choosing import by_margin
 from wallflower.queries.explain.detectors import Detector, Grubbs, Histogram, Lof
+from wallflower.queries.explain.draws import walks as searching
+from wallflower.queries.explain.draws.best_first import best_first
+from wallflower.queries.explain.draws.direct import by_margin
+from wallflower.queries.explain.draws.utilities import Population
 from wallflower.queries.explain.exact import by_population, evaluate, examiner
-from wallflower.queries.explain.lazily import best_first
 from wallflower.queries.explain.modes import REACH, enough, scale_of
-from wallflower.queries.explain.ranked import Ranked, ranked
-from wallflower.queries.explain.utilities import Population
+from wallflower.queries.explain.space.ranked import Ranked, ranked
 from wallflower.synthetic import Floats, picked, salaries
 
 SIZES = (9, 8, 8)

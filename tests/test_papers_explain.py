@@ -27,8 +27,8 @@ from wallflower.papers.contexts_tables import PAPER, UNKNOWN, beside
 from wallflower.papers.registers import Register
 from wallflower.queries.explain import modes
 from wallflower.queries.explain.detectors import Detector, Distance, Grubbs, Histogram, Lof
-from wallflower.queries.explain.ranked import ranked
-from wallflower.queries.explain.utilities import Overlap
+from wallflower.queries.explain.draws.utilities import Overlap
+from wallflower.queries.explain.space.ranked import ranked
 from wallflower.synthetic import salaries
 
 FAR = 4.5  # standard errors: once in more than 100,000 runs by chance

@@ -9,7 +9,7 @@ from itertools import permutations
 import numpy as np
 from scipy.stats import chisquare
 
-from wallflower.queries.explain.ranked import ranked
+from wallflower.queries.explain.space.ranked import ranked
 
 ALARM = 1e-9
 

@@ -12,7 +12,7 @@ import numpy as np
 from wallflower.queries.explain import exact
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Grubbs, Histogram, Lof, Tukey
 from wallflower.queries.explain.margins import MARGINS, margins
-from wallflower.queries.explain.ranked import ranked
+from wallflower.queries.explain.space.ranked import ranked
 from wallflower.synthetic import salaries
 
 __all__ = ["salaries"]

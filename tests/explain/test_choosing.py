@@ -12,8 +12,6 @@ from vectors import vectors
 from wallflower.errors import ParameterError
 from wallflower.mechanisms import exponential_level
 from wallflower.noise import system_noise
-from wallflower.queries.explain import choosing
-from wallflower.queries.explain.choosing import GRID, best_margin, by_margin, choose, direct, rounding
 from wallflower.queries.explain.detectors import (
     ClampedGrubbs,
     Custom,
@@ -25,10 +23,12 @@ from wallflower.queries.explain.detectors import (
     Tukey,
     kappas,
 )
+from wallflower.queries.explain.draws import direct as choosing
+from wallflower.queries.explain.draws.direct import GRID, best_margin, by_margin, choose, direct, rounding
+from wallflower.queries.explain.draws.utilities import Overlap, Population, Rated
 from wallflower.queries.explain.exact import evaluate, valid_contexts
 from wallflower.queries.explain.margins import margins, scales
-from wallflower.queries.explain.ranked import ranked
-from wallflower.queries.explain.utilities import Overlap, Population, Rated
+from wallflower.queries.explain.space.ranked import ranked
 
 RATE = Fraction(1, 6)
 RATES = {Population(): Fraction(1, 12), Overlap("10110110"): RATE}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallflower.errors import DataError, ParameterError
-from wallflower.queries.explain.contexts import Domain, Space, pandas_filter, polars_filter, predicate, where
+from wallflower.queries.explain.space.contexts import Domain, Space, pandas_filter, polars_filter, predicate, where
 
 JOBS = Domain("job title", ("O'Neil", 'the "boss"', "a, b", "", "x\\"))
 YEARS = Domain("year", (2001, 2002, 2003))

@@ -9,8 +9,7 @@ from salaries import salaries
 from vectors import vectors
 from wallflower import progress
 from wallflower.errors import DataError, ParameterError
-from wallflower.queries.explain import bitsets, blocks, cube, exact
-from wallflower.queries.explain.contexts import Space
+from wallflower.queries.explain import exact
 from wallflower.queries.explain.detectors import (
     ClampedGrubbs,
     Custom,
@@ -22,7 +21,9 @@ from wallflower.queries.explain.detectors import (
     Tukey,
 )
 from wallflower.queries.explain.exact import by_population, evaluate, examiner, valid_contexts
-from wallflower.queries.explain.ranked import ranked
+from wallflower.queries.explain.space import bitsets, blocks, cube
+from wallflower.queries.explain.space.contexts import Space
+from wallflower.queries.explain.space.ranked import ranked
 
 
 def table_of(case):

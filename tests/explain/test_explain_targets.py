@@ -6,12 +6,12 @@ import pytest
 import wallflower as wf
 from wallflower.data import Column
 from wallflower.noise import system_noise
-from wallflower.queries.explain.choosing import GRID
 from wallflower.queries.explain.detectors import Grubbs, Histogram, Lof, Tukey
+from wallflower.queries.explain.draws.direct import GRID
 from wallflower.queries.explain.exact import evaluate
 from wallflower.queries.explain.margins import margins
 from wallflower.queries.explain.modes import enough, scale_of
-from wallflower.queries.explain.ranked import ranked
+from wallflower.queries.explain.space.ranked import ranked
 from wallflower.synthetic import salaries
 
 SIZES, SIZE = (9, 8, 8), 60_000

@@ -10,12 +10,12 @@ from salaries import salaries
 
 from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
-from wallflower.queries.explain import guided as module
 from wallflower.queries.explain.detectors import Custom, Distance, Lof
+from wallflower.queries.explain.draws import guided as module
+from wallflower.queries.explain.draws.guided import guided
+from wallflower.queries.explain.draws.utilities import Overlap, Population, Rated
 from wallflower.queries.explain.exact import evaluate
-from wallflower.queries.explain.guided import guided
-from wallflower.queries.explain.ranked import ranked
-from wallflower.queries.explain.utilities import Overlap, Population, Rated
+from wallflower.queries.explain.space.ranked import ranked
 
 EVER, NEVER = Custom(lambda values, index: True), Custom(lambda values, index: False)
 CLEAR = Fraction(10**6)

@@ -10,12 +10,12 @@ from scipy.stats import kstest
 
 from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
-from wallflower.queries.explain import lazily
 from wallflower.queries.explain.detectors import Custom, Distance, Grubbs, Histogram, Lof
+from wallflower.queries.explain.draws import best_first as lazily
+from wallflower.queries.explain.draws.best_first import best_first
+from wallflower.queries.explain.draws.utilities import Overlap, Population, Rated
 from wallflower.queries.explain.exact import evaluate, examiner
-from wallflower.queries.explain.lazily import best_first
-from wallflower.queries.explain.ranked import ranked
-from wallflower.queries.explain.utilities import Overlap, Population, Rated
+from wallflower.queries.explain.space.ranked import ranked
 
 RATE = Fraction(1, 6)
 RATES = {Population(): Fraction(1, 12), Overlap("10110110"): RATE}

@@ -22,7 +22,7 @@ from wallflower.queries.explain.detectors import (
 )
 from wallflower.queries.explain.exact import evaluate, valid_contexts
 from wallflower.queries.explain.margins import margin, margins, margins_in_blocks
-from wallflower.queries.explain.ranked import ranked
+from wallflower.queries.explain.space.ranked import ranked
 
 
 @pytest.mark.parametrize("case", vectors("explain.json"))

@@ -11,12 +11,10 @@ from salaries import salaries
 
 from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
-from wallflower.queries.explain import searching
-from wallflower.queries.explain.contexts import Space
 from wallflower.queries.explain.detectors import Custom, Distance, Lof
-from wallflower.queries.explain.exact import evaluate
-from wallflower.queries.explain.ranked import ranked
-from wallflower.queries.explain.searching import (
+from wallflower.queries.explain.draws import walks as searching
+from wallflower.queries.explain.draws.utilities import Overlap, Population, Rated
+from wallflower.queries.explain.draws.walks import (
     Asked,
     asked,
     bfs,
@@ -27,7 +25,9 @@ from wallflower.queries.explain.searching import (
     uniform_valid,
     walk,
 )
-from wallflower.queries.explain.utilities import Overlap, Population, Rated
+from wallflower.queries.explain.exact import evaluate
+from wallflower.queries.explain.space.contexts import Space
+from wallflower.queries.explain.space.ranked import ranked
 
 RATE = Fraction(1, 4)
 SPACE = Space((3, 3), (0, 0))

@@ -5,12 +5,13 @@ import pytest
 from laws import table_of, world
 
 from wallflower.errors import ParameterError
-from wallflower.queries.explain import blocks, cube, utilities
-from wallflower.queries.explain.blocks import in_blocks
 from wallflower.queries.explain.detectors import Custom, Distance, Grubbs, Lof, Tukey
+from wallflower.queries.explain.draws import utilities
+from wallflower.queries.explain.draws.utilities import Even, Overlap, Population, Rated
 from wallflower.queries.explain.exact import evaluate, examiner, parts
-from wallflower.queries.explain.ranked import ranked
-from wallflower.queries.explain.utilities import Even, Overlap, Population, Rated
+from wallflower.queries.explain.space import blocks, cube
+from wallflower.queries.explain.space.blocks import in_blocks
+from wallflower.queries.explain.space.ranked import ranked
 
 
 def scores_of(table, detector, utility):

@@ -17,15 +17,15 @@ from typing import Final
 import numpy as np
 
 from wallflower.papers.registers import Register
-from wallflower.queries.explain.blocks import in_blocks
-from wallflower.queries.explain.choosing import GRID, STEPS
-from wallflower.queries.explain.cube import Bools, Counts
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Grubbs, Histogram, Lof, Tukey
+from wallflower.queries.explain.draws.direct import GRID, STEPS
+from wallflower.queries.explain.draws.utilities import Population, Utility
 from wallflower.queries.explain.exact import examiner, parts, sweep
 from wallflower.queries.explain.margins import margins
 from wallflower.queries.explain.modes import DOUBTED, REACH, enough, scale_of
-from wallflower.queries.explain.ranked import Ranked, ranked
-from wallflower.queries.explain.utilities import Population, Utility
+from wallflower.queries.explain.space.blocks import in_blocks
+from wallflower.queries.explain.space.cube import Bools, Counts
+from wallflower.queries.explain.space.ranked import Ranked, ranked
 from wallflower.synthetic import Floats, Ints, picked
 
 DETECTORS: Final[Mapping[str, Detector]] = {"Grubbs": Grubbs(), "histogram": Histogram(), "LOF": Lof()}

@@ -14,9 +14,9 @@ import numpy as np
 
 from wallflower.papers.contexts_exact import Outlier
 from wallflower.papers.registers import Register
-from wallflower.queries.explain.cube import Bools
 from wallflower.queries.explain.detectors import Detector
 from wallflower.queries.explain.exact import Evaluation, evaluate
+from wallflower.queries.explain.space.cube import Bools
 from wallflower.synthetic import Ints, picked
 
 

@@ -13,7 +13,7 @@ from wallflower.papers.contexts_exact import Margins, Private, margins_of
 from wallflower.papers.page import Curve, Panel, Section, Sheet
 from wallflower.papers.registers import Register, made_salaries
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, FixedBins, Tukey
-from wallflower.queries.explain.ranked import ranked
+from wallflower.queries.explain.space.ranked import ranked
 from wallflower.synthetic import salaries
 
 LOSSES: Final = ("0.1", "0.2", "0.4", "1")

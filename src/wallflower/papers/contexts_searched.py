@@ -19,14 +19,14 @@ import numpy as np
 from wallflower.noise import system_noise
 from wallflower.papers.contexts_exact import Outlier
 from wallflower.papers.methods import Labelled
-from wallflower.queries.explain import searching
-from wallflower.queries.explain.blocks import in_blocks
-from wallflower.queries.explain.choosing import choose
-from wallflower.queries.explain.cube import Bools, Counts
+from wallflower.queries.explain.draws import walks as searching
+from wallflower.queries.explain.draws.best_first import best_first
+from wallflower.queries.explain.draws.direct import choose
+from wallflower.queries.explain.draws.guided import guided
+from wallflower.queries.explain.draws.walks import ASKED, Asked, rate_of
 from wallflower.queries.explain.exact import examiner, parts
-from wallflower.queries.explain.guided import guided
-from wallflower.queries.explain.lazily import best_first
-from wallflower.queries.explain.searching import ASKED, Asked, rate_of
+from wallflower.queries.explain.space.blocks import in_blocks
+from wallflower.queries.explain.space.cube import Bools, Counts
 
 NOT_DP: Final = "NOT DP"
 WHY: Final = (

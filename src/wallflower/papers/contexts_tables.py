@@ -14,7 +14,7 @@ from wallflower.papers.contexts_exact import DETECTORS, Outlier, outliers
 from wallflower.papers.contexts_searched import BFS, GUIDED, LAZY, NOT_DP, OURS, PRINTED, TIGHT, WHY, Ground, runs
 from wallflower.papers.page import Curve, Panel, Section, Sheet
 from wallflower.papers.registers import Register
-from wallflower.queries.explain.utilities import Overlap
+from wallflower.queries.explain.draws.utilities import Overlap
 
 LOSS: Final = "0.2"
 LOSSES: Final = ("0.05", "0.1", "0.2", "0.4")

@@ -15,7 +15,7 @@ import numpy as np
 
 from wallflower.lazy import Lazy
 from wallflower.papers.datasets import found
-from wallflower.queries.explain.contexts import Domain
+from wallflower.queries.explain.space.contexts import Domain
 from wallflower.synthetic import Floats, Ints, salaries
 
 _parquet = Lazy("pyarrow.parquet")

@@ -23,11 +23,11 @@ from wallflower.lazy import Lazy
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.privacy import exact as exactly
-from wallflower.queries.explain.asked import detector_of, kind_of, text_of
-from wallflower.queries.explain.contexts import Domain, pandas_filter, polars_filter, predicate, where
+from wallflower.queries.explain.case import Case
+from wallflower.queries.explain.detector_names import detector_of, kind_of, text_of
 from wallflower.queries.explain.detectors import Detector
 from wallflower.queries.explain.rules import MODES, SEARCHES, UTILITIES, check
-from wallflower.queries.explain.view import Case
+from wallflower.queries.explain.space.contexts import Domain, pandas_filter, polars_filter, predicate, where
 from wallflower.query import Choices, Option, Plan, PublicFacts, Query, Reading, Status, least_amount
 from wallflower.schema import Column, Schema
 

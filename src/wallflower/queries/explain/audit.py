@@ -18,12 +18,14 @@ from wallflower.audit import Finding, Sampler, audit, audit_order
 from wallflower.data import Points
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
-from wallflower.queries.explain import Explain, choosing, searching
+from wallflower.queries.explain import Explain
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, kappas
+from wallflower.queries.explain.draws import direct as choosing
+from wallflower.queries.explain.draws import walks as searching
+from wallflower.queries.explain.draws.utilities import Population
 from wallflower.queries.explain.margins import margins, scales
 from wallflower.queries.explain.modes import drawn
-from wallflower.queries.explain.ranked import Ranked
-from wallflower.queries.explain.utilities import Population
+from wallflower.queries.explain.space.ranked import Ranked
 from wallflower.schema import Schema
 
 TRIALS, QUICK_TRIALS, LEAST_TRIALS = 2_000, 400, 4_000

@@ -15,11 +15,6 @@ from numpy.typing import ArrayLike
 
 from wallflower.errors import ParameterError
 from wallflower.jit import kernel
-from wallflower.queries.explain.bitsets import Bitsets, bitsets, members, sparse
-from wallflower.queries.explain.blocks import Part, Walk, in_blocks, walked
-from wallflower.queries.explain.contexts import Space
-from wallflower.queries.explain.cube import Bools, Counts, Ints, far, few, settle, sums_of
-from wallflower.queries.explain.density import thin
 from wallflower.queries.explain.detectors import (
     ClampedGrubbs,
     Detector,
@@ -31,8 +26,13 @@ from wallflower.queries.explain.detectors import (
     Tukey,
     kappas,
 )
-from wallflower.queries.explain.measures import beyond, fences, moments, near, nothing
-from wallflower.queries.explain.ranked import Ranked, ranked
+from wallflower.queries.explain.engines.lof import thin
+from wallflower.queries.explain.engines.sums import beyond, fences, moments, near, nothing
+from wallflower.queries.explain.space.bitsets import Bitsets, bitsets, members, sparse
+from wallflower.queries.explain.space.blocks import Part, Walk, in_blocks, walked
+from wallflower.queries.explain.space.contexts import Space
+from wallflower.queries.explain.space.cube import Bools, Counts, Ints, far, few, settle, sums_of
+from wallflower.queries.explain.space.ranked import Ranked, ranked
 
 T = TypeVar("T")
 Look = Callable[[int, Bools, Counts], None]  # fills in validity from an index on, where populations are known

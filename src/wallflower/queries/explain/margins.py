@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import DataError, ParameterError
 from wallflower.jit import kernel
-from wallflower.queries.explain.blocks import Part, Walk, in_blocks, walked
-from wallflower.queries.explain.cube import Counts, sums_of
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Distance, FixedBins, Tukey, kappas
+from wallflower.queries.explain.engines.sums import beyond, fences, moments, near, nothing
 from wallflower.queries.explain.exact import HELD
-from wallflower.queries.explain.measures import beyond, fences, moments, near, nothing
-from wallflower.queries.explain.ranked import Floats, Ranked, ranked
+from wallflower.queries.explain.space.blocks import Part, Walk, in_blocks, walked
+from wallflower.queries.explain.space.cube import Counts, sums_of
+from wallflower.queries.explain.space.ranked import Floats, Ranked, ranked
 
 T = TypeVar("T")
 

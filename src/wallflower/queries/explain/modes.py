@@ -9,13 +9,16 @@ from typing import Any, Final
 
 from wallflower.errors import ParameterError
 from wallflower.noise import Noise
-from wallflower.queries.explain import choosing, guided, lazily, searching
-from wallflower.queries.explain.blocks import SWEPT
+from wallflower.queries.explain.case import Case
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector
+from wallflower.queries.explain.draws import best_first as lazily
+from wallflower.queries.explain.draws import direct as choosing
+from wallflower.queries.explain.draws import guided
+from wallflower.queries.explain.draws import walks as searching
+from wallflower.queries.explain.draws.utilities import Overlap, Population, Utility
 from wallflower.queries.explain.exact import ASKED, ENGINES, HELD
-from wallflower.queries.explain.ranked import Ranked
-from wallflower.queries.explain.utilities import Overlap, Population, Utility
-from wallflower.queries.explain.view import Case
+from wallflower.queries.explain.space.blocks import SWEPT
+from wallflower.queries.explain.space.ranked import Ranked
 
 Way = Callable[[Any, Ranked, Detector, Utility, Noise], list[int]]
 

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from wallflower.errors import ParameterError
 from wallflower.privacy import Kind, Loss, Neighbours
-from wallflower.queries.explain.asked import text_of
-from wallflower.queries.explain.contexts import predicate
+from wallflower.queries.explain.detector_names import text_of
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Tukey
+from wallflower.queries.explain.space.contexts import predicate
 
 MOST: Final = 100
 MODES: Final = ("dp", "ocdp")

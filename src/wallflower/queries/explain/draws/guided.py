@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from wallflower import progress
 from wallflower.errors import ParameterError
 from wallflower.noise import Noise, draws
-from wallflower.queries.explain.blocks import Walk, in_blocks, walked
-from wallflower.queries.explain.cube import Counts, Ints, sums_of
 from wallflower.queries.explain.detectors import Detector
+from wallflower.queries.explain.draws.utilities import Utility
+from wallflower.queries.explain.engines.sums import nothing
 from wallflower.queries.explain.exact import examiner
-from wallflower.queries.explain.measures import nothing
-from wallflower.queries.explain.ranked import Ranked
-from wallflower.queries.explain.utilities import Utility
+from wallflower.queries.explain.space.blocks import Walk, in_blocks, walked
+from wallflower.queries.explain.space.cube import Counts, Ints, sums_of
+from wallflower.queries.explain.space.ranked import Ranked
 
 CELLS: Final = 1 << 20
 

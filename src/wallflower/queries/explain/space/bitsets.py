@@ -15,8 +15,8 @@ from numba.cpython.unsafe import numbers
 from numpy.typing import NDArray
 
 from wallflower.jit import kernel
-from wallflower.queries.explain.cube import Bools, Counts, Ints
-from wallflower.queries.explain.ranked import Floats, Ranked
+from wallflower.queries.explain.space.cube import Bools, Counts, Ints
+from wallflower.queries.explain.space.ranked import Floats, Ranked
 
 Words = NDArray[np.uint64]
 

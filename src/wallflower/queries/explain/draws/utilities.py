@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.errors import ParameterError
-from wallflower.queries.explain.bitsets import bitsets, members
-from wallflower.queries.explain.blocks import Fill, Part, Walk, walked
-from wallflower.queries.explain.cube import LEAF, Bools, Counts, sums_of
+from wallflower.queries.explain.engines.sums import nothing
 from wallflower.queries.explain.exact import ASKED
-from wallflower.queries.explain.measures import nothing
-from wallflower.queries.explain.ranked import Floats, Ranked
+from wallflower.queries.explain.space.bitsets import bitsets, members
+from wallflower.queries.explain.space.blocks import Fill, Part, Walk, walked
+from wallflower.queries.explain.space.cube import LEAF, Bools, Counts, sums_of
+from wallflower.queries.explain.space.ranked import Floats, Ranked
 
 Examine = Callable[[int], tuple[bool, int]]  # whether a context is valid, and its population or score
 

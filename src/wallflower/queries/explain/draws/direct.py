@@ -17,14 +17,14 @@ from wallflower.errors import ParameterError
 from wallflower.jit import kernel
 from wallflower.mechanisms import exponential_level
 from wallflower.noise import Noise
-from wallflower.queries.explain.blocks import in_blocks
-from wallflower.queries.explain.contexts import Space
-from wallflower.queries.explain.cube import Bools, Counts, Ints
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Distance, FixedBins, Tukey, kappas
+from wallflower.queries.explain.draws.utilities import Utility
 from wallflower.queries.explain.exact import HELD, parts
 from wallflower.queries.explain.margins import margins_in_blocks, scales
-from wallflower.queries.explain.ranked import Floats, Ranked
-from wallflower.queries.explain.utilities import Utility
+from wallflower.queries.explain.space.blocks import in_blocks
+from wallflower.queries.explain.space.contexts import Space
+from wallflower.queries.explain.space.cube import Bools, Counts, Ints
+from wallflower.queries.explain.space.ranked import Floats, Ranked
 
 T = TypeVar("T")
 Reduce = Callable[[int, Bools, Counts], T]

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from wallflower.errors import ParameterError
 from wallflower.jit import kernel
 from wallflower.noise import Noise, words
-from wallflower.queries.explain.cube import Bools, Counts, Ints
 from wallflower.queries.explain.detectors import Detector
+from wallflower.queries.explain.draws.utilities import Utility
 from wallflower.queries.explain.exact import ENGINES, HELD, LOOKS, examiner, sweep
-from wallflower.queries.explain.ranked import Floats, Ranked
-from wallflower.queries.explain.utilities import Utility
+from wallflower.queries.explain.space.cube import Bools, Counts, Ints
+from wallflower.queries.explain.space.ranked import Floats, Ranked
 
 Number = TypeVar("Number", bound=np.generic)
 Words = NDArray[np.uint64]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from wallflower.columns import pick
 from wallflower.data import Points, Table
 from wallflower.errors import DataError
-from wallflower.queries.explain.contexts import Domain
-from wallflower.queries.explain.ranked import Ranked, ranked
+from wallflower.queries.explain.space.contexts import Domain
+from wallflower.queries.explain.space.ranked import Ranked, ranked
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.jit import kernel
-from wallflower.queries.explain.ranked import Floats, Ranked, Slots, chosen
+from wallflower.queries.explain.space.ranked import Floats, Ranked, Slots, chosen
 
 Ints = NDArray[np.int64]
 Counts = NDArray[np.int32]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import DataError, ParameterError
-from wallflower.queries.explain.contexts import Space
 from wallflower.queries.explain.detectors import HUGE
+from wallflower.queries.explain.space.contexts import Space
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from wallflower import progress
 from wallflower.errors import ParameterError
-from wallflower.queries.explain.contexts import Space
-from wallflower.queries.explain.cube import Bools, Counts, Cube, Ints, cubes
-from wallflower.queries.explain.ranked import Floats, Ranked
+from wallflower.queries.explain.space.contexts import Space
+from wallflower.queries.explain.space.cube import Bools, Counts, Cube, Ints, cubes
+from wallflower.queries.explain.space.ranked import Floats, Ranked
 
 T = TypeVar("T")
 Fill = Callable[[int, NDArray[Any], Counts], None]

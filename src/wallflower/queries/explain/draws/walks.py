@@ -15,13 +15,13 @@ from typing import Final
 from wallflower import progress
 from wallflower.errors import ParameterError
 from wallflower.noise import Noise
-from wallflower.queries.explain.choosing import choose, direct
-from wallflower.queries.explain.contexts import Space
 from wallflower.queries.explain.detectors import Detector
+from wallflower.queries.explain.draws.best_first import LENGTH
+from wallflower.queries.explain.draws.direct import choose, direct
+from wallflower.queries.explain.draws.utilities import Even, Examine, Utility
 from wallflower.queries.explain.exact import ENGINES, HELD, examiner
-from wallflower.queries.explain.lazily import LENGTH
-from wallflower.queries.explain.ranked import Ranked
-from wallflower.queries.explain.utilities import Even, Examine, Utility
+from wallflower.queries.explain.space.contexts import Space
+from wallflower.queries.explain.space.ranked import Ranked
 
 CHARGED: Final = {"direct": 0, "best-first": 0, "uniform": 0, "walk": 0, "dfs": 1, "bfs": 1}  # choices per sample
 ASKED: Final = 1 << 14  # contexts that a search without an engine asks about at most
@@ -31,7 +31,7 @@ PATIENCE: Final = 20  # moves of a walk per context asked for, at most
 def rate_of(search: str, epsilon: Fraction, *, utility: Utility, samples: int, top: int) -> Fraction:
     """The rate at which every choice may weigh scores, exp(rate·score), so that a search costs `epsilon` in all.
 
-    >>> from wallflower.queries.explain.utilities import Population, Rated
+    >>> from wallflower.queries.explain.draws.utilities import Population, Rated
     >>> rate_of("direct", Fraction(1), utility=Population(), samples=50, top=2)
     Fraction(1, 2)
     >>> rate_of("bfs", Fraction(1), utility=Rated(lambda bits, values: 0, 3), samples=8, top=2)

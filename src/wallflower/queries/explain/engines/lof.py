@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from wallflower.jit import kernel
-from wallflower.queries.explain.bitsets import ALL, ONE, Words, highest, lead, lowest
-from wallflower.queries.explain.cube import Bools, Counts, Ints
 from wallflower.queries.explain.detectors import EPSILON
-from wallflower.queries.explain.ranked import Floats
+from wallflower.queries.explain.space.bitsets import ALL, ONE, Words, highest, lead, lowest
+from wallflower.queries.explain.space.cube import Bools, Counts, Ints
+from wallflower.queries.explain.space.ranked import Floats
 
 
 @kernel

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from wallflower.jit import kernel
-from wallflower.queries.explain.cube import Bools, Counts, Ints, changed_bit, descend
 from wallflower.queries.explain.detectors import Distance, FixedBins, Tukey
-from wallflower.queries.explain.ranked import Floats, Ranked
+from wallflower.queries.explain.space.cube import Bools, Counts, Ints, changed_bit, descend
+from wallflower.queries.explain.space.ranked import Floats, Ranked
 
 
 def nothing(n: int) -> Floats:
