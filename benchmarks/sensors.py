@@ -33,9 +33,9 @@ from sklearn.cluster import DBSCAN
 
 from wallflower.noise import system_noise
 from wallflower.queries.sensors import comparison, perturb
+from wallflower.queries.sensors.batches import Place, clipped, perturbed, prepared
 from wallflower.queries.sensors.correction import correct
 from wallflower.queries.sensors.dbscan import dbscan
-from wallflower.queries.sensors.device import Place, clipped, perturbed, prepared
 from wallflower.queries.sensors.parameters import Direct, Exact, Grid, Parameters
 from wallflower.service.sensors.client import Link
 from wallflower.service.sensors.demo import Plan, parameters

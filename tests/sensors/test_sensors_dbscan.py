@@ -10,7 +10,7 @@ from sklearn.cluster import DBSCAN
 
 from wallflower.errors import DataError, ParameterError
 from wallflower.queries.sensors.dbscan import dbscan, outside
-from wallflower.queries.sensors.joined import by_tree
+from wallflower.queries.sensors.dbscan_tree import by_tree
 
 MADE = {
     "normal": lambda draw, n, d: draw.normal(size=(n, d)),

@@ -17,7 +17,7 @@ from stage import CALL, parameters
 
 from wallflower import cli
 from wallflower.cli.live import _View, following
-from wallflower.queries.sensors.owner import NO_EXCHANGE
+from wallflower.queries.sensors.findings import NO_EXCHANGE
 from wallflower.queries.sensors.parameters import Parameters
 from wallflower.service.sensors.keys import Identity
 from wallflower.service.sensors.pages import MOST_SHOWN, page

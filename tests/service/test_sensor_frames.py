@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallflower.queries.sensors.device import Commit
+from wallflower.queries.sensors.batches import Commit
+from wallflower.queries.sensors.findings import Report
 from wallflower.queries.sensors.frames import LAYOUT, MAGIC, Frame, FrameError, Kind, decoded, encoded
-from wallflower.queries.sensors.owner import Report
 from wallflower.queries.sensors.perturb import LIMIT
 
 HASH = hashlib.sha256(b"set").digest()

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from wallflower.errors import SourceError
-from wallflower.queries.sensors.sealing import OVERHEAD, Forged, public, require_signed, sealed, signature, unsealed
+from wallflower.queries.sensors.seals import OVERHEAD, Forged, public, require_signed, sealed, signature, unsealed
 from wallflower.service.sensors import keys as keys_module
 from wallflower.service.sensors.keys import Identity, make, who
 

@@ -18,10 +18,10 @@ from stage import ENVIRONMENT, parameters, readings, small_files
 
 from wallflower.errors import BudgetExhausted, DataError, StateError
 from wallflower.noise import system_noise
-from wallflower.queries.sensors.device import Commit, digest, tags
+from wallflower.queries.sensors.batches import Commit, digest, tags
 from wallflower.queries.sensors.frames import Kind, decoded
 from wallflower.queries.sensors.parameters import Direct, Grid
-from wallflower.queries.sensors.sealing import require_signed
+from wallflower.queries.sensors.seals import require_signed
 from wallflower.service.sensors.device import batched
 from wallflower.service.sensors.keys import Identity
 from wallflower.service.sensors.outbox import Outbox

@@ -13,7 +13,7 @@ from stage import EXACT, parameters
 
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.queries.sensors.parameters import Direct, Exact, Grid, Paper, Parameters
-from wallflower.queries.sensors.sealing import Forged
+from wallflower.queries.sensors.seals import Forged
 from wallflower.service.sensors.keys import Identity, make
 from wallflower.service.sensors.signing import believed, signed
 

@@ -12,11 +12,11 @@ import pytest
 from stage import EXACT, parameters, readings
 
 from wallflower.noise import system_noise
+from wallflower.queries.sensors.batches import Place, clipped, prepared, tags
 from wallflower.queries.sensors.correction import correct
 from wallflower.queries.sensors.dbscan import outside
-from wallflower.queries.sensors.device import Place, clipped, prepared, tags
+from wallflower.queries.sensors.findings import NO_REPORT, NO_THRESHOLD, ONE_SERVER, UNSOUND, Report, judged
 from wallflower.queries.sensors.frames import Frame, Kind, decoded, encoded
-from wallflower.queries.sensors.owner import NO_REPORT, NO_THRESHOLD, ONE_SERVER, UNSOUND, Report, judged
 from wallflower.queries.sensors.parameters import Exact, Grid, Paper, Parameters
 from wallflower.queries.sensors.perturb import d_diff, distances
 from wallflower.queries.sensors.rounds import Held, concluded, keys_of, rows, steps, taken

@@ -20,9 +20,9 @@ import pytest
 from stage import EXACT, Stage, flagged, readings
 
 from wallflower.noise import system_noise
-from wallflower.queries.sensors.device import Place, committed, prepared
+from wallflower.queries.sensors.batches import Place, committed, prepared
 from wallflower.queries.sensors.frames import Frame, Kind, encoded
-from wallflower.queries.sensors.sealing import Forged
+from wallflower.queries.sensors.seals import Forged
 from wallflower.service.sensors.client import CERTIFICATE, SIGNATURE, Link, Unreachable
 from wallflower.service.sensors.collecting import Refused
 from wallflower.service.sensors.device import Device, joined

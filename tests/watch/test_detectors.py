@@ -12,7 +12,7 @@ from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.watch.audit import BROKEN
 from wallflower.queries.watch.detectors import FINEST, Every, Printed, Sparse, Staircase
-from wallflower.queries.watch.laws import law, loss_between
+from wallflower.queries.watch.oracle import law, loss_between
 from wallflower.queries.watch.staircase import WHOLE, Table
 from wallflower.queries.watch.tails import Passing
 

@@ -12,7 +12,7 @@ from typing import Final
 from wallflower.papers.page import Section, Sheet
 from wallflower.papers.sensed_modes import EPSILONS, Run
 from wallflower.papers.sensed_streams import Sensed
-from wallflower.queries.sensors.device import diameter
+from wallflower.queries.sensors.batches import diameter
 from wallflower.queries.sensors.perturb import columns_losses, planar_losses
 
 EPSILON: Final = EPSILONS[0]

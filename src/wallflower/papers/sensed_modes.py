@@ -14,9 +14,9 @@ from wallflower.papers.detection import Tally
 from wallflower.papers.methods import NOT_PRIVATE, Labelled
 from wallflower.papers.sensed_streams import BITS, NEIGHBOURS, RADIUS, STEP, Sensed, steps
 from wallflower.queries.sensors import comparison, grid, perturb
+from wallflower.queries.sensors.batches import diameter
 from wallflower.queries.sensors.correction import GAPS, correct
 from wallflower.queries.sensors.dbscan import outside
-from wallflower.queries.sensors.device import diameter
 from wallflower.synthetic import Flags, Ints
 
 EPSILONS: Final = ("0.1", "0.5", "1")  # of each column

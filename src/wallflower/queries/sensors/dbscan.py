@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from wallflower.errors import ParameterError
 from wallflower.jit import kernel
 from wallflower.neighbours.pairs import MARGIN, matrix, squared_reach
-from wallflower.queries.sensors import joined
+from wallflower.queries.sensors import dbscan_tree as joined
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -25,7 +25,7 @@ from wallflower.queries.watch import Watch
 from wallflower.queries.watch.audit_baseline import broken_baselines, sound_baselines
 from wallflower.queries.watch.audit_gauge import broken_gauges, sound_gauges
 from wallflower.queries.watch.detectors import Ints, Printed, Secret, Sparse, Staircase
-from wallflower.queries.watch.laws import Flags, law, log_ratio, loss_between
+from wallflower.queries.watch.oracle import Flags, law, log_ratio, loss_between
 
 Stream = tuple[int, ...]  # distances, in moves
 

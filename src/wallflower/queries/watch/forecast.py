@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.privacy import Kind, Loss, epsilon_of_zcdp
-from wallflower.queries.watch.asked import Integrated, Normal, asked
+from wallflower.queries.watch.adaptive_rates import Integrated, Normal, asked
 from wallflower.queries.watch.detectors import Detector, Every, Printed, Sparse, Staircase
 from wallflower.queries.watch.rates import (
     Mechanism,

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.noise import Noise
-from wallflower.queries.sensors.sealing import Forged, signature
+from wallflower.queries.sensors.seals import Forged, signature
 from wallflower.service.sensors.keys import Identity, who
 from wallflower.service.sensors.signing import Signed
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decoded, encoded
 from wallflower.queries.sensors.rounds import Step, concluded, rows, steps
-from wallflower.queries.sensors.sealing import Forged, require_signed
+from wallflower.queries.sensors.seals import Forged, require_signed
 from wallflower.service.sensors.collecting import Refused, body_digest
 from wallflower.service.sensors.keys import Peer
 from wallflower.service.sensors.party import log

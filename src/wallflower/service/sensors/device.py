@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from wallflower.errors import DataError
 from wallflower.noise import Noise, system_noise
 from wallflower.privacy import Exact
-from wallflower.queries.sensors.device import targets
+from wallflower.queries.sensors.batches import targets
 from wallflower.service.sensors.client import Link, Unreachable, pauses
 from wallflower.service.sensors.collecting import Refused
 from wallflower.service.sensors.keys import Identity

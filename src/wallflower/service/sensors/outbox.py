@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from wallflower.errors import BudgetExhausted, DataError, StateError
 from wallflower.noise import Noise, words
 from wallflower.privacy import Exact, Loss
-from wallflower.queries.sensors.device import TAG_KEY, Place, committed, prepared
+from wallflower.queries.sensors.batches import TAG_KEY, Place, committed, prepared
 from wallflower.queries.sensors.parameters import Parameters
-from wallflower.queries.sensors.sealing import signature
+from wallflower.queries.sensors.seals import signature
 from wallflower.service.sensors.database import Database
 from wallflower.service.sensors.keys import Identity
 

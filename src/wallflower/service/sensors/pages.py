@@ -9,7 +9,7 @@ from html import escape
 from string import Template
 from typing import Any, Final
 
-from wallflower.queries.sensors.device import losses
+from wallflower.queries.sensors.batches import losses
 from wallflower.queries.sensors.parameters import Parameters
 
 MOST_SHOWN: Final = 200  # ids of a list; the JSON has all

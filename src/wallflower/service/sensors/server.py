@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.queries.sensors.comparison import Keys
+from wallflower.queries.sensors.findings import Report
 from wallflower.queries.sensors.frames import Frame, Kind, encoded
-from wallflower.queries.sensors.owner import Report
 from wallflower.queries.sensors.parameters import Exact
 from wallflower.queries.sensors.rounds import Held, keys_of, taken
-from wallflower.queries.sensors.sealing import sealed
+from wallflower.queries.sensors.seals import sealed
 from wallflower.service.sensors.client import Link, Unreachable
 from wallflower.service.sensors.collecting import body_digest, distinct
 from wallflower.service.sensors.keys import Identity

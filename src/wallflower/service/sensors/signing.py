@@ -9,7 +9,7 @@ from typing import Any
 
 from wallflower.errors import ParameterError
 from wallflower.queries.sensors.parameters import Parameters
-from wallflower.queries.sensors.sealing import Forged, require_signed, signature
+from wallflower.queries.sensors.seals import Forged, require_signed, signature
 from wallflower.service.sensors.keys import Identity, Peer, who
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wallflower.errors import ParameterError, StateError
-from wallflower.queries.sensors.sealing import Forged
+from wallflower.queries.sensors.seals import Forged
 from wallflower.service.sensors.analyst import Analyst
 from wallflower.service.sensors.correction import CorrectionServer
 from wallflower.service.sensors.keys import Identity

@@ -26,7 +26,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from wallflower.errors import PrivacyError
 from wallflower.queries.sensors.frames import FrameError
-from wallflower.queries.sensors.sealing import Forged
+from wallflower.queries.sensors.seals import Forged
 from wallflower.service.sensors.client import CERTIFICATE, SIGNATURE
 from wallflower.service.sensors.collecting import Refused
 from wallflower.service.sensors.correction import CorrectionServer

@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from wallflower.queries.sensors.batches import tags
 from wallflower.queries.sensors.comparison import judge, judge_tagged
-from wallflower.queries.sensors.device import tags
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decoded, encoded
 from wallflower.queries.sensors.parameters import Exact, Parameters
 

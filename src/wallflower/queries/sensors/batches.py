@@ -25,7 +25,7 @@ from wallflower.privacy import Loss
 from wallflower.queries.sensors import comparison, perturb
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, encoded
 from wallflower.queries.sensors.parameters import MOST_BATCH, Direct, Exact, Parameters
-from wallflower.queries.sensors.sealing import OVERHEAD, sealed
+from wallflower.queries.sensors.seals import OVERHEAD, sealed
 
 Ids = NDArray[np.uint64]
 Ints = NDArray[np.int64]
