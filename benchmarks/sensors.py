@@ -32,16 +32,16 @@ import numpy as np
 from sklearn.cluster import DBSCAN
 
 from wallflower.noise import system_noise
+from wallflower.parties.client import Link
+from wallflower.parties.demo import Plan, parameters
+from wallflower.parties.device import Device
+from wallflower.parties.keys import Identity, make
+from wallflower.parties.parameter_file import signed
 from wallflower.queries.sensors import comparison, perturb
 from wallflower.queries.sensors.batches import Place, clipped, perturbed, prepared
 from wallflower.queries.sensors.correction import correct
 from wallflower.queries.sensors.dbscan import dbscan
 from wallflower.queries.sensors.parameters import Direct, Exact, Grid, Parameters
-from wallflower.service.sensors.client import Link
-from wallflower.service.sensors.demo import Plan, parameters
-from wallflower.service.sensors.device import Device
-from wallflower.service.sensors.keys import Identity, make
-from wallflower.service.sensors.signing import signed
 from wallflower.synthetic import Floats, mixture
 
 LEAST = 3

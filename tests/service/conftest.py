@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wallflower.service.sensors.keys import make
+from wallflower.parties.keys import make
 
 
 @pytest.fixture(scope="session")

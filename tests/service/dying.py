@@ -11,9 +11,9 @@ import signal
 import sys
 
 from wallflower.cli import main
-from wallflower.service.sensors.client import Link
-from wallflower.service.sensors.outbox import Outbox
-from wallflower.service.sensors.windows import Windows
+from wallflower.parties.client import Link
+from wallflower.parties.outbox import Outbox
+from wallflower.parties.windows import Windows
 
 CLASSES = {"Windows": Windows, "Link": Link, "Outbox": Outbox}
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from wallflower.parties.client import Link, Unreachable
+from wallflower.parties.device import Device
+from wallflower.parties.keys import Identity, make
+from wallflower.parties.parameter_file import Signed, signed
 from wallflower.queries.sensors.parameters import Column, Exact, Mode, Parameters
-from wallflower.service.sensors.client import Link, Unreachable
-from wallflower.service.sensors.device import Device
-from wallflower.service.sensors.keys import Identity, make
-from wallflower.service.sensors.signing import Signed, signed
 
 HERE = Path(__file__).parent
 EXACT = Exact(bits=12, unit=Fraction(1, 10), thresholds=(Fraction(20),))

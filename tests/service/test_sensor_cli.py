@@ -17,11 +17,11 @@ from stage import CALL, parameters
 
 from wallflower import cli
 from wallflower.cli.live import _View, following
+from wallflower.parties.keys import Identity
+from wallflower.parties.owner_page import MOST_SHOWN, page
+from wallflower.parties.parameter_file import signed
 from wallflower.queries.sensors.findings import NO_EXCHANGE
 from wallflower.queries.sensors.parameters import Parameters
-from wallflower.service.sensors.keys import Identity
-from wallflower.service.sensors.pages import MOST_SHOWN, page
-from wallflower.service.sensors.signing import signed
 
 SET = {
     "stream": "hall",

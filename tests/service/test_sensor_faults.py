@@ -17,13 +17,13 @@ import pytest
 from between import between
 from stage import CALL, HERE, ROLES, Stage, died, flagged, readings
 
+from wallflower.parties.device import Device
 from wallflower.queries.sensors.correction import correct
 from wallflower.queries.sensors.dbscan import outside
 from wallflower.queries.sensors.findings import NO_EXCHANGE, ONE_SERVER
 from wallflower.queries.sensors.frames import decoded
 from wallflower.queries.sensors.parameters import Exact, Grid, Paper
 from wallflower.queries.sensors.perturb import distances
-from wallflower.service.sensors.device import Device
 
 F = Fraction
 pytestmark = pytest.mark.slow

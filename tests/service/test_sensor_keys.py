@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from wallflower.errors import SourceError
+from wallflower.parties import keys as keys_module
+from wallflower.parties.keys import Identity, make, who
 from wallflower.queries.sensors.seals import OVERHEAD, Forged, public, require_signed, sealed, signature, unsealed
-from wallflower.service.sensors import keys as keys_module
-from wallflower.service.sensors.keys import Identity, make, who
 
 
 def test_every_party_gets_a_folder_of_its_own(tmp_path: Path) -> None:

@@ -18,13 +18,13 @@ from stage import ENVIRONMENT, parameters, readings, small_files
 
 from wallflower.errors import BudgetExhausted, DataError, StateError
 from wallflower.noise import system_noise
+from wallflower.parties.device import batched
+from wallflower.parties.keys import Identity
+from wallflower.parties.outbox import Outbox
 from wallflower.queries.sensors.batches import Commit, digest, tags
 from wallflower.queries.sensors.frames import Kind, decoded
 from wallflower.queries.sensors.parameters import Direct, Grid
 from wallflower.queries.sensors.seals import require_signed
-from wallflower.service.sensors.device import batched
-from wallflower.service.sensors.keys import Identity
-from wallflower.service.sensors.outbox import Outbox
 
 ROWS, _ = readings(1, 20)
 LIMIT = "100"
@@ -174,7 +174,7 @@ DYING = textwrap.dedent(
     """
     import os, signal, sys
     from pathlib import Path
-    import wallflower.service.sensors.outbox as outbox
+    import wallflower.parties.outbox as outbox
     from test_sensor_outbox import opened, ROWS
 
     keys, folder, point = sys.argv[1:]
@@ -237,7 +237,7 @@ FULL = textwrap.dedent(
     from pathlib import Path
     import numpy as np
     from test_sensor_outbox import opened
-    from wallflower.service.sensors.database import DiskFull
+    from wallflower.parties.database import DiskFull
 
     box = opened(Path(sys.argv[1]), Path(sys.argv[2]))
     for seq in range(1000):

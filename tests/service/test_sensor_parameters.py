@@ -12,10 +12,10 @@ import pytest
 from stage import EXACT, parameters
 
 from wallflower.errors import ParameterError, PrivacyError
+from wallflower.parties.keys import Identity, make
+from wallflower.parties.parameter_file import believed, signed
 from wallflower.queries.sensors.parameters import Direct, Exact, Grid, Paper, Parameters
 from wallflower.queries.sensors.seals import Forged
-from wallflower.service.sensors.keys import Identity, make
-from wallflower.service.sensors.signing import believed, signed
 
 F = Fraction
 MODES = [

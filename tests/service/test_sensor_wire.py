@@ -20,13 +20,13 @@ import pytest
 from stage import EXACT, Stage, flagged, readings
 
 from wallflower.noise import system_noise
+from wallflower.parties.client import CERTIFICATE, SIGNATURE, Link, Unreachable
+from wallflower.parties.device import Device, joined
+from wallflower.parties.intake import Refused
+from wallflower.parties.keys import Identity, make
 from wallflower.queries.sensors.batches import Place, committed, prepared
 from wallflower.queries.sensors.frames import Frame, Kind, encoded
 from wallflower.queries.sensors.seals import Forged
-from wallflower.service.sensors.client import CERTIFICATE, SIGNATURE, Link, Unreachable
-from wallflower.service.sensors.collecting import Refused
-from wallflower.service.sensors.device import Device, joined
-from wallflower.service.sensors.keys import Identity, make
 
 ALLOWED = re.compile(
     r"[\d\-]+ [\d:,]+ (window \d+: [a-z ,()\d]+|window \d+: waiting: [a-z ]+: [\w. ]+"

@@ -19,11 +19,11 @@ from wallflower.data.lines import stream
 from wallflower.errors import ParameterError, PrivacyError, SourceError
 from wallflower.lazy import Lazy
 
-_keys = Lazy("wallflower.service.sensors.keys")
-_signing = Lazy("wallflower.service.sensors.signing")
-_device = Lazy("wallflower.service.sensors.device")
-_starting = Lazy("wallflower.service.sensors.starting")
-_demo = Lazy("wallflower.service.sensors.demo")
+_keys = Lazy("wallflower.parties.keys")
+_signing = Lazy("wallflower.parties.parameter_file")
+_device = Lazy("wallflower.parties.device")
+_starting = Lazy("wallflower.parties.startup")
+_demo = Lazy("wallflower.parties.demo")
 _parameters = Lazy("wallflower.queries.sensors.parameters")
 
 sensors = typer.Typer(no_args_is_help=True)

@@ -7,13 +7,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from wallflower.parties.intake import Refused, body_digest
+from wallflower.parties.keys import Peer
+from wallflower.parties.party import log
+from wallflower.parties.server import Listed, Server
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decoded, encoded
 from wallflower.queries.sensors.rounds import Step, concluded, rows, steps
 from wallflower.queries.sensors.seals import Forged, require_signed
-from wallflower.service.sensors.collecting import Refused, body_digest
-from wallflower.service.sensors.keys import Peer
-from wallflower.service.sensors.party import log
-from wallflower.service.sensors.server import Listed, Server
 
 
 class CorrectionServer(Server):

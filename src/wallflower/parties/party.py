@@ -16,12 +16,12 @@ from typing import ClassVar, Final
 
 from wallflower.errors import PrivacyError
 from wallflower.noise import Noise, system_noise
+from wallflower.parties.client import Unreachable, pauses
+from wallflower.parties.intake import Collector
+from wallflower.parties.keys import Identity
+from wallflower.parties.parameter_file import Signed
+from wallflower.parties.windows import Windows
 from wallflower.queries.sensors.parameters import Parameters
-from wallflower.service.sensors.client import Unreachable, pauses
-from wallflower.service.sensors.collecting import Collector
-from wallflower.service.sensors.keys import Identity
-from wallflower.service.sensors.signing import Signed
-from wallflower.service.sensors.windows import Windows
 
 log: Final = logging.getLogger("wallflower.sensors")
 _TICK: Final = 0.2  # seconds between two looks at the clock

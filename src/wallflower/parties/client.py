@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.noise import Noise
+from wallflower.parties.keys import Identity, who
+from wallflower.parties.parameter_file import Signed
 from wallflower.queries.sensors.seals import Forged, signature
-from wallflower.service.sensors.keys import Identity, who
-from wallflower.service.sensors.signing import Signed
 
 SIGNATURE: Final = "wallflower-signature"
 CERTIFICATE: Final = "wallflower-certificate"

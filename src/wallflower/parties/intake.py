@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.errors import PrivacyError
+from wallflower.parties.keys import Peer
+from wallflower.parties.parameter_file import Signed
+from wallflower.parties.windows import Windows
 from wallflower.queries.sensors.batches import Commit, digest
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decoded
 from wallflower.queries.sensors.parameters import MOST_BATCH, Exact, Parameters
 from wallflower.queries.sensors.rounds import keys_of
 from wallflower.queries.sensors.seals import Forged, require_signed
-from wallflower.service.sensors.keys import Peer
-from wallflower.service.sensors.signing import Signed
-from wallflower.service.sensors.windows import Windows
 
 KINDS: Final[Mapping[tuple[str, str], Kind]] = {
     ("analyst", "exact"): Kind.READINGS_AND_KEYS,

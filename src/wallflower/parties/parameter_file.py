@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wallflower.errors import ParameterError
+from wallflower.parties.keys import Identity, Peer, who
 from wallflower.queries.sensors.parameters import Parameters
 from wallflower.queries.sensors.seals import Forged, require_signed, signature
-from wallflower.service.sensors.keys import Identity, Peer, who
 
 
 @dataclass(frozen=True, slots=True)

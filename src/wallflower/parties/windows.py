@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from wallflower.errors import StateError
-from wallflower.service.sensors.database import Database
+from wallflower.parties.database import Database
 
 STATES: Final = ("open", "collecting", "sealed", "exchanged", "delivered", "purged")
 _NAME: Final = 0x77667331

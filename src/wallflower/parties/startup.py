@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from wallflower.errors import ParameterError, StateError
+from wallflower.parties.analyst import Analyst
+from wallflower.parties.correction import CorrectionServer
+from wallflower.parties.keys import Identity
+from wallflower.parties.owner import Owner
+from wallflower.parties.parameter_file import Signed
+from wallflower.parties.party import Party
+from wallflower.parties.web import bound, serve
 from wallflower.queries.sensors.seals import Forged
-from wallflower.service.sensors.analyst import Analyst
-from wallflower.service.sensors.correction import CorrectionServer
-from wallflower.service.sensors.keys import Identity
-from wallflower.service.sensors.owner import Owner
-from wallflower.service.sensors.party import Party
-from wallflower.service.sensors.signing import Signed
-from wallflower.service.sensors.web import bound, serve
 
 ROLES: Final[Mapping[str, Any]] = {"analyst": Analyst, "correction": CorrectionServer, "owner": Owner}
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")

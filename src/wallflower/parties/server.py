@@ -12,17 +12,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from wallflower.parties.client import Link, Unreachable
+from wallflower.parties.intake import body_digest, distinct
+from wallflower.parties.keys import Identity
+from wallflower.parties.parameter_file import Signed
+from wallflower.parties.party import Party, log
 from wallflower.queries.sensors.comparison import Keys
 from wallflower.queries.sensors.findings import Report
 from wallflower.queries.sensors.frames import Frame, Kind, encoded
 from wallflower.queries.sensors.parameters import Exact
 from wallflower.queries.sensors.rounds import Held, keys_of, taken
 from wallflower.queries.sensors.seals import sealed
-from wallflower.service.sensors.client import Link, Unreachable
-from wallflower.service.sensors.collecting import body_digest, distinct
-from wallflower.service.sensors.keys import Identity
-from wallflower.service.sensors.party import Party, log
-from wallflower.service.sensors.signing import Signed
 
 Array = NDArray[Any]
 

@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from wallflower.parties.client import Link, Unreachable
+from wallflower.parties.intake import Refused
+from wallflower.parties.keys import Identity
+from wallflower.parties.parameter_file import Signed
+from wallflower.parties.party import log
+from wallflower.parties.server import Listed, Server
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decoded, encoded
 from wallflower.queries.sensors.rounds import concluded, rows, steps
-from wallflower.service.sensors.client import Link, Unreachable
-from wallflower.service.sensors.collecting import Refused
-from wallflower.service.sensors.keys import Identity
-from wallflower.service.sensors.party import log
-from wallflower.service.sensors.server import Listed, Server
-from wallflower.service.sensors.signing import Signed
 
 
 class Analyst(Server):

@@ -25,15 +25,15 @@ from starlette.routing import Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from wallflower.errors import PrivacyError
+from wallflower.parties.client import CERTIFICATE, SIGNATURE
+from wallflower.parties.correction import CorrectionServer
+from wallflower.parties.database import DiskFull
+from wallflower.parties.intake import Refused
+from wallflower.parties.keys import Peer, who
+from wallflower.parties.owner import Owner
+from wallflower.parties.party import Party, log, place
 from wallflower.queries.sensors.frames import FrameError
 from wallflower.queries.sensors.seals import Forged
-from wallflower.service.sensors.client import CERTIFICATE, SIGNATURE
-from wallflower.service.sensors.collecting import Refused
-from wallflower.service.sensors.correction import CorrectionServer
-from wallflower.service.sensors.database import DiskFull
-from wallflower.service.sensors.keys import Peer, who
-from wallflower.service.sensors.owner import Owner
-from wallflower.service.sensors.party import Party, log, place
 
 MOST_BYTES: Final = 160 * 2**20
 _BINARY: Final = "application/octet-stream"

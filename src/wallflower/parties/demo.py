@@ -21,11 +21,11 @@ import numpy as np
 
 from wallflower.errors import StateError
 from wallflower.noise import system_noise
+from wallflower.parties.client import Link, Unreachable
+from wallflower.parties.keys import Identity, make
+from wallflower.parties.outbox import Outbox
+from wallflower.parties.parameter_file import Signed, signed
 from wallflower.queries.sensors.parameters import Column, Direct, Exact, Grid, Mode, Paper, Parameters
-from wallflower.service.sensors.client import Link, Unreachable
-from wallflower.service.sensors.keys import Identity, make
-from wallflower.service.sensors.outbox import Outbox
-from wallflower.service.sensors.signing import Signed, signed
 from wallflower.synthetic import Floats, mixture
 
 Told = Callable[[str, int | None, str], None]

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from wallflower.errors import DataError
 from wallflower.noise import Noise, system_noise
+from wallflower.parties.client import Link, Unreachable, pauses
+from wallflower.parties.intake import Refused
+from wallflower.parties.keys import Identity
+from wallflower.parties.outbox import Outbox, Pending
+from wallflower.parties.parameter_file import Signed, believed
 from wallflower.privacy import Exact
 from wallflower.queries.sensors.batches import targets
-from wallflower.service.sensors.client import Link, Unreachable, pauses
-from wallflower.service.sensors.collecting import Refused
-from wallflower.service.sensors.keys import Identity
-from wallflower.service.sensors.outbox import Outbox, Pending
-from wallflower.service.sensors.signing import Signed, believed
 
 Floats = NDArray[np.float64]
 Told = Callable[[str, int, int], None]  # reader, readings of the batch, status

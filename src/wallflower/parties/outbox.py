@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import BudgetExhausted, DataError, StateError
 from wallflower.noise import Noise, words
+from wallflower.parties.database import Database
+from wallflower.parties.keys import Identity
 from wallflower.privacy import Exact, Loss
 from wallflower.queries.sensors.batches import TAG_KEY, Place, committed, prepared
 from wallflower.queries.sensors.parameters import Parameters
 from wallflower.queries.sensors.seals import signature
-from wallflower.service.sensors.database import Database
-from wallflower.service.sensors.keys import Identity
 
 _NAME: Final = 0x77666F31
 _TABLES: Final = """

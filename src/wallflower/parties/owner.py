@@ -13,16 +13,16 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from wallflower.errors import PrivacyError
+from wallflower.parties.intake import Refused, body_digest
+from wallflower.parties.keys import Identity, Peer
+from wallflower.parties.owner_page import page
+from wallflower.parties.parameter_file import Signed
+from wallflower.parties.party import Party, log
 from wallflower.queries.sensors.batches import TAG_KEY, Commit, Place, about, about_commit
 from wallflower.queries.sensors.findings import UNSOUND, Report, Tally, judged, told
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decoded
 from wallflower.queries.sensors.parameters import Direct
 from wallflower.queries.sensors.seals import Forged, require_signed, unsealed
-from wallflower.service.sensors.collecting import Refused, body_digest
-from wallflower.service.sensors.keys import Identity, Peer
-from wallflower.service.sensors.pages import page
-from wallflower.service.sensors.party import Party, log
-from wallflower.service.sensors.signing import Signed
 
 SERVERS: Final = ("analyst", "correction")
 _RESULT: Final = "told"
