@@ -25,17 +25,17 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from wallflower.curator.desk.records import Records
+from wallflower.curator.desk.tokens import Tokens
+from wallflower.curator.settings import Registered, Settings
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.schema import Schema
-from wallflower.service.curator.records import Records
-from wallflower.service.curator.settings import Registered, Settings
-from wallflower.service.curator.tokens import Tokens
 
 SERVE = """
 import sys
-from wallflower.service.curator.serving import serve
-from wallflower.service.curator.settings import Settings
+from wallflower.curator.server import serve
+from wallflower.curator.settings import Settings
 serve(Settings.from_json(sys.argv[1]), lambda url: print(url, flush=True))
 """
 ASK = {"neighbours": 5, "radius": 0.5}

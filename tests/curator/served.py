@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 import uvicorn
 from fastapi import FastAPI
 
+from wallflower.curator.app import application
+from wallflower.curator.server import _bound, _config, _url
+from wallflower.curator.settings import VARIABLE, Registered, Settings
 from wallflower.schema import Schema
-from wallflower.service.curator.app import application
-from wallflower.service.curator.serving import _bound, _config, _url
-from wallflower.service.curator.settings import VARIABLE, Registered, Settings
 
 ROLES = ("anonymous", "analyst", "other", "steward", "expired", "revoked")
 HERE = Path(__file__).parent
@@ -144,8 +144,8 @@ def serving(stated: Settings, **more: Any) -> Iterator[Service]:
 
 SCRIPT = """
 import sys
-from wallflower.service.curator.serving import serve
-from wallflower.service.curator.settings import Settings
+from wallflower.curator.server import serve
+from wallflower.curator.settings import Settings
 serve(Settings.from_json(sys.argv[1]), lambda url: print(url, flush=True))
 """
 

@@ -16,6 +16,7 @@ import wallflower as wf
 from above import Above
 from wallflower import cli
 from wallflower import remote as connected
+from wallflower.curator.desk.problems import KINDS, document
 from wallflower.dataset import Opened
 from wallflower.errors import (
     BudgetExhausted,
@@ -30,7 +31,6 @@ from wallflower.errors import (
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
 from wallflower.remote import Connected, connect, error_of
-from wallflower.service.curator.problems import KINDS, document
 
 ASK: dict[str, Any] = {"neighbours": 3, "radius": 0.5}
 

@@ -21,12 +21,12 @@ import pytest
 from served import Caller, Service, serving, settings
 
 from above import Above
+from wallflower.curator.desk.records import JOBS
 from wallflower.data import Points
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
 from wallflower.release import Release
-from wallflower.service.curator.records import JOBS
 
 ASK = {"bar": 7.0, "columns": ["a"], "epsilon": "0.1"}
 GATE = threading.Event()

@@ -13,8 +13,8 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 from served import Service, serving
 
-from wallflower.service.curator.demo import Trial, trial
-from wallflower.service.curator.settings import Settings
+from wallflower.curator.demo import Trial, trial
+from wallflower.curator.settings import Settings
 
 pytestmark = [
     pytest.mark.slow,

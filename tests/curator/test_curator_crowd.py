@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from served import Answer, Caller, process, settings
 
+from wallflower.curator.desk.records import Records
+from wallflower.curator.desk.tokens import Tokens
+from wallflower.curator.settings import Settings
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
-from wallflower.service.curator.records import Records
-from wallflower.service.curator.settings import Settings
-from wallflower.service.curator.tokens import Tokens
 
 CLIENTS, TIMES = 64, 40
 ASK = {"neighbours": 3, "radius": 0.5, "epsilon": "1/40"}

@@ -15,7 +15,7 @@ import pytest
 from served import Caller, Service, serving, settings, ward
 
 from above import Above
-from wallflower.service.curator.app import application
+from wallflower.curator.app import application
 
 ASK = {"bar": 7.0, "columns": ["a"], "epsilon": "0.1"}
 PLAN = "/v1/datasets/ward/plan/above"
@@ -204,7 +204,7 @@ def test_a_stream_has_columns_and_no_table(sue: Caller, ana: Caller) -> None:
 
 
 def test_too_many_failures_are_slowed_and_tokens_in_use_are_not(service: Service, monkeypatch: Any) -> None:
-    monkeypatch.setattr("wallflower.service.curator.tokens._FRESH", 60)
+    monkeypatch.setattr("wallflower.curator.desk.tokens._FRESH", 60)
     good, fresh = service.token("ana"), service.token("ana")
     assert good.get("/v1/whoami").status == 200
     bad = service["wf_000000000000_" + "A" * 43]

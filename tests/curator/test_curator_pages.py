@@ -18,14 +18,14 @@ import pyarrow.ipc as ipc
 import pytest
 from served import Answer, Caller, Service, serving, settings
 
+from wallflower.curator import fields, pages, steward_pages
+from wallflower.curator.pages.visits import POLICY
+from wallflower.curator.settings import Registered
 from wallflower.forms import blanks, stated
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.queries.watch import Watch
 from wallflower.query import Tradeoff
 from wallflower.schema import Schema
-from wallflower.service.curator import fields, pages, steward_pages
-from wallflower.service.curator.settings import Registered
-from wallflower.service.curator.visits import POLICY
 
 ROLES = ("anonymous", "analyst", "other", "steward")
 COUNT = {"neighbours": "3", "radius": "0.5", "epsilon": "0.01"}

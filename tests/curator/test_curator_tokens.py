@@ -21,12 +21,12 @@ from served import Caller, process, serving, settings
 
 from above import Above
 from wallflower import cli
+from wallflower.curator.desk.problems import Refused
+from wallflower.curator.desk.records import TOKENS, Records
+from wallflower.curator.desk.tokens import Tokens
+from wallflower.curator.settings import Registered, Settings
 from wallflower.errors import LedgerError, ParameterError, PrivacyError, SourceError
 from wallflower.ledger import Ledger
-from wallflower.service.curator.problems import Refused
-from wallflower.service.curator.records import TOKENS, Records
-from wallflower.service.curator.settings import Registered, Settings
-from wallflower.service.curator.tokens import Tokens
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_tokens_expire_and_are_revoked(tokens: Tokens) -> None:
 
 
 def test_another_worker_honours_a_revocation_within_seconds(tokens: Tokens, monkeypatch: Any) -> None:
-    monkeypatch.setattr("wallflower.service.curator.tokens._FRESH", 0.2)
+    monkeypatch.setattr("wallflower.curator.desk.tokens._FRESH", 0.2)
     other = Tokens(tokens._records)
     made, text = tokens.create("ana", "analyst")
     assert other.caller(text) is not None

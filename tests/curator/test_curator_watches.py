@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from served import Caller, process, serving, settings
 
+from wallflower.curator.desk.records import Records
+from wallflower.curator.desk.tokens import Tokens
 from wallflower.ledger import Ledger
-from wallflower.service.curator.records import Records
-from wallflower.service.curator.tokens import Tokens
 
 WATCH = {"threshold": 2.0, "low": -5.0, "high": 5.0, "epsilon": "0.25"}
 OPEN = "/v1/datasets/beds/watches/watch"

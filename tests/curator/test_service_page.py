@@ -17,10 +17,10 @@ import yaml
 from served import Caller, serving, settings
 
 from postgres import Server, _find
+from wallflower.curator.demo import trial
+from wallflower.curator.desk.problems import KINDS
+from wallflower.curator.settings import Settings
 from wallflower.ledger import Ledger
-from wallflower.service.curator.demo import trial
-from wallflower.service.curator.problems import KINDS
-from wallflower.service.curator.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")

@@ -14,11 +14,11 @@ from wallflower.cli.show import notice, show, show_json
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 
-_settings = Lazy("wallflower.service.curator.settings")
-_serving = Lazy("wallflower.service.curator.serving")
-_demo = Lazy("wallflower.service.curator.demo")
-_records = Lazy("wallflower.service.curator.records")
-_tokens = Lazy("wallflower.service.curator.tokens")
+_settings = Lazy("wallflower.curator.settings")
+_serving = Lazy("wallflower.curator.server")
+_demo = Lazy("wallflower.curator.demo")
+_records = Lazy("wallflower.curator.desk.records")
+_tokens = Lazy("wallflower.curator.desk.tokens")
 _needs: Final = (Lazy("fastapi"), Lazy("httptools"), Lazy("uvicorn"))
 
 NETWORK: Final = "Network"

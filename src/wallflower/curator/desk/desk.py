@@ -13,6 +13,13 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Final, Literal
 
+from wallflower.curator.desk.logs import failed
+from wallflower.curator.desk.metrics import Metrics
+from wallflower.curator.desk.problems import Refused, unanswered
+from wallflower.curator.desk.records import Records
+from wallflower.curator.desk.shelf import Shelf
+from wallflower.curator.desk.tokens import Caller, Tokens
+from wallflower.curator.settings import Settings
 from wallflower.errors import BudgetExhausted, KeyConflict, ParameterError
 from wallflower.forms import Question, find
 from wallflower.ledger import Ledger
@@ -22,13 +29,6 @@ from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.queries import QUERIES
 from wallflower.query import Plan, Query
 from wallflower.release import Release, release
-from wallflower.service.curator.logs import failed
-from wallflower.service.curator.metrics import Metrics
-from wallflower.service.curator.problems import Refused, unanswered
-from wallflower.service.curator.records import Records
-from wallflower.service.curator.settings import Settings
-from wallflower.service.curator.shelf import Shelf
-from wallflower.service.curator.tokens import Caller, Tokens
 
 Unit = Literal["record", "membership", "constrained", "entry", "person", "window"]
 UNITS: Final = {

@@ -15,13 +15,13 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
+from wallflower.curator import logs
+from wallflower.curator.app import application
+from wallflower.curator.settings import VARIABLE, Settings
 from wallflower.errors import SourceError
-from wallflower.service.curator import logs
-from wallflower.service.curator.app import application
-from wallflower.service.curator.settings import VARIABLE, Settings
 
-_FACTORY: Final = "wallflower.service.curator.app:from_environment"
-_PROTOCOL: Final = "wallflower.service.curator.serving:Protocol"
+_FACTORY: Final = "wallflower.curator.app:from_environment"
+_PROTOCOL: Final = "wallflower.curator.server:Protocol"
 
 
 class Protocol(HttpToolsProtocol):

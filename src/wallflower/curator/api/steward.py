@@ -9,12 +9,12 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Path, Query
 from starlette.responses import StreamingResponse
 
+from wallflower.curator.api.analyst import Before, DatasetName, Last, documented
+from wallflower.curator.api.bodies import Allocation, Grant, NewDataset, NewToken
+from wallflower.curator.api.callers import Steward, TheDesk
+from wallflower.curator.api.views import Page, Plain, entry_json, line_json, shown_json
+from wallflower.curator.desk.desk import under
 from wallflower.errors import ParameterError
-from wallflower.service.curator.bodies import Allocation, Grant, NewDataset, NewToken
-from wallflower.service.curator.callers import Steward, TheDesk
-from wallflower.service.curator.desk import under
-from wallflower.service.curator.routes import Before, DatasetName, Last, documented
-from wallflower.service.curator.views import Page, Plain, entry_json, line_json, shown_json
 
 LINES: Final = "application/x-ndjson"
 

@@ -13,9 +13,9 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from wallflower.curator.desk.records import TOKENS, Records, now
+from wallflower.curator.desk.tokens import Caller, Token, new_id
 from wallflower.ledger.store import Store
-from wallflower.service.curator.records import TOKENS, Records, now
-from wallflower.service.curator.tokens import Caller, Token, new_id
 
 LIFETIME: Final = timedelta(hours=12)
 

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from wallflower.curator.desk.logs import failed, tell
+from wallflower.curator.desk.metrics import Metrics
+from wallflower.curator.desk.problems import Refused, problem, response, unanswered
+from wallflower.curator.settings import Settings
 from wallflower.errors import PrivacyError
-from wallflower.service.curator.logs import failed, tell
-from wallflower.service.curator.metrics import Metrics
-from wallflower.service.curator.problems import Refused, problem, response, unanswered
-from wallflower.service.curator.settings import Settings
 
 _DEEPEST: Final = 32
 _STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)

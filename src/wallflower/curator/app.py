@@ -13,18 +13,18 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from wallflower.curator import dashboard, logs, routes, stewards, streams
+from wallflower.curator.api.gate import Attempts, Gate
+from wallflower.curator.api.views import Plain
+from wallflower.curator.desk.desk import Desk
+from wallflower.curator.desk.jobs import Jobs
+from wallflower.curator.desk.problems import KINDS, document, problem, response
+from wallflower.curator.desk.watches import Watches
+from wallflower.curator.settings import VARIABLE, Settings
 from wallflower.errors import PrivacyError
 from wallflower.forms import Question
 from wallflower.lazy import Lazy
 from wallflower.queries import COMPANIONS, QUERIES
-from wallflower.service.curator import dashboard, logs, routes, stewards, streams
-from wallflower.service.curator.desk import Desk
-from wallflower.service.curator.gate import Attempts, Gate
-from wallflower.service.curator.jobs import Jobs
-from wallflower.service.curator.problems import KINDS, document, problem, response
-from wallflower.service.curator.settings import VARIABLE, Settings
-from wallflower.service.curator.views import Plain
-from wallflower.service.curator.watches import Watches
 
 _package = Lazy("wallflower")
 

@@ -8,10 +8,10 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from wallflower.service.curator.desk import Desk
-from wallflower.service.curator.gate import Attempts
-from wallflower.service.curator.problems import Refused
-from wallflower.service.curator.tokens import Caller
+from wallflower.curator.api.gate import Attempts
+from wallflower.curator.desk.desk import Desk
+from wallflower.curator.desk.problems import Refused
+from wallflower.curator.desk.tokens import Caller
 
 _BEARER = HTTPBearer(auto_error=False, description="A token that a steward has made: `wallflower serve token create`.")
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from wallflower import demo
+from wallflower.curator.desk.records import Records
+from wallflower.curator.desk.tokens import Tokens
+from wallflower.curator.settings import Registered, Settings
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss, Neighbours
 from wallflower.schema import Schema
-from wallflower.service.curator.records import Records
-from wallflower.service.curator.settings import Registered, Settings
-from wallflower.service.curator.tokens import Tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from wallflower.curator.desk.desk import Unit
 from wallflower.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, filled, loss_of, spends, stated
 from wallflower.privacy import Loss
 from wallflower.query import Query
 from wallflower.schema import Schema
-from wallflower.service.curator.desk import Unit
 
 _MOST: Final = 1000
 _WHOLE: Final = 2**53

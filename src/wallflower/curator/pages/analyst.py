@@ -13,6 +13,15 @@ from markupsafe import Markup
 from starlette.responses import Response
 from starlette.routing import Route
 
+from wallflower.curator import charts, fields
+from wallflower.curator.api.analyst import release_arrow
+from wallflower.curator.api.callers import authenticated
+from wallflower.curator.api.views import Plain
+from wallflower.curator.desk.desk import Shown
+from wallflower.curator.desk.problems import Refused, problem
+from wallflower.curator.desk.tokens import new_id
+from wallflower.curator.desk.tradeoffs import Tradeoffs
+from wallflower.curator.pages.visits import BASE, COOKIE, Visit, page, place, refused, to, told
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.forms import LOSS_HELP, Question, blanks
 from wallflower.ledger.budget import ACCOUNTS, Line
@@ -20,15 +29,6 @@ from wallflower.ledger.chain import canonical
 from wallflower.privacy import Kind, Loss
 from wallflower.query import Plan, Query, Tradeoff
 from wallflower.release import Release, rough, rows_of, symbol
-from wallflower.service.curator import charts, fields
-from wallflower.service.curator.callers import authenticated
-from wallflower.service.curator.desk import Shown
-from wallflower.service.curator.problems import Refused, problem
-from wallflower.service.curator.routes import release_arrow
-from wallflower.service.curator.tokens import new_id
-from wallflower.service.curator.tradeoffs import Tradeoffs
-from wallflower.service.curator.views import Plain
-from wallflower.service.curator.visits import BASE, COOKIE, Visit, page, place, refused, to, told
 
 _PAGE: Final = 50
 _KINDS: Final = {

@@ -16,15 +16,15 @@ from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, Final
 
+from wallflower.curator.desk.desk import Desk
+from wallflower.curator.desk.logs import failed
+from wallflower.curator.desk.problems import Refused, unanswered
+from wallflower.curator.desk.records import WATCHES
+from wallflower.curator.desk.tokens import Caller, new_id
 from wallflower.errors import EpochClosed, KeyConflict, PrivacyError, StateError
 from wallflower.privacy import Loss
 from wallflower.query import Query
 from wallflower.schema import Schema
-from wallflower.service.curator.desk import Desk
-from wallflower.service.curator.logs import failed
-from wallflower.service.curator.problems import Refused, unanswered
-from wallflower.service.curator.records import WATCHES
-from wallflower.service.curator.tokens import Caller, new_id
 from wallflower.watching import Decisions, Watching, watching
 
 _PATIENCE: Final = 5.0  # for another worker to put a watch down

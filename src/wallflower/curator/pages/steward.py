@@ -7,14 +7,14 @@ from typing import Final, get_args
 from starlette.responses import Response
 from starlette.routing import Route
 
+from wallflower.curator.desk.desk import UNITS, Unit, under
+from wallflower.curator.desk.problems import problem
+from wallflower.curator.desk.tokens import SCOPES
+from wallflower.curator.pages.analyst import accounts, number_of
+from wallflower.curator.pages.visits import Visit, page, place, to
 from wallflower.errors import ChainBroken, ParameterError, PrivacyError
 from wallflower.forms import loss_of
 from wallflower.privacy import Loss
-from wallflower.service.curator.desk import UNITS, Unit, under
-from wallflower.service.curator.pages import accounts, number_of
-from wallflower.service.curator.problems import problem
-from wallflower.service.curator.tokens import SCOPES
-from wallflower.service.curator.visits import Visit, page, place, to
 
 _PAGE: Final = 100
 _DONE: Final = {

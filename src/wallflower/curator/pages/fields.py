@@ -12,11 +12,11 @@ from typing import Any, Final, Literal
 
 from pydantic import ValidationError
 
+from wallflower.curator.api.bodies import Body, model, query_of
 from wallflower.errors import ParameterError
 from wallflower.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, spends, stated
 from wallflower.query import Query
 from wallflower.schema import Schema
-from wallflower.service.curator.bodies import Body, model, query_of
 
 Control = Literal["text", "number", "choice", "long"]
 

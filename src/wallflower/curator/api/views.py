@@ -10,12 +10,12 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
+from wallflower.curator.api.bodies import example
+from wallflower.curator.desk.desk import Shown
+from wallflower.curator.desk.problems import loss_json
 from wallflower.forms import LOSS_HELP, REQUIRED, Question, blanks, spends
 from wallflower.ledger.budget import Line
 from wallflower.ledger.chain import Entry
-from wallflower.service.curator.bodies import example
-from wallflower.service.curator.desk import Shown
-from wallflower.service.curator.problems import loss_json
 
 
 class Plain(JSONResponse):

@@ -10,14 +10,14 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.responses import Response
 
+from wallflower.curator.api.bodies import Body, model, query_of
+from wallflower.curator.api.callers import AnyCaller, TheDesk
+from wallflower.curator.api.views import Page, Plain, line_json, question_json, shown_json
+from wallflower.curator.desk.jobs import Job, Jobs
+from wallflower.curator.desk.problems import KINDS, MEDIA
 from wallflower.forms import Question
 from wallflower.lazy import Lazy
 from wallflower.release import Release
-from wallflower.service.curator.bodies import Body, model, query_of
-from wallflower.service.curator.callers import AnyCaller, TheDesk
-from wallflower.service.curator.jobs import Job, Jobs
-from wallflower.service.curator.problems import KINDS, MEDIA
-from wallflower.service.curator.views import Page, Plain, line_json, question_json, shown_json
 
 _pa = Lazy("pyarrow")
 _ipc = Lazy("pyarrow.ipc")

@@ -16,11 +16,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from wallflower.service.curator import pages, steward_pages
-from wallflower.service.curator.problems import KINDS, Refused
-from wallflower.service.curator.sessions import Sessions
-from wallflower.service.curator.tradeoffs import Tradeoffs
-from wallflower.service.curator.visits import BASE, POLICY, page, refused
+from wallflower.curator import pages, steward_pages
+from wallflower.curator.desk.problems import KINDS, Refused
+from wallflower.curator.desk.tradeoffs import Tradeoffs
+from wallflower.curator.pages.sessions import Sessions
+from wallflower.curator.pages.visits import BASE, POLICY, page, refused
 
 _STATIC: Final = Path(__file__).parent / "static"
 

@@ -17,16 +17,16 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from wallflower.curator.desk.desk import Desk
+from wallflower.curator.desk.jobs import Jobs
+from wallflower.curator.desk.logs import failed
+from wallflower.curator.desk.problems import PREFIX, Refused, problem, unanswered
+from wallflower.curator.desk.tokens import Caller
+from wallflower.curator.pages.fields import decimal
+from wallflower.curator.pages.sessions import Sessions, form_proof, is_proof, new_cookie
 from wallflower.errors import PrivacyError
 from wallflower.privacy import Kind, Loss
 from wallflower.release import readable
-from wallflower.service.curator.desk import Desk
-from wallflower.service.curator.fields import decimal
-from wallflower.service.curator.jobs import Jobs
-from wallflower.service.curator.logs import failed
-from wallflower.service.curator.problems import PREFIX, Refused, problem, unanswered
-from wallflower.service.curator.sessions import Sessions, form_proof, is_proof, new_cookie
-from wallflower.service.curator.tokens import Caller
 
 BASE: Final = "/ui"
 COOKIE: Final = "wallflower"
@@ -174,7 +174,7 @@ async def _form(visit: Visit) -> Mapping[str, str]:
 
 
 _TEMPLATES: Final = jinja2.Environment(
-    loader=jinja2.PackageLoader("wallflower.service.curator"),
+    loader=jinja2.PackageLoader("wallflower.curator"),
     autoescape=True,
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,

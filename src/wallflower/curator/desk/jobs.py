@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Self
 
+from wallflower.curator.desk.logs import failed
+from wallflower.curator.desk.problems import Refused, problem, unanswered
+from wallflower.curator.desk.records import JOBS, Records
+from wallflower.curator.desk.tokens import Caller, new_id
+from wallflower.curator.settings import Settings
 from wallflower.errors import PrivacyError
 from wallflower.release import Release
-from wallflower.service.curator.logs import failed
-from wallflower.service.curator.problems import Refused, problem, unanswered
-from wallflower.service.curator.records import JOBS, Records
-from wallflower.service.curator.settings import Settings
-from wallflower.service.curator.tokens import Caller, new_id
 
 State = Literal["queued", "running", "done", "failed"]
 Work = Callable[[], Release[Any]]

@@ -16,9 +16,9 @@ from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Any, Final, Literal, Self, get_args
 
+from wallflower.curator.desk.problems import Refused
+from wallflower.curator.desk.records import TOKENS, Records, now
 from wallflower.errors import ParameterError
-from wallflower.service.curator.problems import Refused
-from wallflower.service.curator.records import TOKENS, Records, now
 
 Scope = Literal["steward", "analyst"]
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)

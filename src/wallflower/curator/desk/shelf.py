@@ -9,12 +9,12 @@ from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, Final
 
+from wallflower.curator.desk.problems import Refused
+from wallflower.curator.desk.records import DATASETS, Records
+from wallflower.curator.settings import Registered
 from wallflower.data import Table, describe, load
 from wallflower.errors import DataError, ParameterError, PrivacyError
 from wallflower.schema import Schema
-from wallflower.service.curator.problems import Refused
-from wallflower.service.curator.records import DATASETS, Records
-from wallflower.service.curator.settings import Registered
 
 _LONGEST: Final = 200
 _USUAL: Final = 1000  # what a plan on a stream reckons with, if its schema states no rows

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Path, Request
 
+from wallflower.curator.api.analyst import Key, documented, signed
+from wallflower.curator.api.bodies import Body, Observations, model, query_of
+from wallflower.curator.api.callers import AnyCaller
+from wallflower.curator.api.views import Plain
+from wallflower.curator.desk.watches import Watches, decisions_json
 from wallflower.forms import Question
-from wallflower.service.curator.bodies import Body, Observations, model, query_of
-from wallflower.service.curator.callers import AnyCaller
-from wallflower.service.curator.routes import Key, documented, signed
-from wallflower.service.curator.views import Plain
-from wallflower.service.curator.watches import Watches, decisions_json
 
 WatchId = Annotated[str, Path(max_length=64, description="id of a watch")]
 
