@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import asdict
 
-from wallflower.papers.accuracy import CASES, QUICK, accuracy_table
+from wallflower.papers.okada2015.accuracy import CASES, QUICK, accuracy_table
 
 
 def main(repetitions: int, quick: bool) -> None:

@@ -27,9 +27,9 @@ from sklearn.neighbors import LocalOutlierFactor
 
 from cell import timed
 from wallflower.noise import system_noise
-from wallflower.papers.contexts_exact import likely
-from wallflower.papers.contexts_private import with_margin
-from wallflower.papers.registers import made_salaries
+from wallflower.papers.data.registers import made_salaries
+from wallflower.papers.pcor2021.exact import likely
+from wallflower.papers.pcor2021.private import with_margin
 from wallflower.queries.explain.detectors import Detector, Grubbs, Histogram, Lof
 from wallflower.queries.explain.draws import walks as searching
 from wallflower.queries.explain.draws.best_first import best_first

@@ -27,7 +27,7 @@ from sklearn.neighbors import KDTree, NearestNeighbors
 from cell import chunks, timed
 from wallflower.errors import SourceError
 from wallflower.neighbours.pairs import Floats, Ints, counts, plant, squared_reach
-from wallflower.papers.datasets import ADULT, found
+from wallflower.papers.data.tables import ADULT, found
 from wallflower.queries.subspaces.exact import FEW, scores
 from wallflower.queries.subspaces.family import Family, Subspace
 

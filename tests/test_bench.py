@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from wallflower.errors import SourceError
-from wallflower.papers.datasets import found
+from wallflower.papers.data.tables import found
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 PEERS = ("scipy_ball", "scipy_nearest", "sklearn_auto", "sklearn_brute")

@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 from wallflower.errors import SourceError
-from wallflower.papers import PAPERS, datasets, methods, printed
-from wallflower.papers.accuracy import CASES, QUICK, Accuracy, Case, accuracy_table
-from wallflower.papers.choosers import ALGORITHM3
-from wallflower.papers.datasets import made1, tumours
+from wallflower.papers import PAPERS, methods, printed
+from wallflower.papers.data import tables as datasets
+from wallflower.papers.data.tables import made1, tumours
 from wallflower.papers.okada2015 import figure1, headline
+from wallflower.papers.okada2015.accuracy import CASES, QUICK, Accuracy, Case, accuracy_table
+from wallflower.papers.okada2015.choosers import ALGORITHM3
 from wallflower.papers.page import Sheet
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.count.sensitivity import local_bounds

@@ -18,13 +18,15 @@ import pytest
 
 from wallflower.errors import SourceError
 from wallflower.noise import system_noise
-from wallflower.papers import PAPERS, contexts_private, pcor2021, registers
-from wallflower.papers.contexts_exact import DETECTORS, DOUBT, Margins, Outlier, outliers
-from wallflower.papers.contexts_neighbours import Match, impossible, matches, without
-from wallflower.papers.contexts_private import with_margin
-from wallflower.papers.contexts_searched import BFS, GUIDED, LAZY, NOT_DP, OURS, PRINTED, TIGHT, Ground, Run, Runs, runs
-from wallflower.papers.contexts_tables import PAPER, UNKNOWN, beside
-from wallflower.papers.registers import Register
+from wallflower.papers import PAPERS, pcor2021
+from wallflower.papers.data import registers
+from wallflower.papers.data.registers import Register
+from wallflower.papers.pcor2021 import private as contexts_private
+from wallflower.papers.pcor2021.exact import DETECTORS, DOUBT, Margins, Outlier, outliers
+from wallflower.papers.pcor2021.neighbours import Match, impossible, matches, without
+from wallflower.papers.pcor2021.private import with_margin
+from wallflower.papers.pcor2021.searches import BFS, GUIDED, LAZY, NOT_DP, OURS, PRINTED, TIGHT, Ground, Run, Runs, runs
+from wallflower.papers.pcor2021.tables import PAPER, UNKNOWN, beside
 from wallflower.queries.explain import modes
 from wallflower.queries.explain.detectors import Detector, Distance, Grubbs, Histogram, Lof
 from wallflower.queries.explain.draws.utilities import Overlap

@@ -17,13 +17,12 @@ import pytest
 from wallflower.errors import SourceError
 from wallflower.papers import PAPERS, boehler2017
 from wallflower.papers.boehler2017 import FULL, QUICK, Size
-from wallflower.papers.detection import Tally
-from wallflower.papers.methods import NOT_PRIVATE
-from wallflower.papers.sensed_figures import ACCURACY, SUBSET, Figure3, drawn, figure3
-from wallflower.papers.sensed_losses import Priced, meaning
-from wallflower.papers.sensed_modes import EPSILONS, EXACT, GRID, NOISES, UPPER, auc, clean, exact, perturbed, run
-from wallflower.papers.sensed_real import DETAIL, compared, sensed
-from wallflower.papers.sensed_streams import (
+from wallflower.papers.boehler2017.figure3 import ACCURACY, SUBSET, Figure3, drawn, figure3
+from wallflower.papers.boehler2017.losses import Priced, meaning
+from wallflower.papers.boehler2017.modes import EPSILONS, EXACT, GRID, NOISES, UPPER, auc, clean, exact, perturbed, run
+from wallflower.papers.boehler2017.real import DETAIL, compared, sensed
+from wallflower.papers.boehler2017.timings import PAPER, timings
+from wallflower.papers.data.readings import (
     FUSE,
     GENERATOR,
     INNER,
@@ -36,7 +35,8 @@ from wallflower.papers.sensed_streams import (
     motes,
     steps,
 )
-from wallflower.papers.sensed_timings import PAPER, timings
+from wallflower.papers.degue2020.detection import Tally
+from wallflower.papers.methods import NOT_PRIVATE
 from wallflower.queries.sensors import perturb
 from wallflower.synthetic import mixture, pushed
 
@@ -266,7 +266,7 @@ def test_exact_finds_real_events_and_the_paper_s_correction_flags_nearly_all_whe
 def test_constants_of_motes_are_those_of_the_other_motes_when_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Motes 2 and 3 are read in place of 1 and 4."""
     stated = [MOTES[1], MOTES[4]]
-    monkeypatch.setattr("wallflower.papers.sensed_streams.MOTES", {2: MOTES[1], 3: MOTES[4]})
+    monkeypatch.setattr("wallflower.papers.data.readings.MOTES", {2: MOTES[1], 3: MOTES[4]})
     try:
         others = motes()
     except SourceError as reason:

@@ -14,7 +14,9 @@ from scipy.stats import chisquare
 from wallflower.errors import SourceError
 from wallflower.mechanisms import exponential, peel, permute_and_flip
 from wallflower.noise import system_noise
-from wallflower.papers.choosers import (
+from wallflower.papers.data.tables import Sample, adult2, ionosphere, made2
+from wallflower.papers.methods import NOT_PRIVATE
+from wallflower.papers.okada2015.choosers import (
     ALGORITHM3,
     CHOOSERS,
     DEFAULT,
@@ -27,9 +29,7 @@ from wallflower.papers.choosers import (
     precision,
     search,
 )
-from wallflower.papers.datasets import Sample, adult2, ionosphere, made2
-from wallflower.papers.discovery import EPSILONS, PLANTED, RELEASED, figure5, precisions
-from wallflower.papers.methods import NOT_PRIVATE
+from wallflower.papers.okada2015.discovery import EPSILONS, PLANTED, RELEASED, figure5, precisions
 from wallflower.papers.page import Curve, Panel, drawn
 from wallflower.queries.subspaces.exact import scores
 from wallflower.synthetic import exponentials, gumbels, synthetic2

@@ -15,9 +15,11 @@ from typer.main import get_command
 from wallflower.cli import build
 from wallflower.data import Points
 from wallflower.errors import SourceError
-from wallflower.papers import PAPERS, degue2020, detection, streams
-from wallflower.papers.degue2020 import NO_GUARANTEE, NOT_COMPUTABLE, spent
-from wallflower.papers.detection import (
+from wallflower.papers import PAPERS, degue2020
+from wallflower.papers.data import streams
+from wallflower.papers.data.streams import Stream
+from wallflower.papers.degue2020 import NO_GUARANTEE, NOT_COMPUTABLE, detection, spent
+from wallflower.papers.degue2020.detection import (
     ABSENT,
     ALARMS,
     LOSSES,
@@ -30,7 +32,7 @@ from wallflower.papers.detection import (
     pooled,
     setting,
 )
-from wallflower.papers.outlierdetect import (
+from wallflower.papers.degue2020.outlierdetect import (
     LENGTH,
     TRUTH,
     Simulated,
@@ -41,7 +43,6 @@ from wallflower.papers.outlierdetect import (
     simulate,
     world,
 )
-from wallflower.papers.streams import Stream
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
 from wallflower.queries.watch import Watch

@@ -15,7 +15,7 @@ from typing import Final
 from wallflower.mechanisms import Additive, calibrate, gaussian_scale
 from wallflower.neighbours.limits import global_bound
 from wallflower.papers import printed
-from wallflower.papers.datasets import Sample
+from wallflower.papers.data.tables import Sample
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.count.sensitivity import smooth_bound

@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 
 from wallflower.noise import system_noise
-from wallflower.papers.contexts_exact import Outlier
 from wallflower.papers.methods import Labelled
+from wallflower.papers.pcor2021.exact import Outlier
 from wallflower.queries.explain.draws import walks as searching
 from wallflower.queries.explain.draws.best_first import best_first
 from wallflower.queries.explain.draws.direct import choose

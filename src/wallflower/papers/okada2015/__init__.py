@@ -10,11 +10,11 @@ from typing import Final
 
 from wallflower.neighbours.limits import global_bound
 from wallflower.papers import printed
-from wallflower.papers.accuracy import CASES, QUICK, accuracy_table
-from wallflower.papers.datasets import Sample, adult1, available, ionosphere, made1
-from wallflower.papers.deviations import deviations
-from wallflower.papers.discovery import discoveries
+from wallflower.papers.data.tables import Sample, adult1, available, ionosphere, made1
 from wallflower.papers.methods import DEFINED, HONEST, INVALID, LOWER, OURS, PRINTED
+from wallflower.papers.okada2015.accuracy import CASES, QUICK, accuracy_table
+from wallflower.papers.okada2015.deviations import deviations
+from wallflower.papers.okada2015.discovery import discoveries
 from wallflower.papers.page import Curve, Panel, Section, Sheet, leave, write_page
 
 TITLE: Final = "Differentially Private Analysis of Outliers, its figures again"

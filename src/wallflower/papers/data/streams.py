@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from wallflower.errors import SourceError
 from wallflower.lazy import Lazy
 from wallflower.neighbours.pairs import Floats
-from wallflower.papers.datasets import found
+from wallflower.papers.data.tables import found
 
 _csv = Lazy("pyarrow.csv")
 

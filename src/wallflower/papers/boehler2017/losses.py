@@ -9,9 +9,9 @@ from fractions import Fraction
 from statistics import mean
 from typing import Final
 
+from wallflower.papers.boehler2017.modes import EPSILONS, Run
+from wallflower.papers.data.readings import Sensed
 from wallflower.papers.page import Section, Sheet
-from wallflower.papers.sensed_modes import EPSILONS, Run
-from wallflower.papers.sensed_streams import Sensed
 from wallflower.queries.sensors.batches import diameter
 from wallflower.queries.sensors.perturb import columns_losses, planar_losses
 

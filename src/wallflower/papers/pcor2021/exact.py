@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from wallflower.papers.registers import Register
+from wallflower.papers.data.registers import Register
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Grubbs, Histogram, Lof, Tukey
 from wallflower.queries.explain.draws.direct import GRID, STEPS
 from wallflower.queries.explain.draws.utilities import Population, Utility

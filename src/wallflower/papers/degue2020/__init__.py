@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from wallflower.papers.detection import DETAIL, compared, detailed, judgements
-from wallflower.papers.outlierdetect import (
+from wallflower.papers.data.streams import streams
+from wallflower.papers.degue2020.detection import DETAIL, compared, detailed, judgements
+from wallflower.papers.degue2020.outlierdetect import (
     TRUTH,
     Share,
     Simulated,
@@ -21,7 +22,6 @@ from wallflower.papers.outlierdetect import (
     world,
 )
 from wallflower.papers.page import Curve, Panel, Section, Sheet, Spots, leave, write_page
-from wallflower.papers.streams import streams
 from wallflower.queries.watch.rates import Mechanism, rates, roc, run_interval, staircase_at, true_positive_at
 
 TITLE: Final = "Differentially Private Outlier Detection in Multivariate Gaussian Signals, its figures again"

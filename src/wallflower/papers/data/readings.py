@@ -17,7 +17,7 @@ import numpy as np
 
 from wallflower.errors import SourceError
 from wallflower.lazy import Lazy
-from wallflower.papers.datasets import found
+from wallflower.papers.data.tables import found
 from wallflower.queries.sensors import perturb
 from wallflower.queries.sensors.parameters import Column
 from wallflower.synthetic import Flags, Floats, Ints, picked, pushed

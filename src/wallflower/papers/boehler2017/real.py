@@ -8,10 +8,7 @@ from functools import reduce
 from operator import add
 from typing import Final
 
-from wallflower.papers.detection import Tally
-from wallflower.papers.methods import Labelled
-from wallflower.papers.page import Panel, Section, Sheet, curve
-from wallflower.papers.sensed_modes import (
+from wallflower.papers.boehler2017.modes import (
     ALONE,
     CLEAN,
     EPSILONS,
@@ -25,7 +22,10 @@ from wallflower.papers.sensed_modes import (
     exact,
     run,
 )
-from wallflower.papers.sensed_streams import UNLABELLED, Sensed
+from wallflower.papers.data.readings import UNLABELLED, Sensed
+from wallflower.papers.degue2020.detection import Tally
+from wallflower.papers.methods import Labelled
+from wallflower.papers.page import Panel, Section, Sheet, curve
 
 SHOWN: Final = (EXACT, GRID, UPPER)
 DRAWN: Final = (GRID, UPPER, ALONE, EXACT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wallflower.papers.datasets import Sample
+from wallflower.papers.data.tables import Sample
 from wallflower.papers.methods import EPSILONS, OURS, Method
 from wallflower.papers.page import Panel, Section, Sheet, curve
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from wallflower.papers.boehler2017.figure3 import ACCURACY, SEPARATIONS, SUBSET, Figure3, detail, drawn, figure3, gaps
+from wallflower.papers.boehler2017.losses import EPSILON, Priced, constants, meaning
+from wallflower.papers.boehler2017.modes import NOISES
+from wallflower.papers.boehler2017.real import DETAIL, Found, compared, detailed, sensed
+from wallflower.papers.boehler2017.timings import timings
+from wallflower.papers.data.readings import available, made, meters, motes
 from wallflower.papers.page import Section, leave, write_page
-from wallflower.papers.sensed_figures import ACCURACY, SEPARATIONS, SUBSET, Figure3, detail, drawn, figure3, gaps
-from wallflower.papers.sensed_losses import EPSILON, Priced, constants, meaning
-from wallflower.papers.sensed_modes import NOISES
-from wallflower.papers.sensed_real import DETAIL, Found, compared, detailed, sensed
-from wallflower.papers.sensed_streams import available, made, meters, motes
-from wallflower.papers.sensed_timings import timings
 
 TITLE: Final = "Privacy-Preserving Outlier Detection for Data Streams, its figure again"
 LEAD: Final = (

@@ -18,9 +18,9 @@ from wallflower.data import Points
 from wallflower.lazy import Lazy
 from wallflower.neighbours.pairs import Floats
 from wallflower.noise import system_noise
+from wallflower.papers.data.streams import Bools, Stream
 from wallflower.papers.methods import NOT_PRIVATE
 from wallflower.papers.page import Curve, Panel, Section, Sheet
-from wallflower.papers.streams import Bools, Stream
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.gauge import Gauge

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from wallflower.papers.boehler2017.modes import perturbed, presumed, threshold
+from wallflower.papers.data.readings import BITS, STEP, made, steps
 from wallflower.papers.page import Section, Sheet
-from wallflower.papers.sensed_modes import perturbed, presumed, threshold
-from wallflower.papers.sensed_streams import BITS, STEP, made, steps
 from wallflower.queries.sensors import comparison, grid, perturb
 from wallflower.queries.sensors.correction import correct
 

@@ -11,10 +11,12 @@ from typing import Final
 import numpy as np
 
 from wallflower.errors import SourceError
-from wallflower.papers.contexts_exact import DETECTORS
-from wallflower.papers.contexts_neighbours import Match, impossible, matches
-from wallflower.papers.contexts_private import private
-from wallflower.papers.contexts_tables import (
+from wallflower.papers.data.registers import Register, homicides, made_salaries, ontario
+from wallflower.papers.page import Curve, Panel, Section, Sheet, leave, write_page
+from wallflower.papers.pcor2021.exact import DETECTORS
+from wallflower.papers.pcor2021.neighbours import Match, impossible, matches
+from wallflower.papers.pcor2021.private import private
+from wallflower.papers.pcor2021.tables import (
     LOSS,
     PAPER,
     SAMPLES,
@@ -27,8 +29,6 @@ from wallflower.papers.contexts_tables import (
     samples,
     searches,
 )
-from wallflower.papers.page import Curve, Panel, Section, Sheet, leave, write_page
-from wallflower.papers.registers import Register, homicides, made_salaries, ontario
 
 TITLE: Final = "PCOR: Private Contextual Outlier Release via Differentially Private Search, its tables again"
 LEAD: Final = (

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from wallflower.papers.choosers import CHOOSERS, DEFAULT, Search, precision, search
-from wallflower.papers.datasets import Sample, adult2, available, ionosphere, made2
+from wallflower.papers.data.tables import Sample, adult2, available, ionosphere, made2
+from wallflower.papers.okada2015.choosers import CHOOSERS, DEFAULT, Search, precision, search
 from wallflower.papers.page import Panel, Section, Sheet, curve
 
 EPSILONS: Final = (0.2, 0.4, 0.8, 1.6, 3.2)

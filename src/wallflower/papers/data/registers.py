@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.lazy import Lazy
-from wallflower.papers.datasets import found
+from wallflower.papers.data.tables import found
 from wallflower.queries.explain.space.contexts import Domain
 from wallflower.synthetic import Floats, Ints, salaries
 

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from wallflower.papers.datasets import Sample, available, ionosphere, tumours
-from wallflower.papers.deviations import deviations
+from wallflower.papers.data.tables import Sample, available, ionosphere, tumours
 from wallflower.papers.methods import HONEST, JAPANESE
+from wallflower.papers.okada2015.deviations import deviations
 from wallflower.papers.page import Section, leave, write_page
 
 TITLE: Final = "Outlier detection under differential privacy (in Japanese), its figures again"

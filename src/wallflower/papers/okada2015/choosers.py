@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wallflower.neighbours.limits import rounding_bound
 from wallflower.neighbours.pairs import Floats, Ints
-from wallflower.papers.datasets import Sample
+from wallflower.papers.data.tables import Sample
 from wallflower.papers.methods import NOT_PRIVATE, Labelled
 from wallflower.queries.subspaces.exact import SCORES, scores
 from wallflower.synthetic import exponentials, gumbels

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from statistics import mean, median
 from typing import Final
 
-from wallflower.papers.contexts_exact import DETECTORS, Outlier, outliers
-from wallflower.papers.contexts_searched import BFS, GUIDED, LAZY, NOT_DP, OURS, PRINTED, TIGHT, WHY, Ground, runs
+from wallflower.papers.data.registers import Register
 from wallflower.papers.page import Curve, Panel, Section, Sheet
-from wallflower.papers.registers import Register
+from wallflower.papers.pcor2021.exact import DETECTORS, Outlier, outliers
+from wallflower.papers.pcor2021.searches import BFS, GUIDED, LAZY, NOT_DP, OURS, PRINTED, TIGHT, WHY, Ground, runs
 from wallflower.queries.explain.draws.utilities import Overlap
 
 LOSS: Final = "0.2"

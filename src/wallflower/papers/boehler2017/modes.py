@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.noise import system_noise
-from wallflower.papers.detection import Tally
+from wallflower.papers.data.readings import BITS, NEIGHBOURS, RADIUS, STEP, Sensed, steps
+from wallflower.papers.degue2020.detection import Tally
 from wallflower.papers.methods import NOT_PRIVATE, Labelled
-from wallflower.papers.sensed_streams import BITS, NEIGHBOURS, RADIUS, STEP, Sensed, steps
 from wallflower.queries.sensors import comparison, grid, perturb
 from wallflower.queries.sensors.batches import diameter
 from wallflower.queries.sensors.correction import GAPS, correct

@@ -8,11 +8,23 @@ from functools import reduce
 from operator import add
 from typing import Final
 
-from wallflower.papers.detection import Tally
+from wallflower.papers.boehler2017.modes import (
+    ALONE,
+    EPSILONS,
+    EXACT,
+    GRID,
+    LITERAL,
+    MODES,
+    NOISES,
+    UPPER,
+    Run,
+    exact,
+    run,
+)
+from wallflower.papers.data.readings import GENERATOR, made
+from wallflower.papers.degue2020.detection import Tally
 from wallflower.papers.methods import Labelled
 from wallflower.papers.page import Panel, Section, Sheet, curve
-from wallflower.papers.sensed_modes import ALONE, EPSILONS, EXACT, GRID, LITERAL, MODES, NOISES, UPPER, Run, exact, run
-from wallflower.papers.sensed_streams import GENERATOR, made
 
 SEPARATIONS: Final = tuple(GENERATOR)
 DRAWN: Final = (LITERAL, UPPER, ALONE, EXACT)

@@ -17,7 +17,7 @@ import numpy as np
 from wallflower.data import Points
 from wallflower.lazy import Lazy
 from wallflower.neighbours.pairs import Floats
-from wallflower.papers.detection import flags
+from wallflower.papers.degue2020.detection import flags
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.rates import rates, true_positive_at

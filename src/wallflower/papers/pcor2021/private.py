@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from wallflower.papers.contexts_exact import Margins, Private, margins_of
+from wallflower.papers.data.registers import Register, made_salaries
 from wallflower.papers.page import Curve, Panel, Section, Sheet
-from wallflower.papers.registers import Register, made_salaries
+from wallflower.papers.pcor2021.exact import Margins, Private, margins_of
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, FixedBins, Tukey
 from wallflower.queries.explain.space.ranked import ranked
 from wallflower.synthetic import salaries

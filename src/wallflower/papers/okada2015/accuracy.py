@@ -19,7 +19,7 @@ from wallflower.neighbours.extension import certified
 from wallflower.neighbours.noisy_count import GAP, STEP
 from wallflower.neighbours.pairs import plant, squared_reach
 from wallflower.noise import system_noise
-from wallflower.papers.datasets import Sample, made1, mixed, tumours
+from wallflower.papers.data.tables import Sample, made1, mixed, tumours
 from wallflower.papers.methods import laplace_pace, true_bound
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count

@@ -12,8 +12,8 @@ from itertools import count as numbers
 
 import numpy as np
 
-from wallflower.papers.contexts_exact import Outlier
-from wallflower.papers.registers import Register
+from wallflower.papers.data.registers import Register
+from wallflower.papers.pcor2021.exact import Outlier
 from wallflower.queries.explain.detectors import Detector
 from wallflower.queries.explain.exact import Evaluation, evaluate
 from wallflower.queries.explain.space.cube import Bools
