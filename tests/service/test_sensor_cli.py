@@ -16,7 +16,7 @@ import pytest
 from stage import CALL, parameters
 
 from wallflower import cli
-from wallflower.cli.live import _View, following
+from wallflower.cli.sensors_live import _View, following
 from wallflower.parties.keys import Identity
 from wallflower.parties.owner_page import MOST_SHOWN, page
 from wallflower.parties.parameter_file import signed

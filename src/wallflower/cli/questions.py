@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from wallflower.cli import remote, stream
+from wallflower.cli import remote
+from wallflower.cli import watch_lines as stream
 from wallflower.cli.options import (
     DATA,
     OUTPUT,

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from wallflower.cli.live import following
 from wallflower.cli.options import DATA, OUTPUT, PRIVACY, JsonOption, names
+from wallflower.cli.sensors_live import following
 from wallflower.cli.show import notice, show, show_json
 from wallflower.columns import Wanted, guarded
 from wallflower.data.lines import stream
