@@ -13,13 +13,15 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from wallflower.curator import dashboard, logs, routes, stewards, streams
+from wallflower.curator.api import analyst, steward, watch
 from wallflower.curator.api.gate import Attempts, Gate
 from wallflower.curator.api.views import Plain
+from wallflower.curator.desk import logs
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.jobs import Jobs
 from wallflower.curator.desk.problems import KINDS, document, problem, response
 from wallflower.curator.desk.watches import Watches
+from wallflower.curator.pages import mount
 from wallflower.curator.settings import VARIABLE, Settings
 from wallflower.errors import PrivacyError
 from wallflower.forms import Question
@@ -46,12 +48,12 @@ def application(settings: Settings, questions: tuple[Question, ...] = (*QUERIES,
     app.state.desk = desk
     app.state.attempts = Attempts(settings.failures)
     app.state.watches = Watches(desk)
-    app.include_router(routes.router(questions))
-    app.include_router(stewards.router())
-    app.include_router(streams.router(questions))
+    app.include_router(analyst.router(questions))
+    app.include_router(steward.router())
+    app.include_router(watch.router(questions))
     for path, endpoint in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics)):
         app.get(path, tags=["operation"], response_class=PlainTextResponse)(endpoint)
-    dashboard.mount(app)
+    mount.mount(app)
     app.add_middleware(Gate, settings=settings, metrics=desk.metrics)
     app.add_exception_handler(PrivacyError, _refused)
     app.add_exception_handler(RequestValidationError, _unfit)

@@ -15,8 +15,8 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
-from wallflower.curator import logs
 from wallflower.curator.app import application
+from wallflower.curator.desk import logs
 from wallflower.curator.settings import VARIABLE, Settings
 from wallflower.errors import SourceError
 

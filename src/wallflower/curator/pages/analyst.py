@@ -13,7 +13,6 @@ from markupsafe import Markup
 from starlette.responses import Response
 from starlette.routing import Route
 
-from wallflower.curator import charts, fields
 from wallflower.curator.api.analyst import release_arrow
 from wallflower.curator.api.callers import authenticated
 from wallflower.curator.api.views import Plain
@@ -21,6 +20,7 @@ from wallflower.curator.desk.desk import Shown
 from wallflower.curator.desk.problems import Refused, problem
 from wallflower.curator.desk.tokens import new_id
 from wallflower.curator.desk.tradeoffs import Tradeoffs
+from wallflower.curator.pages import charts, fields
 from wallflower.curator.pages.visits import BASE, COOKIE, Visit, page, place, refused, to, told
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.forms import LOSS_HELP, Question, blanks

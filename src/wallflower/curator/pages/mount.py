@@ -16,9 +16,9 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from wallflower.curator import pages, steward_pages
 from wallflower.curator.desk.problems import KINDS, Refused
 from wallflower.curator.desk.tradeoffs import Tradeoffs
+from wallflower.curator.pages import analyst, steward
 from wallflower.curator.pages.sessions import Sessions
 from wallflower.curator.pages.visits import BASE, POLICY, page, refused
 
@@ -49,8 +49,8 @@ def mount(service: FastAPI) -> None:
     app = Starlette(
         routes=[
             Mount("/static", StaticFiles(directory=_STATIC)),
-            *pages.routes(),
-            *steward_pages.routes(),
+            *analyst.routes(),
+            *steward.routes(),
         ],
         middleware=[Middleware(Strict)],
         exception_handlers={HTTPException: _http},

@@ -174,7 +174,7 @@ async def _form(visit: Visit) -> Mapping[str, str]:
 
 
 _TEMPLATES: Final = jinja2.Environment(
-    loader=jinja2.PackageLoader("wallflower.curator"),
+    loader=jinja2.PackageLoader("wallflower.curator.pages"),
     autoescape=True,
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,

@@ -1,0 +1,1 @@
+"""The service for people: pages under /ui, their forms, charts and sessions."""

@@ -1,0 +1,1 @@
+"""The tables, registers, streams and readings that the papers looked at, or ones like them."""

@@ -1,0 +1,1 @@
+"""What a detector needs of every context: sums per record, and local outlier factors."""
