@@ -29,23 +29,23 @@ UPWARDS = {
 # and the parties of sensors, and what attacks or simulates.
 DRAWERS = {
     "release.py",
-    "watching.py",
-    "service/sensors/party.py",
-    "service/sensors/device.py",
-    "service/sensors/demo.py",
+    "watching/__init__.py",
+    "parties/party.py",
+    "parties/device.py",
+    "parties/demo.py",
     "checks.py",
     "audit.py",
-    "papers/accuracy.py",
-    "papers/contexts_searched.py",
-    "papers/detection.py",
-    "papers/sensed_modes.py",
+    "papers/okada2015/accuracy.py",
+    "papers/pcor2021/searches.py",
+    "papers/degue2020/detection.py",
+    "papers/boehler2017/modes.py",
     "queries/*/audit.py",
     "queries/sensors/comparison.py",  # its contract: deal(values, bits)
 }
 DOORS = {
     "noise.py": {"secrets", "opendp"},
     "synthetic.py": {"numpy.random"},
-    "service/curator/tokens.py": {"secrets"},  # what must not be guessed, and is no noise: tokens and ids
+    "curator/desk/tokens.py": {"secrets"},  # what must not be guessed, and is no noise: tokens and ids
 }
 ENTROPY = ("random", "secrets", "numpy.random", "opendp", "uuid", "os.urandom", "os.getrandom")
 

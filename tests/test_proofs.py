@@ -35,7 +35,7 @@ def code_of(proof: Path) -> list[Path]:
     if proof == MECHANISMS:
         return [SOURCE / "mechanisms.py"]
     pointer = f"proof.md of `{proof.parent.name}`"
-    inside, others = set(proof.parent.glob("*.py")), SOURCE.glob("**/*.py")
+    inside, others = set(proof.parent.glob("**/*.py")), SOURCE.glob("**/*.py")
     return sorted(inside | {path for path in others if pointer in path.read_text(encoding="utf-8")})
 
 

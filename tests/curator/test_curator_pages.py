@@ -18,7 +18,7 @@ import pyarrow.ipc as ipc
 import pytest
 from served import Answer, Caller, Service, serving, settings
 
-from wallflower.curator import fields, pages, steward_pages
+from wallflower.curator.pages import analyst, fields, steward
 from wallflower.curator.pages.visits import POLICY
 from wallflower.curator.settings import Registered
 from wallflower.forms import blanks, stated
@@ -139,7 +139,7 @@ def filled(path: str, things: dict[str, str]) -> str:
 
 
 def test_every_page_has_a_row() -> None:
-    routes = [*pages.routes(), *steward_pages.routes()]
+    routes = [*analyst.routes(), *steward.routes()]
     found = {(method, route.path) for route in routes for method in route.methods or () if method != "HEAD"}
     assert found == {*TABLE, ("POST", "/sign-out")}
 

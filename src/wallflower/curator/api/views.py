@@ -1,4 +1,4 @@
-"""How things look in JSON: exact where it matters, and `connected.py` reads them back."""
+"""How things look in JSON: exact where it matters, and `remote.py` reads them back."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ on two borders goes to the cluster with the smaller number, noise is -1.
 
 Two columns are sorted into cells whose diagonal is a little below `radius`: all points of a cell are near each other,
 so a cell of `neighbours` points is core without counting, and cells are joined rather than points. Any other number of
-columns, and points too far apart for cells, go through the tree of `near`. Both leave each decision to the same pair
-test, so they agree to the last bit (proof.md, label (C)).
+columns, and points too far apart for cells, go through the tree of `neighbours.pairs`. Both leave each decision to the
+same pair test, so they agree to the last bit (proof.md, label (C)).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Clusters of points in any number of columns, by walking the tree of `near` instead of listing neighbours.
+"""Clusters of points in any number of columns, by walking the tree of `neighbours.pairs` instead of listing neighbours.
 
 Core points are counted by the tree. Then every core point joins those within reach; a part of the tree whose core
 points are all in one cluster already is remembered as `whole` and never looked into again by a point of that cluster,

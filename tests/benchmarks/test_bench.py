@@ -14,7 +14,7 @@ import pytest
 from wallflower.errors import SourceError
 from wallflower.papers.data.tables import found
 
-FOLDER = Path(__file__).parent.parent / "benchmarks"
+FOLDER = Path(__file__).parents[2] / "benchmarks"
 PEERS = ("scipy_ball", "scipy_nearest", "sklearn_auto", "sklearn_brute")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 RUN = "import sys; from above import Above; from wallflower.cli import main; sys.exit(main(None, (Above,)))"
 ASK = ("above", "ward.csv", "--bar", "7", "--columns", "a,b", "--epsilon", "0.25")
 

@@ -22,7 +22,7 @@ from wallflower.privacy import Loss
 from wallflower.release import Release
 from wallflower.report import drawing
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 ASK = ("--bar", "7", "--columns", "a,b")
 COMMANDS = [
     [],

@@ -17,8 +17,8 @@ import pytest
 import sqlalchemy as sa
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-
 from ledgers import ask, engine_of, filled, meddle
+
 from postgres import PASSWORD, Server
 from wallflower.errors import LedgerError, LossMismatch
 from wallflower.ledger import Ledger

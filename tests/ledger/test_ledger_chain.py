@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-
 from ledgers import Question, ask, engine_of, filled, meddle, unguarded
+
 from wallflower.errors import ChainBroken, LedgerError
 from wallflower.ledger import Ledger
 from wallflower.ledger.chain import COLUMNS

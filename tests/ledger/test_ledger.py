@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from ledgers import Question, ask
+
 from wallflower.errors import BudgetExhausted, KeyConflict, LedgerError, ParameterError
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss, Neighbours
