@@ -14,9 +14,10 @@ import pytest
 from scipy.stats import binomtest
 
 from above import Above
-from wallflower.audit import Finding, World, audit, audit_bound, audit_order, audits, least, most, replayed
+from wallflower.audit import Finding, World, audit, audit_bound, least, most, replayed
 from wallflower.data import Points
 from wallflower.errors import LossMismatch, ParameterError
+from wallflower.evidence import audit_order, audits
 from wallflower.mechanisms import calibrate
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Loss

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -17,14 +20,6 @@ PACKAGE = ROOT / "src" / "wallflower"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LINTER = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
 
-# `Lazy` names that point upwards, where a plain import could not. Each says why.
-UPWARDS = {
-    ("release", "drawing"),  # a Release draws itself in a notebook: plot()
-    ("release", "report"),  # a Release draws itself in a notebook: _repr_html_()
-    ("audit", "ledger"),  # audit_order watches a real release on a real ledger
-    ("audit", "release"),
-    ("audit", "queries"),  # audits(kind) finds the room by its name
-}
 # Who may draw noise that is not handed to them: the doors, for a table, a stream
 # and the parties of sensors, and what attacks or simulates.
 DRAWERS = {
@@ -34,6 +29,7 @@ DRAWERS = {
     "parties/device.py",
     "parties/demo.py",
     "checks.py",
+    "evidence.py",
     "audit.py",
     "papers/okada2015/accuracy.py",
     "papers/pcor2021/searches.py",
@@ -60,15 +56,13 @@ def place(path: Path) -> str:
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Every module or name that a file imports, in full, lazily or not."""
+    """Every module or name that a file imports, in full."""
     for node in ast.walk(tree(path)):
         match node:
             case ast.Import():
                 yield from (item.name for item in node.names)
             case ast.ImportFrom():
                 yield from (f"{node.module}.{item.name}" for item in node.names)
-            case ast.Call(func=ast.Name(id="Lazy"), args=[ast.Constant(value=str(name))]):
-                yield name
 
 
 def attributes(path: Path) -> Iterator[str]:
@@ -107,28 +101,66 @@ def test_imports_are_at_the_top(path: Path) -> None:
 def test_only_lazy_imports_by_name() -> None:
     for path in MODULES:
         named = {name for name in imports(path) if within(name, "importlib")}
-        assert not named or place(path) == "lazy.py", f"{place(path)} imports by name; use Lazy"
+        assert not named or place(path) == "lazy.py", f"{place(path)} imports by name; use Lazy or load"
 
 
-def test_lazy_imports_keep_the_layers() -> None:
-    """The linter does not see them, so they are held to its layers here."""
-    order = next(contract["layers"] for contract in LINTER["contracts"] if contract["type"] == "layers")
-    rank = {name.strip(): -depth for depth, layer in enumerate(order) for name in layer.split("|")}
-    upwards = set()
-    for path in MODULES:
-        own = path.relative_to(PACKAGE).with_suffix("").parts[0]
-        for name in _lazy(path):
-            other = name.split(".")[1] if "." in name else None  # `wallflower` itself: its version
-            if other is not None and own != other and rank[own] <= rank[other]:
-                upwards.add((own, other))
-    assert upwards == UPWARDS
-
-
-def _lazy(path: Path) -> Iterator[str]:
-    for node in ast.walk(tree(path)):
+def twins(block: ast.If) -> tuple[dict[str, str], dict[str, str]]:
+    """What a block imports for the type checker, and what it names at run time instead: name and module."""
+    checked = {
+        item.asname or item.name: item.name
+        for node in block.body
+        if isinstance(node, ast.Import)
+        for item in node.names
+    }
+    named = {}
+    for node in block.orelse:
         match node:
-            case ast.Call(func=ast.Name(id="Lazy"), args=[ast.Constant(value=str(name))]) if within(name, "wallflower"):
-                yield name
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.Call(func=ast.Name(id="Lazy"), args=[ast.Constant(value=str(module))]),
+            ):
+                named[name] = module
+    return checked, named
+
+
+@pytest.mark.parametrize("path", MODULES, ids=place)
+def test_what_is_lazy_is_checked_under_the_same_name(path: Path) -> None:
+    """So mypy knows every function that is called through a lazy module, and the contracts know every edge."""
+    seen = 0
+    for node in tree(path).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and node.orelse:
+            checked, named = twins(node)
+            assert checked == named, f"{place(path)}:{node.lineno}"
+            seen += len(named)
+    calls = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Lazy"]
+    assert len(calls) == seen, f"{place(path)} has a Lazy that no type checker sees"
+
+
+def test_modules_form_no_cycle() -> None:
+    """Lazy or not: whoever imports is above what is imported."""
+    graph = grimp.build_graph("wallflower", cache_dir=None)
+    below = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    try:
+        TopologicalSorter(below).prepare()
+    except CycleError as found:
+        pytest.fail(f"a cycle: {' -> '.join(found.args[1])}")
+
+
+@pytest.mark.slow
+def test_a_wrong_call_through_a_lazy_module_is_a_type_error(tmp_path: Path) -> None:
+    wrong = {
+        "_exact.count_outlier(1)": "has no attribute",
+        "_exact.count_outliers()": "Missing positional argument",
+        "_sensitivity.rounded_smooth_bound(1, 2, 3, beta='x')": "incompatible type",
+    }
+    door, shadow = PACKAGE / "queries" / "count" / "__init__.py", tmp_path / "shadow.py"
+    text = door.read_text(encoding="utf-8")
+    shadow.write_text(text + "\n".join(wrong) + "\n", encoding="utf-8")
+    mypy = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache"), "--shadow-file", str(door)]
+    done = subprocess.run([*mypy, str(shadow), str(door)], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    for line, words in enumerate(wrong.values(), start=len(text.splitlines()) + 1):
+        assert re.search(rf"{door.name}:{line}: error: .*{words}", done.stdout), done.stdout
 
 
 @pytest.mark.parametrize("path", MODULES, ids=place)

@@ -1,5 +1,6 @@
 """Questions about outliers in private data, answered under differential privacy."""
 
+from wallflower import report
 from wallflower.data import Points, Schema, Table, load
 from wallflower.dataset import opened as open  # noqa: A004 - `wf.open` is what people will type
 from wallflower.errors import PrivacyError
@@ -11,9 +12,12 @@ from wallflower.queries.subspaces import Subspaces
 from wallflower.queries.watch import Watch
 from wallflower.release import Release, release
 from wallflower.remote import connect
+from wallflower.version import VERSION
 from wallflower.watching import watching
 
-__version__ = "0.1.0"
+__version__ = VERSION
+
+Release.artist = report  # a release draws itself in a notebook
 
 __all__ = [
     "Count",

@@ -2,10 +2,9 @@
 
 Sampling    `audit` draws outputs on two neighbouring tables and bounds the loss from below, with confidence.
 Counting    `audit_bound` tries a sensitivity bound on every table of a tiny world, and every neighbour of each.
-Order       `audit_order` notes whether the records were read before the charge was durable.
 
 An audit that finds nothing proves nothing; one that finds something is a counterexample. Everything here runs on
-public, made-up tables. A room lists its own attacks in its `audit.py`, and `audits(kind)` runs them.
+public, made-up tables. A room lists its own attacks in its `audit.py`, and `evidence.audits(kind)` runs them.
 """
 
 from __future__ import annotations
@@ -15,25 +14,20 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.data import Points
 from wallflower.errors import LossMismatch, ParameterError
-from wallflower.forms import find
 from wallflower.lazy import Lazy
 from wallflower.noise import Noise, system_noise
 from wallflower.privacy import Kind, Loss
-from wallflower.query import Query
 
-_queries = Lazy("wallflower.queries")
-_ledger = Lazy("wallflower.ledger")
-_release = Lazy("wallflower.release")
-_special = Lazy("scipy.special")
+if TYPE_CHECKING:
+    import scipy.special as _special
+else:
+    _special = Lazy("scipy.special")
 
 Floats = NDArray[np.float64]
 Outputs = NDArray[Any]
@@ -41,7 +35,6 @@ Sampler = Callable[[int], Outputs]
 Measure = Callable[[Floats, Floats], Floats]
 Site = tuple[float, ...]
 Records = tuple[Site, ...]
-Ask = Callable[[Query[Any, Any], Points, Any], object]
 
 TRIALS: Final = 60_000
 CONFIDENCE: Final = 0.999
@@ -67,14 +60,6 @@ class Finding:
     def ok(self) -> bool:
         """Whether a sound mechanism held, or a broken one was caught."""
         return self.caught == self.expected
-
-
-def audits(kind: str, *, quick: bool = False) -> Iterator[Finding]:
-    """Run every attack that a question's room lists; `quick` takes fewer trials."""
-    if kind in _queries.WITHOUT:
-        yield from Lazy(f"wallflower.queries.{kind}.audit").findings(quick=quick)
-    else:
-        yield from find(kind, _queries.QUERIES).audits(quick=quick)
 
 
 # Sampling
@@ -338,65 +323,3 @@ def audit_bound(
 
 def _shown(table: Records) -> str:
     return "{" + ", ".join(" ".join(f"{place:g}" for place in site) for site in table) + "}"
-
-
-# Order
-
-
-class Watched(Points):
-    """Points that report the first time their values are read. Taking columns is not a look: nothing comes out."""
-
-    __slots__ = ("_note", "_points")
-    _note: Callable[[], None]
-    _points: Points
-
-    def __init__(self, points: Points, note: Callable[[], None]) -> None:
-        for slot, value in {"_points": points, "_note": note}.items():
-            object.__setattr__(self, slot, value)
-        for slot in ("columns", "name", "schema"):
-            object.__setattr__(self, slot, getattr(points, slot))
-
-    @property
-    def values(self) -> Floats:
-        self._note()
-        return self._points.values
-
-    @property
-    def n(self) -> int:
-        return self._points.n
-
-    def subspace(self, names: Any) -> Points:
-        return Watched(self._points.subspace(names), self._note)
-
-
-def audit_order(
-    query: Query[Any, Any],
-    points: Points,
-    *,
-    ask: Ask | None = None,
-    name: str = "release: pays, then looks",
-    expected: bool = False,
-) -> Finding:
-    """Refute "charged before looked at", or fail to: when the values are read for the first time, does a second
-    connection see the charge? `ask(query, points, ledger)` is `release` unless given."""
-    paid: list[bool] = []
-    with TemporaryDirectory() as folder:
-        place = Path(folder) / "ledger.db"
-
-        def note() -> None:
-            if not paid:
-                with _ledger.Ledger.open(place) as other:
-                    paid.append(bool(other.history(points.name, event="charge")))
-
-        with _ledger.Ledger.open(place) as book:
-            book.grant(points.name, query.cost(), by="auditor")
-            (ask or _release.release)(query, Watched(points, note), book)
-    words = {(): "nobody looked", (True,): "the charge was durable before the first look"}
-    return Finding(
-        name=name,
-        claimed=None,
-        lower=None,
-        caught=paid == [False],
-        words=words.get(tuple(paid), "the records were read while no charge was on disk"),
-        expected=expected,
-    )

@@ -15,11 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from wallflower.data import Points
 from wallflower.errors import BudgetExhausted
+from wallflower.evidence import samples
 from wallflower.ledger import Ledger
 from wallflower.ledger.chain import canonical
 from wallflower.noise import system_noise
@@ -32,7 +29,6 @@ Check = Callable[[Query[Any, Any]], None]
 FORBIDDEN: Final = frozenset(
     ("bias", "degrees", "duration", "elapsed", "noise", "raw", "records", "seconds", "sensitivity", "time", "truth")
 )
-_ROWS: Final = 64
 _ANALYST: Final = "check"
 
 
@@ -202,22 +198,6 @@ CHECKS: Final[tuple[Check, ...]] = (
     pictures_what_was_released,
     has_a_page,
 )
-
-
-def samples(query: Query[Any, Any]) -> Iterator[Points]:
-    """Tables of 64 records, ordinary and not, in the columns the question names."""
-    columns = getattr(query, "columns", None) or ("x1", "x2")
-    line = np.linspace(0.0, 8.0, _ROWS)
-    shapes: tuple[NDArray[np.float64], ...] = (
-        np.sin(line),
-        np.zeros(_ROWS),
-        line * 1e6,
-        np.where(line < 7, 0.0, 1e3),
-        np.where(line < 4, -1.0, 1.0),
-    )
-    for shape in shapes:
-        spread = np.column_stack([shape * (1 + place) for place in range(len(columns))])
-        yield Points.from_array(spread, columns=columns, name="sample")
 
 
 class _Watched:

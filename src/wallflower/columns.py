@@ -12,12 +12,15 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from wallflower.errors import DataError, PrivacyError, SourceError
 from wallflower.lazy import Lazy
 
-_pa = Lazy("pyarrow")
+if TYPE_CHECKING:
+    import pyarrow as _pa
+else:
+    _pa = Lazy("pyarrow")
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.data import Schema
 from wallflower.dataset import Opened, opened
@@ -20,8 +20,13 @@ from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.subspaces import Subspaces
 
-_datasets = Lazy("sklearn.datasets")
-_report = Lazy("wallflower.report")
+if TYPE_CHECKING:
+    import sklearn.datasets as _datasets
+
+    import wallflower.report as _report
+else:
+    _datasets = Lazy("sklearn.datasets")
+    _report = Lazy("wallflower.report")
 
 NAME: Final = "tumours"
 STEWARD: Final = "steward"

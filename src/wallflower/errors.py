@@ -66,6 +66,10 @@ class KeyConflict(LedgerError):
     """An idempotency key was used before, for another question or for one whose answer was lost."""
 
 
+class EvidenceMissing(PrivacyError):
+    """A question has no attack, no oracle or no test on tiny worlds to show for its claims."""
+
+
 class NotAllowed(PrivacyError):
     """A service knows no such token, or the token may not do this."""
 

@@ -1,4 +1,8 @@
-"""Modules that are imported when first used, so that `wallflower --help` answers at once."""
+"""Modules that are imported when first used, so that `wallflower --help` answers at once.
+
+A module that is slow to load is named twice: imported under `TYPE_CHECKING`, where mypy checks every use of it and the
+import contracts see it, and as a `Lazy` of the same name at run time. `tests/test_imports.py` keeps the two alike.
+"""
 
 from __future__ import annotations
 
@@ -17,4 +21,15 @@ class Lazy:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        return getattr(import_module(self._name), attribute)
+        found = getattr(import_module(self._name), attribute)
+        setattr(self, attribute, found)
+        return found
+
+
+def load(name: str) -> Any:
+    """The module of a name that is only known at run time: a question's audit, a paper, a plugin.
+
+    >>> load("math").sqrt(4.0)
+    2.0
+    """
+    return import_module(name)

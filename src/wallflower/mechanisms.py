@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 from statistics import NormalDist
-from typing import Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,10 @@ from wallflower.lazy import Lazy
 from wallflower.noise import Noise, rounded_up
 from wallflower.privacy import Kind, Loss, zcdp_of_epsilon
 
-_special = Lazy("scipy.special")
+if TYPE_CHECKING:
+    import scipy.special as _special
+else:
+    _special = Lazy("scipy.special")
 
 LawName = Literal["laplace", "gaussian"]
 Whole = NDArray[Any]  # whole numbers; of Python where they may be longer than 64 bits

@@ -11,7 +11,7 @@ import math
 import secrets
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,16 @@ from numpy.typing import NDArray
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 
-_domains = Lazy("opendp.domains")
-_metrics = Lazy("opendp.metrics")
-_measurements = Lazy("opendp.measurements")
-_opendp = Lazy("opendp.mod")
+if TYPE_CHECKING:
+    import opendp.domains as _domains
+    import opendp.measurements as _measurements
+    import opendp.metrics as _metrics
+    import opendp.mod as _opendp
+else:
+    _domains = Lazy("opendp.domains")
+    _measurements = Lazy("opendp.measurements")
+    _metrics = Lazy("opendp.metrics")
+    _opendp = Lazy("opendp.mod")
 
 
 class Noise(Protocol):

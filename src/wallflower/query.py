@@ -8,6 +8,7 @@ said about a released answer (`reading`, post-processing).
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -16,6 +17,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from wallflower.errors import ParameterError
+from wallflower.lazy import load
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.schema import Schema
@@ -212,8 +214,10 @@ class Query(ABC, Generic[D, A]):
 
     @classmethod
     def audits(cls, *, quick: bool) -> Iterable[Any]:
-        """Attacks on the mechanisms, as findings of `audit.py`; a room without any has none."""
-        return ()
+        """Attacks on the mechanisms: the findings of `audit.py` in the question's own folder, if it has one."""
+        room = sys.modules[cls.__module__].__package__
+        findings: Iterable[Any] = load(f"{room}.audit").findings(quick=quick) if room else ()
+        return findings
 
     def to_json(self) -> dict[str, Any]:
         """The parameters, exactly, as plain JSON."""

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, Generic, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, Self
 
 from wallflower.data import Points, Table, load
 from wallflower.lazy import Lazy
@@ -24,13 +24,15 @@ from wallflower.ledger import Ledger, Receipt
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.query import A, D, Plan, PublicFacts, Query
+from wallflower.version import VERSION
 
 VARIABLE: Final = "WALLFLOWER_ANALYST"
 
-_pa = Lazy("pyarrow")
-_package = Lazy("wallflower")
-_drawing = Lazy("wallflower.report.drawing")
-_report = Lazy("wallflower.report")
+if TYPE_CHECKING:
+    import pyarrow as _pa
+
+else:
+    _pa = Lazy("pyarrow")
 
 _SHOWN_AT: Final = "1e-6"
 _MANY, _FIRST = 24, 12  # a longer list is read by its beginning
@@ -116,6 +118,14 @@ class Facts:
         return said | ({"bound": True} if self.bound else {})
 
 
+class Artist(Protocol):
+    """Who draws releases: `report`, which knows every question, as `wallflower/__init__.py` tells the door."""
+
+    def figure(self, release: Release[Any], /) -> Any: ...
+
+    def card(self, release: Release[Any], /) -> str: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Release(Generic[A]):
     """A private answer and everything that may be said about it.
@@ -144,6 +154,8 @@ class Release(Generic[A]):
     extras: Mapping[str, Any] = field(default_factory=dict)
     version: str
     replayed: bool = False
+
+    artist: ClassVar[Artist]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, exact where it matters."""
@@ -194,11 +206,10 @@ class Release(Generic[A]):
 
     def plot(self) -> Any:
         """A matplotlib Figure: the value with its interval, and what each ε would have given."""
-        return _drawing.figure(self)
+        return self.artist.figure(self)
 
     def _repr_html_(self) -> str:
-        html: str = _report.card(self)
-        return html
+        return self.artist.card(self)
 
     def __repr__(self) -> str:
         return f"Release({self.kind} of {self.dataset}: {self.said}, {self.guarantee.loss}, ledger {self.ledger_id})"
@@ -331,7 +342,7 @@ def _made(query: Query[D, A], value: A, facts: Facts, receipt: Receipt) -> Relea
         left=receipt.left,
         notes=(starter_note(receipt.dataset),) if receipt.starter else (),
         extras=dict(reading.extras),
-        version=_package.__version__,
+        version=VERSION,
     )
 
 

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote, urlsplit
 
 from wallflower.dataset import KEY, Verbs
@@ -38,7 +38,10 @@ from wallflower.queries import QUERIES
 from wallflower.query import Plan, Query
 from wallflower.release import Release
 
-_http = Lazy("http.client")
+if TYPE_CHECKING:
+    import http.client as _http
+else:
+    _http = Lazy("http.client")
 
 VARIABLE: Final = "WALLFLOWER_TOKEN"
 

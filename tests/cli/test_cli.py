@@ -351,18 +351,20 @@ def test_an_audit_fails_when_a_finding_does(shell: Shell, monkeypatch: Any) -> N
     sound = finding("laplace", caught=False, ok=True, words="0.9 ≤ 1")
     broken = finding("half", caught=True, ok=True, words="1.9 > 1")
     missed = finding("late", caught=False, ok=False, words="missed")
-    monkeypatch.setattr(lab, "_audit", SimpleNamespace(audits=lambda kind, quick: [sound, broken]))
+    monkeypatch.setattr(lab, "_evidence", SimpleNamespace(audits=lambda kind, quick, questions: [sound, broken]))
     assert shell("audit", "above") == 0
     assert shell.out.splitlines() == ["holds  laplace: 0.9 ≤ 1", "caught half: 1.9 > 1"]
     assert len(shell.json("audit", "above")["findings"]) == 2
-    monkeypatch.setattr(lab, "_audit", SimpleNamespace(audits=lambda kind, quick: [missed]))
+    monkeypatch.setattr(lab, "_evidence", SimpleNamespace(audits=lambda kind, quick, questions: [missed]))
     assert shell("audit", "above") == 1
     assert "FAILS  late" in shell.out
 
 
 def test_an_audit_may_be_quick(shell: Shell, monkeypatch: Any) -> None:
     asked = []
-    monkeypatch.setattr(lab, "_audit", SimpleNamespace(audits=lambda kind, quick: asked.append((kind, quick)) or []))
+    monkeypatch.setattr(
+        lab, "_evidence", SimpleNamespace(audits=lambda kind, quick, questions: asked.append((kind, quick)) or [])
+    )
     assert shell("audit", "above") == shell("audit", "above", "--quick") == 0
     assert asked == [("above", False), ("above", True)]
 

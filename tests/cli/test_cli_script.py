@@ -125,7 +125,7 @@ def test_counted_steps_are_a_bar_on_a_terminal_and_nothing_elsewhere() -> None:
 def test_what_is_piped_on_is_not_caught_by_the_spinner() -> None:
     found = "from types import SimpleNamespace as Thing\nfrom wallflower.cli import lab\n"
     found += "finding = Thing(name='laplace', ok=True, caught=False, words='0.9')\n"
-    found += "lab._audit = Thing(audits=lambda kind, quick: [finding])\n"
+    found += "lab._evidence = Thing(audits=lambda kind, quick, questions: [finding])\n"
     output, said = on_a_terminal("audit", "above", code=found)
     assert output == "holds  laplace: 0.9\n"
     assert "laplace" not in said

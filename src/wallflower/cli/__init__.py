@@ -24,10 +24,8 @@ from wallflower.cli.serve import serve
 from wallflower.cli.show import failure, show
 from wallflower.errors import PrivacyError
 from wallflower.forms import Question
-from wallflower.lazy import Lazy
 from wallflower.queries import COMPANIONS, QUERIES
-
-_package = Lazy("wallflower")
+from wallflower.version import VERSION
 
 _INTERRUPTED: Final = 130
 _BROKEN_PIPE: Final = 141
@@ -91,7 +89,7 @@ def _overview(known: Sequence[Question]) -> Callable[..., None]:
     ) -> None:
         """Questions about outliers in private data, answered under differential privacy."""
         if version:
-            show(f"wallflower {_package.__version__}")
+            show(f"wallflower {VERSION}")
             raise typer.Exit
         if context.invoked_subcommand is None:
             kinds = ", ".join(f"wallflower {question.kind}" for question in known)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -17,8 +17,12 @@ from wallflower.lazy import Lazy
 from wallflower.papers import PAPERS
 from wallflower.queries import WITHOUT
 
-_demo = Lazy("wallflower.demo")
-_audit = Lazy("wallflower.audit")
+if TYPE_CHECKING:
+    import wallflower.demo as _demo
+    import wallflower.evidence as _evidence
+else:
+    _evidence = Lazy("wallflower.evidence")
+    _demo = Lazy("wallflower.demo")
 
 QuickOption = Annotated[bool, typer.Option("--quick", help="fewer repetitions")]
 
@@ -50,7 +54,7 @@ def _auditing(questions: tuple[Question, ...]) -> Any:
         kind = question if question in WITHOUT else find(question, questions).kind
         findings = []
         with waiting(f"attacking {kind}"):
-            for finding in _audit.audits(kind, quick=quick):
+            for finding in _evidence.audits(kind, quick=quick, questions=questions):
                 findings.append(finding)
                 if not as_json:
                     show(_verdict(finding))

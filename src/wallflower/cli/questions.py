@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -36,8 +36,12 @@ from wallflower.ledger import Ledger
 from wallflower.query import Plan, Query
 from wallflower.release import Guarantee, Release, default_analyst, release
 
-_report = Lazy("wallflower.report")
-_tradeoff = Lazy("wallflower.report.tradeoff")
+if TYPE_CHECKING:
+    import wallflower.report as _report
+    import wallflower.report.tradeoff as _tradeoff
+else:
+    _report = Lazy("wallflower.report")
+    _tradeoff = Lazy("wallflower.report.tradeoff")
 
 _PLOTS = (".png", ".svg", ".pdf")
 _PAGES = (".html", ".htm")

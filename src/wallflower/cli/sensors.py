@@ -7,7 +7,7 @@ import logging
 import sys
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -17,18 +17,28 @@ from wallflower.cli.show import notice, show, show_json
 from wallflower.columns import Wanted, guarded
 from wallflower.data.lines import stream
 from wallflower.errors import ParameterError, PrivacyError, SourceError
-from wallflower.lazy import Lazy
+from wallflower.lazy import Lazy, load
 
-_keys = Lazy("wallflower.parties.keys")
-_signing = Lazy("wallflower.parties.parameter_file")
-_device = Lazy("wallflower.parties.device")
-_starting = Lazy("wallflower.parties.startup")
-_demo = Lazy("wallflower.parties.demo")
-_parameters = Lazy("wallflower.queries.sensors.parameters")
+if TYPE_CHECKING:
+    import wallflower.parties.demo as _demo
+    import wallflower.parties.device as _device
+    import wallflower.parties.keys as _keys
+    import wallflower.parties.parameter_file as _signing
+    import wallflower.parties.startup as _starting
+    import wallflower.queries.sensors.batches as _batches
+    import wallflower.queries.sensors.parameters as _parameters
+else:
+    _demo = Lazy("wallflower.parties.demo")
+    _device = Lazy("wallflower.parties.device")
+    _keys = Lazy("wallflower.parties.keys")
+    _signing = Lazy("wallflower.parties.parameter_file")
+    _starting = Lazy("wallflower.parties.startup")
+    _batches = Lazy("wallflower.queries.sensors.batches")
+    _parameters = Lazy("wallflower.queries.sensors.parameters")
 
 sensors = typer.Typer(no_args_is_help=True)
 
-_needs: Final = (Lazy("cryptography"), Lazy("httptools"), Lazy("starlette"), Lazy("uvicorn"))
+_NEEDS: Final = ("cryptography", "httptools", "starlette", "uvicorn")
 
 NETWORK: Final = "Network"
 _NOT_THERE: Final = "sensors need more packages than the rest: pip install 'wallflower[service]' brings them."
@@ -76,8 +86,8 @@ TlsOption = Annotated[
 def require_packages() -> None:
     """Outliers among readings that are perturbed at the source, found by two servers together."""
     try:
-        for package in _needs:
-            _ = package.__version__
+        for package in _NEEDS:
+            load(package)
     except ModuleNotFoundError:
         raise ParameterError(_NOT_THERE) from None
 
@@ -149,7 +159,7 @@ def device(
     signed = _set(parameters, stream_name, analyst, identity)
     wanted = (() if window is not None else (_device.WINDOW,)) + signed.parameters.names
     given = {"analyst": analyst, "correction": correction, "owner": owner}
-    urls = _needed({name: given[name] for name in _device.targets(signed.parameters)})
+    urls = _needed({name: given[name] for name in _batches.targets(signed.parameters)})
     with _device.Device(identity, signed, store, urls, budget=budget) as sensor:
         sensor.check()
         rows = stream(source, Wanted(names=wanted)).batches

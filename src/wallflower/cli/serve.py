@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 from rich.table import Table as Grid
@@ -12,14 +12,21 @@ from rich.table import Table as Grid
 from wallflower.cli.options import DATA, JsonOption, LedgerOption
 from wallflower.cli.show import notice, show, show_json
 from wallflower.errors import ParameterError
-from wallflower.lazy import Lazy
+from wallflower.lazy import Lazy, load
 
-_settings = Lazy("wallflower.curator.settings")
-_serving = Lazy("wallflower.curator.server")
-_demo = Lazy("wallflower.curator.demo")
-_records = Lazy("wallflower.curator.desk.records")
-_tokens = Lazy("wallflower.curator.desk.tokens")
-_needs: Final = (Lazy("fastapi"), Lazy("httptools"), Lazy("uvicorn"))
+if TYPE_CHECKING:
+    import wallflower.curator.demo as _demo
+    import wallflower.curator.desk.records as _records
+    import wallflower.curator.desk.tokens as _tokens
+    import wallflower.curator.server as _server
+    import wallflower.curator.settings as _settings
+else:
+    _demo = Lazy("wallflower.curator.demo")
+    _records = Lazy("wallflower.curator.desk.records")
+    _tokens = Lazy("wallflower.curator.desk.tokens")
+    _server = Lazy("wallflower.curator.server")
+    _settings = Lazy("wallflower.curator.settings")
+_NEEDS: Final = ("fastapi", "httptools", "uvicorn")
 
 NETWORK: Final = "Network"
 
@@ -58,10 +65,10 @@ def start(
     base = _settings.Settings() if config is None else _settings.Settings.read(config)
     base = base.but(host=host, port=port, workers=workers, ledger=ledger)
     if not demo:
-        _serving.serve(base, lambda url: notice(f"Serving on {url}; Ctrl-C ends it."))
+        _server.serve(base, lambda url: notice(f"Serving on {url}; Ctrl-C ends it."))
         return
     with _demo.trial(base) as trial:
-        _serving.serve(trial.settings, lambda url: _tell(trial, url))
+        _server.serve(trial.settings, lambda url: _tell(trial, url))
 
 
 @token.command(epilog="Example: wallflower serve token create ana --scope analyst --days 30")
@@ -119,8 +126,8 @@ def _opened(config: Path | None, ledger: str | None) -> Any:
 
 def _require_packages() -> None:
     try:
-        for package in _needs:
-            _ = package.__version__
+        for package in _NEEDS:
+            load(package)
     except ModuleNotFoundError:
         raise ParameterError(
             "the service needs more packages than the rest: pip install 'wallflower[service]' brings them."

@@ -25,10 +25,8 @@ from wallflower.curator.pages import mount
 from wallflower.curator.settings import VARIABLE, Settings
 from wallflower.errors import PrivacyError
 from wallflower.forms import Question
-from wallflower.lazy import Lazy
 from wallflower.queries import COMPANIONS, QUERIES
-
-_package = Lazy("wallflower")
+from wallflower.version import VERSION
 
 _STATUSES = {400: "malformed", 404: "not-found", 405: "method", 413: "too-large"}
 
@@ -39,7 +37,7 @@ def application(settings: Settings, questions: tuple[Question, ...] = (*QUERIES,
     app = FastAPI(
         title="wallflower",
         summary="Questions about outliers in private data, answered under differential privacy",
-        version=_package.__version__,
+        version=VERSION,
         lifespan=_lifespan,
         docs_url=None,
         redoc_url=None,

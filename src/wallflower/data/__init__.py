@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,9 +22,14 @@ from wallflower.schema import Column, Schema
 
 __all__ = ["Column", "Points", "Schema", "Table", "describe", "load", "points_of", "scaled"]
 
-_pa = Lazy("pyarrow")
-_types = Lazy("pyarrow.types")
-_compute = Lazy("pyarrow.compute")
+if TYPE_CHECKING:
+    import pyarrow as _pa
+    import pyarrow.compute as _compute
+    import pyarrow.types as _types
+else:
+    _pa = Lazy("pyarrow")
+    _compute = Lazy("pyarrow.compute")
+    _types = Lazy("pyarrow.types")
 
 Floats = NDArray[np.float64]
 

@@ -11,23 +11,28 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from wallflower.columns import Found, Wanted, arrow_of, guarded, listed, too_large
 from wallflower.errors import ParameterError, SourceError
 from wallflower.lazy import Lazy
 
-_pa = Lazy("pyarrow")
-_duck = Lazy("duckdb")
-_psycopg = Lazy("psycopg")
+if TYPE_CHECKING:
+    import duckdb as _duck
+    import psycopg as _psycopg
+    import pyarrow as _pa
+else:
+    _duck = Lazy("duckdb")
+    _psycopg = Lazy("psycopg")
+    _pa = Lazy("pyarrow")
 
 _ANSWER: Final = "the answer of the query"
 _BYTES_PER_FETCHED_CELL: Final = 64
 _URL: Final = re.compile(r"(?P<scheme>\w+)(\+\w+)?://(?P<place>.*?)[?&](?P<key>sql|table)=(?P<text>.*)", re.DOTALL)
 _TABLE: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _SQLITE_MAY: Final = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
-_DUCKDB_MAY: Final = {
+_DUCKDB_MAY: Final[Any] = {
     "enable_external_access": "false",
     "python_enable_replacements": "false",
     "autoinstall_known_extensions": "false",

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,14 @@ from wallflower.data.sources import named, numbered
 from wallflower.errors import DataError, SourceError
 from wallflower.lazy import Lazy
 
-_pa = Lazy("pyarrow")
-_types = Lazy("pyarrow.types")
-_parquet_reader = Lazy("pyarrow.parquet")
+if TYPE_CHECKING:
+    import pyarrow as _pa
+    import pyarrow.parquet as _parquet_reader
+    import pyarrow.types as _types
+else:
+    _pa = Lazy("pyarrow")
+    _parquet_reader = Lazy("pyarrow.parquet")
+    _types = Lazy("pyarrow.types")
 
 Floats = NDArray[np.float64]
 _Line = tuple[int, bytes]  # with its number, from 1

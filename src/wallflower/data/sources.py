@@ -10,7 +10,7 @@ import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,18 @@ from wallflower.data.databases import ask
 from wallflower.errors import DataError, ParameterError, SourceError
 from wallflower.lazy import Lazy
 
-_pa = Lazy("pyarrow")
-_compute = Lazy("pyarrow.compute")
-_csv_reader = Lazy("pyarrow.csv")
-_parquet_reader = Lazy("pyarrow.parquet")
-_polars_errors = Lazy("polars.exceptions")
+if TYPE_CHECKING:
+    import polars.exceptions as _polars_errors
+    import pyarrow as _pa
+    import pyarrow.compute as _compute
+    import pyarrow.csv as _csv_reader
+    import pyarrow.parquet as _parquet_reader
+else:
+    _polars_errors = Lazy("polars.exceptions")
+    _pa = Lazy("pyarrow")
+    _compute = Lazy("pyarrow.compute")
+    _csv_reader = Lazy("pyarrow.csv")
+    _parquet_reader = Lazy("pyarrow.parquet")
 
 MISSING: Final = ("", "?", "na", "n/a", "nan", "null", "none")
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
@@ -23,8 +23,12 @@ from wallflower.lazy import Lazy
 HEAD: Final = "0002"
 VARIABLE: Final = "WALLFLOWER_LEDGER"
 
-_alembic = Lazy("alembic.command")
-_alembic_config = Lazy("alembic.config")
+if TYPE_CHECKING:
+    import alembic.command as _alembic
+    import alembic.config as _alembic_config
+else:
+    _alembic = Lazy("alembic.command")
+    _alembic_config = Lazy("alembic.config")
 
 _PATIENCE: Final = 60
 _CONNECT: Final = (

@@ -6,14 +6,17 @@ Proved in proof.md of `count`, label (G).
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.data import Points, points_of
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.lazy import Lazy
 from wallflower.privacy import Kind, Loss, Neighbours
 
-_special = Lazy("scipy.special")
+if TYPE_CHECKING:
+    import scipy.special as _special
+else:
+    _special = Lazy("scipy.special")
 
 # How many points can stand around one, pairwise more than one radius apart: exact for strict distances up to three
 # dimensions [SW53], upper bounds on the kissing number above [OS79; Mus08; BV08; MV10; LdL24].

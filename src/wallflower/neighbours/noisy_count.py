@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,12 @@ from wallflower.mechanisms import Additive, calibrate
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 
-_extension = Lazy("wallflower.neighbours.extension")
-_near = Lazy("wallflower.neighbours.pairs")
+if TYPE_CHECKING:
+    import wallflower.neighbours.extension as _extension
+    import wallflower.neighbours.pairs as _near
+else:
+    _extension = Lazy("wallflower.neighbours.extension")
+    _near = Lazy("wallflower.neighbours.pairs")
 
 Floats = NDArray[np.float64]
 

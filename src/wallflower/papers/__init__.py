@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from wallflower.lazy import Lazy
+from wallflower.lazy import load
 
 
 def _reproduced(module: str, folder: Path, quick: bool, say: Callable[[str], None]) -> Iterable[Path]:
-    paths: Iterable[Path] = Lazy(f"wallflower.papers.{module}").reproduce(folder, quick, say)
+    paths: Iterable[Path] = load(f"wallflower.papers.{module}").reproduce(folder, quick, say)
     return paths
 
 

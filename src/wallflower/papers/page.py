@@ -8,18 +8,23 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.lazy import Lazy
 from wallflower.papers.methods import INVALID, NOT_PRIVATE, Labelled
 from wallflower.report.drawing import ACCENT, INK, QUIET, svg
 
-_matplotlib = Lazy("matplotlib")
-_figures = Lazy("matplotlib.figure")
-_ticker = Lazy("matplotlib.ticker")
+if TYPE_CHECKING:
+    import matplotlib as _matplotlib
+    import matplotlib.figure as _figures
+    import matplotlib.ticker as _ticker
+else:
+    _matplotlib = Lazy("matplotlib")
+    _figures = Lazy("matplotlib.figure")
+    _ticker = Lazy("matplotlib.ticker")
 
 WRONG: Final = "#d9480f"
-_STYLE: Final[dict[str, Any]] = {
+_STYLE: Final[Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
     "axes.titlesize": 10,

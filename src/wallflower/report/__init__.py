@@ -14,6 +14,8 @@ from wallflower.query import Plan
 from wallflower.release import Release, readable, rows_of
 from wallflower.report.drawing import figure, plan_of, svg
 
+__all__ = ["card", "figure", "page", "write"]
+
 
 def card(release: Release[Any]) -> str:
     """A release as a piece of HTML, for notebooks and pages."""

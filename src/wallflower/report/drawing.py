@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 from textwrap import fill, shorten
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
@@ -21,14 +21,21 @@ from wallflower.queries import QUERIES
 from wallflower.query import Bars, Choices, Picture, Plan, Query, Scale, Ticks
 from wallflower.release import Release, readable, symbol
 
-_matplotlib = Lazy("matplotlib")
-_figures = Lazy("matplotlib.figure")
-_ticker = Lazy("matplotlib.ticker")
+if TYPE_CHECKING:
+    import matplotlib as _matplotlib
+    import matplotlib.figure as _figures
+    import matplotlib.layout_engine as _layout
+    import matplotlib.ticker as _ticker
+else:
+    _matplotlib = Lazy("matplotlib")
+    _figures = Lazy("matplotlib.figure")
+    _layout = Lazy("matplotlib.layout_engine")
+    _ticker = Lazy("matplotlib.ticker")
 
 INK: Final = "#22303c"
 ACCENT: Final = "#0b7285"
 QUIET: Final = "#8795a1"
-_STYLE: Final[dict[str, Any]] = {
+_STYLE: Final[Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9,
@@ -85,7 +92,9 @@ def figure(release: Release[Any]) -> Any:
     if isinstance(pictured, Choices):
         width, height = _WIDE, _MARGIN + _ROW * sum(len(values) + 1 for _, values in pictured.groups)
     with _matplotlib.rc_context(_STYLE):
-        drawn = _figures.Figure(figsize=(width, height), layout="constrained")
+        drawn = _figures.Figure(
+            figsize=(width, height), layout=_layout.ConstrainedLayoutEngine(w_pad=0.15, wspace=0.06)
+        )
         panels = _panels(
             drawn, height, curve=plan is not None and bool(plan.curve), wide=isinstance(pictured, Bars | Choices)
         )
@@ -99,7 +108,6 @@ def figure(release: Release[Any]) -> Any:
             _draw_value(panels["v"], release)
         if plan is not None and plan.curve:
             _draw_curve(panels["c"], plan, release.guarantee.loss)
-        drawn.get_layout_engine().set(w_pad=0.15, wspace=0.06)
     return drawn
 
 

@@ -9,8 +9,8 @@ from oracle import every, permute_and_flip_law
 
 import wallflower as wf
 from wallflower import Loss, Points, Subspaces
-from wallflower.audit import audits
 from wallflower.errors import BudgetExhausted, DataError, LossMismatch, ParameterError
+from wallflower.evidence import audits
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind
 from wallflower.queries.subspaces.exact import scores

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from wallflower.audit import audits
+from wallflower.evidence import audits
 from wallflower.privacy import Loss
 from wallflower.queries.watch.audit import SPARSE, detector_of, exact, person
 from wallflower.queries.watch.oracle import law, log_ratio, loss_between

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Query, Request
@@ -19,8 +19,12 @@ from wallflower.forms import Question
 from wallflower.lazy import Lazy
 from wallflower.release import Release
 
-_pa = Lazy("pyarrow")
-_ipc = Lazy("pyarrow.ipc")
+if TYPE_CHECKING:
+    import pyarrow as _pa
+    import pyarrow.ipc as _ipc
+else:
+    _pa = Lazy("pyarrow")
+    _ipc = Lazy("pyarrow.ipc")
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
 

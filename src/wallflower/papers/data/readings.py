@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -22,8 +22,12 @@ from wallflower.queries.sensors import perturb
 from wallflower.queries.sensors.parameters import Column
 from wallflower.synthetic import Flags, Floats, Ints, picked, pushed
 
-_csv = Lazy("pyarrow.csv")
-_parquet = Lazy("pyarrow.parquet")
+if TYPE_CHECKING:
+    import pyarrow.csv as _csv
+    import pyarrow.parquet as _parquet
+else:
+    _csv = Lazy("pyarrow.csv")
+    _parquet = Lazy("pyarrow.parquet")
 
 STEP: Final = Fraction(1, 4096)  # of the grid that readings are put on, in scaled units
 BITS: Final = 16

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -18,7 +18,10 @@ from wallflower.papers.data.tables import found
 from wallflower.queries.explain.space.contexts import Domain
 from wallflower.synthetic import Floats, Ints, salaries
 
-_parquet = Lazy("pyarrow.parquet")
+if TYPE_CHECKING:
+    import pyarrow.parquet as _parquet
+else:
+    _parquet = Lazy("pyarrow.parquet")
 
 # From 2006 to 2013: the nine most frequent titles at these employers, who are the eight with most records of these
 # titles; of several choices of which that is true, the one with most records.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,10 @@ from wallflower.lazy import Lazy
 from wallflower.neighbours.pairs import Floats
 from wallflower.papers.data.tables import found
 
-_csv = Lazy("pyarrow.csv")
+if TYPE_CHECKING:
+    import pyarrow.csv as _csv
+else:
+    _csv = Lazy("pyarrow.csv")
 
 Bools = NDArray[np.bool_]
 

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -24,7 +24,10 @@ from wallflower.neighbours.pairs import Floats
 from wallflower.queries.count.exact import count_outliers
 from wallflower.synthetic import mixture, synthetic1, synthetic2
 
-_sklearn = Lazy("sklearn.datasets")
+if TYPE_CHECKING:
+    import sklearn.datasets as _sklearn
+else:
+    _sklearn = Lazy("sklearn.datasets")
 
 # The paper does not name its seven attributes: these are the six numbers of the table, and sex as 0 or 1.
 ADULT: Final[Mapping[str, tuple[float, float]]] = {

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from wallflower.data import Points
-from wallflower.lazy import Lazy
+from wallflower.lazy import load
 from wallflower.neighbours.pairs import Floats
 from wallflower.noise import system_noise
 from wallflower.papers.data.streams import Bools, Stream
@@ -214,7 +214,7 @@ def _matched(scores: Callable[[], Floats], truth: Bools, alarms: int) -> Tally |
 
 def _gaussian(stream: Stream, past: Floats, now: Floats) -> Floats:
     """River learns a Gaussian as it goes, from the statistic."""
-    scorer = Lazy("river.anomaly").GaussianScorer(grace_period=min(100, len(past)))
+    scorer = load("river.anomaly").GaussianScorer(grace_period=min(100, len(past)))
     for value in past.tolist():
         scorer.learn_one(None, value)
     found = []
@@ -226,7 +226,7 @@ def _gaussian(stream: Stream, past: Floats, now: Floats) -> Floats:
 
 def _copula(stream: Stream, past: Floats, now: Floats) -> Floats:
     """PyOD's ECOD on all columns, fitted to the history."""
-    scorer = Lazy("pyod.models.ecod").ECOD().fit(stream.history)
+    scorer = load("pyod.models.ecod").ECOD().fit(stream.history)
     return np.asarray(scorer.decision_function(stream.values), dtype=np.float64)
 
 

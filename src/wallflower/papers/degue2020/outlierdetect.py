@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -23,7 +23,10 @@ from wallflower.queries.watch import Watch
 from wallflower.queries.watch.rates import rates, true_positive_at
 from wallflower.synthetic import mixture
 
-_special = Lazy("scipy.special")
+if TYPE_CHECKING:
+    import scipy.special as _special
+else:
+    _special = Lazy("scipy.special")
 
 ENTRIES: Final = 30
 LENGTH: Final = 1000

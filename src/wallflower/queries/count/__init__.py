@@ -11,10 +11,10 @@ Proof       proof.md, labels (E) (C1) (C2) (N); the paper's own: (G) (U) (S) (L)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from wallflower.data import Points
 from wallflower.errors import ParameterError
@@ -26,10 +26,13 @@ from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.query import Option, Plan, PublicFacts, Query, Reading, Status, least_amount
 
-_audit = Lazy("wallflower.queries.count.audit")
+if TYPE_CHECKING:
+    import wallflower.queries.count.exact as _exact
+    import wallflower.queries.count.sensitivity as _sensitivity
+else:
+    _exact = Lazy("wallflower.queries.count.exact")
+    _sensitivity = Lazy("wallflower.queries.count.sensitivity")
 
-_exact = Lazy("wallflower.queries.count.exact")
-_sensitivity = Lazy("wallflower.queries.count.sensitivity")
 
 USEFUL: Final = 0.1  # an interval that reaches further than this share of the records says little
 EPSILONS: Final = ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5")
@@ -140,11 +143,6 @@ class Count(Query[Points, int]):
     @classmethod
     def example(cls) -> Self:
         return cls(neighbours=5, radius=1.3, loss=Loss("0.5"))
-
-    @classmethod
-    def audits(cls, *, quick: bool) -> Iterable[Any]:
-        findings: Iterable[Any] = _audit.findings(quick=quick)
-        return findings
 
     @property
     def _symbol(self) -> str:

@@ -15,19 +15,18 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.audit import TRIALS, Finding, Floats, Sampler, World, audit, audit_bound, audit_order, replayed
+from wallflower.audit import TRIALS, Finding, Floats, Sampler, World, audit, audit_bound, replayed
 from wallflower.data import Points
 from wallflower.mechanisms import Additive, calibrate
 from wallflower.neighbours.extension import certified
 from wallflower.neighbours.limits import global_bound
 from wallflower.neighbours.noisy_count import GAP
 from wallflower.neighbours.pairs import plant
-from wallflower.noise import Noise, system_noise
+from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.count.sensitivity import local_bounds, rounded_smooth_bound, sweep, window
-from wallflower.query import Query
 
 Cover = Callable[[Floats, NDArray[np.bool_], float], int]
 
@@ -78,12 +77,9 @@ ROW: Final = World(((0.0, 0.0), (3.0, 0.0), (6.0, 0.0), (9.0, 0.0), (20.0, 0.0))
 def findings(*, quick: bool) -> Iterator[Finding]:
     """Every attack: what must hold, then what must be caught."""
     trials = QUICK_TRIALS if quick else TRIALS
-    query, points = _count(1, PURE), _points([0.0, *STAR])
-    yield audit_order(query, points)
     for name, (asked, first, second) in SOUND.items():
         yield audit(_outputs(asked, first), _outputs(asked, second), claimed=asked.loss, trials=trials, name=name)
     yield from _sound_bounds()
-    yield audit_order(query, points, ask=_broken_look_first, name="broken: looks, then pays", expected=True)
     for name in HALVED:
         asked, first, second = SOUND[name]
         samplers = _outputs(asked, first, _Halved), _outputs(asked, second, _Halved)
@@ -162,11 +158,6 @@ def _everywhere(values: Floats) -> float:
 
 
 # Broken, on purpose
-
-
-def _broken_look_first(query: Query[Any, Any], points: Points, ledger: Any) -> None:
-    value = query.answer(points, system_noise())
-    ledger.record(ledger.charge(points.name, query, analyst="auditor"), {"value": value})
 
 
 class _Halved:

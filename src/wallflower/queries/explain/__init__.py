@@ -12,10 +12,9 @@ Arithmetic  whole-number scores, exact draws; best-first search: real numbers   
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from wallflower.data import Points, Table, load
 from wallflower.errors import DataError, ParameterError
@@ -31,9 +30,12 @@ from wallflower.queries.explain.space.contexts import Domain, pandas_filter, pol
 from wallflower.query import Choices, Option, Plan, PublicFacts, Query, Reading, Status, least_amount
 from wallflower.schema import Column, Schema
 
-_audit = Lazy("wallflower.queries.explain.audit")
-_forecast = Lazy("wallflower.queries.explain.forecast")
-_modes = Lazy("wallflower.queries.explain.modes")
+if TYPE_CHECKING:
+    import wallflower.queries.explain.forecast as _forecast
+    import wallflower.queries.explain.modes as _modes
+else:
+    _forecast = Lazy("wallflower.queries.explain.forecast")
+    _modes = Lazy("wallflower.queries.explain.modes")
 
 REAL: Final = ("best-first",)  # searches that draw real numbers
 PATIENCE: Final = 60.0  # seconds that examining every context may take before a search takes its place
@@ -219,11 +221,6 @@ class Explain(Query[Case, Value]):
             ["x1", "x2"], edges={"x1": (-0.5, 0.0, 0.5)}, bounds={"x2": (-4.0, 4.0)}, clip=True, name="domain"
         )
         return cls(record="3", metric="x2", context=("x1",), domain=domain, size=1000, loss=Loss("1"))
-
-    @classmethod
-    def audits(cls, *, quick: bool) -> Iterable[Any]:
-        findings: Iterable[Any] = _audit.findings(quick=quick)
-        return findings
 
     @property
     def most(self) -> int:

@@ -12,16 +12,19 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
 
 from wallflower.errors import ParameterError
-from wallflower.lazy import Lazy
+from wallflower.lazy import Lazy, load
 
-_special = Lazy("scipy.special")
+if TYPE_CHECKING:
+    import scipy.special as _special
+else:
+    _special = Lazy("scipy.special")
 
 Floats = NDArray[np.float64]
 
@@ -256,7 +259,7 @@ class Pyod:
         if not isinstance(self.model, str):
             return copy.deepcopy(self.model)
         module, _, name = self.model.partition(".")
-        return getattr(Lazy(f"pyod.models.{module}"), name)()
+        return getattr(load(f"pyod.models.{module}"), name)()
 
 
 def kappas(alpha: float, largest: int) -> Floats:

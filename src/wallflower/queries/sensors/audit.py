@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,10 @@ from wallflower.privacy import Loss
 from wallflower.queries.sensors import comparison, perturb, threshold
 from wallflower.queries.sensors.comparison import Keys
 
-_special = Lazy("scipy.special")
+if TYPE_CHECKING:
+    import scipy.special as _special
+else:
+    _special = Lazy("scipy.special")
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

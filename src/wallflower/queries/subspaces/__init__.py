@@ -13,10 +13,10 @@ Arithmetic  whole-number scores, exact coins          Proof       proof.md, labe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from wallflower.data import Points
 from wallflower.errors import ParameterError
@@ -31,8 +31,10 @@ from wallflower.queries.subspaces.choice import CHOOSERS, Draws, check_mechanism
 from wallflower.queries.subspaces.family import Family, Subspace
 from wallflower.query import Bars, Option, Plan, PublicFacts, Query, Reading, Status, least_amount
 
-_audit = Lazy("wallflower.queries.subspaces.audit")
-_exact = Lazy("wallflower.queries.subspaces.exact")
+if TYPE_CHECKING:
+    import wallflower.queries.subspaces.exact as _exact
+else:
+    _exact = Lazy("wallflower.queries.subspaces.exact")
 
 MOST: Final = 100  # choices share the loss: more of them would all be near chance
 STANDS_OUT: Final = Fraction(1, 50)  # the share of the records by which a plan lets the best stand out
@@ -204,11 +206,6 @@ class Subspaces(Query[Points, Value]):
     def example(cls) -> Self:
         return cls(neighbours=5, radius=0.5, size=1, top=2, loss=Loss("1.6"))
 
-    @classmethod
-    def audits(cls, *, quick: bool) -> Iterable[Any]:
-        findings: Iterable[Any] = _audit.findings(quick=quick)
-        return findings
-
     def _candidates(self, dimension: int) -> int:
         candidates = self.family.check(dimension)
         if self.top > candidates:
@@ -219,8 +216,9 @@ class Subspaces(Query[Points, Value]):
 
     def scored(self, data: Points, family: Sequence[Subspace]) -> tuple[list[int], int]:
         """The exact scores as whole numbers, and by how much one record can move each of them."""
-        options = {"score": self.score, "normalise": self.normalise}
-        found = _exact.units(data.values, family, self.radius, self.neighbours, **options)
+        found = _exact.units(
+            data.values, family, self.radius, self.neighbours, score=self.score, normalise=self.normalise
+        )
         return self._comparable(found.tolist(), family, data.n)
 
     def chosen(self, scores: Sequence[int], unit: int, made: Draws, noise: Noise) -> list[int]:

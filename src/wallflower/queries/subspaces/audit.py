@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from wallflower.audit import Finding, Floats, Sampler, World, audit, audit_bound, audit_order
+from wallflower.audit import Finding, Floats, Sampler, World, audit, audit_bound
 from wallflower.data import Points
 from wallflower.mechanisms import exponential, peel
 from wallflower.neighbours.limits import rounding_bound
@@ -63,7 +63,6 @@ LINE: Final = World(tuple((float(x), 0.0) for x in range(5)), 4)
 def findings(*, quick: bool) -> Iterator[Finding]:
     """Every attack: what must hold, then what must be caught."""
     trials = QUICK_TRIALS if quick else TRIALS
-    yield audit_order(_asked(PURE), _points(TURNED.first))
     for name, (query, pair) in SOUND.items():
         yield audit(*_samplers(query, pair), claimed=query.loss, trials=trials, name=name)
     query = _asked(PURE, counts=True)

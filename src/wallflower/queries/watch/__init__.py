@@ -12,9 +12,9 @@ Arithmetic  whole numbers on a grid, coins from proved tables        Proof      
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from wallflower.data import Points, Schema, points_of
 from wallflower.errors import ParameterError
@@ -25,8 +25,10 @@ from wallflower.queries.watch.gauge import STATISTICS, Gauge, gauge
 from wallflower.queries.watch.modes import LEVELS, MODES, bounds_of, check_mode, check_numbers, mode_of, protecting
 from wallflower.query import Option, Plan, PublicFacts, Query, Reading, Status, Ticks, Tradeoff, least_amount
 
-_audit = Lazy("wallflower.queries.watch.audit")
-_forecast = Lazy("wallflower.queries.watch.forecast")
+if TYPE_CHECKING:
+    import wallflower.queries.watch.forecast as _forecast
+else:
+    _forecast = Lazy("wallflower.queries.watch.forecast")
 
 USEFUL: Final = 0.1  # true positives less false positives: below this a watch tells next to nothing
 STAYS: Final = (1, 10, 100)  # for how many observations a person's loss is stated
@@ -211,11 +213,6 @@ class Watch(Query[Points, dict[str, Any]]):
     @classmethod
     def example(cls) -> Self:
         return cls(threshold=2.0, low=-5.0, high=5.0, variance=2.0, loss=Loss("1"))
-
-    @classmethod
-    def audits(cls, *, quick: bool) -> Iterable[Any]:
-        findings: Iterable[Any] = _audit.findings(quick=quick)
-        return findings
 
     def _outlook(self, dimension: int) -> Any:
         """What to expect, or None when too little is public."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -19,8 +19,12 @@ from wallflower.queries.watch.detectors import Sparse
 from wallflower.queries.watch.integrals import Floats
 from wallflower.queries.watch.rates import Rates, difference_of_exponentials
 
-_optimize = Lazy("scipy.optimize")
-_special = Lazy("scipy.special")
+if TYPE_CHECKING:
+    import scipy.optimize as _optimize
+    import scipy.special as _special
+else:
+    _optimize = Lazy("scipy.optimize")
+    _special = Lazy("scipy.special")
 
 REACH: Final = 40.0  # spreads, and scales of noise, beyond which nothing is left
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.audit import Finding, Sampler, audit, audit_order
+from wallflower.audit import Finding, Sampler, audit
 from wallflower.data import Points
 from wallflower.noise import SystemNoise, system_noise
 from wallflower.privacy import Kind, Loss
@@ -39,7 +39,6 @@ THRESHOLD: Final = 2  # moves
 def findings(*, quick: bool) -> Iterator[Finding]:
     """Every attack: what must hold, then what must be caught."""
     trials = QUICK_TRIALS if quick else TRIALS
-    yield audit_order(Watch.example(), Points.from_array([[0.0], [3.0]], name="made-up"))
     yield from _sound_exactly(2 if quick else 3)
     yield from _sound_by_draws(trials)
     for name in list(SPARSE)[:: 4 if quick else 1]:

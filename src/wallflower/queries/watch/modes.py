@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.lazy import Lazy
@@ -12,7 +12,10 @@ from wallflower.privacy import Kind, Loss, Neighbours, zcdp_of_epsilon
 from wallflower.queries.watch.gauge import STATISTICS, Bounds
 from wallflower.schema import Schema
 
-_detectors = Lazy("wallflower.queries.watch.detectors")
+if TYPE_CHECKING:
+    import wallflower.queries.watch.detectors as _detectors
+else:
+    _detectors = Lazy("wallflower.queries.watch.detectors")
 
 LEVELS: Final = ("event", "person", "paper")
 
@@ -123,7 +126,7 @@ def _zcdp_of(loss: Loss) -> Fraction:
     return Fraction(zcdp_of_epsilon(float(loss.epsilon), float(loss.delta))) * Fraction(10**9 - 1, 10**9)
 
 
-def _sparse(query: Any, public: dict[str, int]) -> Any:
+def _sparse(query: Any, public: dict[str, Any]) -> Any:
     return _detectors.Sparse(
         **public,
         epsilon=query.loss.epsilon,
@@ -133,7 +136,7 @@ def _sparse(query: Any, public: dict[str, int]) -> Any:
     )
 
 
-MODES: Final[Mapping[str, Callable[[Any, dict[str, int]], Any]]] = {
+MODES: Final[Mapping[str, Callable[[Any, dict[str, Any]], Any]]] = {
     "staircase": lambda query, public: _detectors.Staircase(**public, epsilon=query.loss.epsilon, scores=query.scores),
     "staircase in a window": lambda query, public: _detectors.Staircase(
         **public, epsilon=query.loss.epsilon / query.window

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Literal, Required, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Final, Literal, Required, TypedDict, Unpack, get_args
 
 import numpy as np
 
@@ -45,7 +45,10 @@ __all__ = [
     "two_sided",
 ]
 
-_special = Lazy("scipy.special")
+if TYPE_CHECKING:
+    import scipy.special as _special
+else:
+    _special = Lazy("scipy.special")
 
 Mechanism = Literal["paper", "laplace", "staircase", "svt-laplace", "svt-exponential"]
 

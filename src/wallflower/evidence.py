@@ -1,0 +1,142 @@
+"""What speaks for a question: its attacks, and that it pays before it looks.
+
+`audits(kind)` runs every attack that a room lists in its `audit.py`, and asks the question of records that report when
+they are read. A question that nobody attacks has no evidence, and that is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower.audit import Finding
+from wallflower.data import Points
+from wallflower.errors import EvidenceMissing
+from wallflower.forms import Question, find
+from wallflower.lazy import load
+from wallflower.ledger import Ledger
+from wallflower.noise import system_noise
+from wallflower.queries import QUERIES, WITHOUT
+from wallflower.query import Query
+from wallflower.release import release
+
+Ask = Callable[[Query[Any, Any], Points, Ledger], object]
+
+_ROWS = 64
+
+
+def audits(kind: str, *, quick: bool = False, questions: Iterable[Question] = QUERIES) -> Iterator[Finding]:
+    """Run every attack on a question; `quick` takes fewer trials."""
+    room = load(f"wallflower.queries.{kind}.audit").findings if kind in WITHOUT else _attacks(find(kind, questions))
+    sound = broken = 0
+    for finding in room(quick=quick):
+        sound, broken = sound + (not finding.expected), broken + finding.expected
+        yield finding
+    if not (sound and broken):
+        raise EvidenceMissing(
+            f"{kind}: {sound} sound and {broken} broken mechanisms were attacked; an audit needs one of each at least. "
+            f"Let `findings` in the room's audit.py yield them."
+        )
+
+
+def _attacks(question: Question) -> Callable[..., Iterator[Finding]]:
+    def findings(*, quick: bool) -> Iterator[Finding]:
+        yield from question.audits(quick=quick)
+        yield from order_findings(question.example())
+
+    return findings
+
+
+# Order
+
+
+def order_findings(query: Query[Any, Any]) -> Iterator[Finding]:
+    """A release pays, then looks; one that looks first must be caught."""
+    yield audit_order(query, next(samples(query)))
+    broken = "broken: looks, then pays"
+    yield audit_order(query, next(samples(query)), ask=_broken_look_first, name=broken, expected=True)
+
+
+def _broken_look_first(query: Query[Any, Any], points: Points, ledger: Ledger) -> None:
+    value = query.answer(query.view(points), system_noise())
+    ledger.record(ledger.charge(points.name, query, analyst="auditor"), {"value": value})
+
+
+def samples(query: Query[Any, Any]) -> Iterator[Points]:
+    """Tables of 64 records, ordinary and not, in the columns the question names."""
+    columns = getattr(query, "columns", None) or ("x1", "x2")
+    line = np.linspace(0.0, 8.0, _ROWS)
+    shapes: tuple[NDArray[np.float64], ...] = (
+        np.sin(line),
+        np.zeros(_ROWS),
+        line * 1e6,
+        np.where(line < 7, 0.0, 1e3),
+        np.where(line < 4, -1.0, 1.0),
+    )
+    for shape in shapes:
+        spread = np.column_stack([shape * (1 + place) for place in range(len(columns))])
+        yield Points.from_array(spread, columns=columns, name="sample")
+
+
+class Watched(Points):
+    """Points that report the first time their values are read. Taking columns is not a look: nothing comes out."""
+
+    __slots__ = ("_note", "_points")
+    _note: Callable[[], None]
+    _points: Points
+
+    def __init__(self, points: Points, note: Callable[[], None]) -> None:
+        for slot, value in {"_points": points, "_note": note}.items():
+            object.__setattr__(self, slot, value)
+        for slot in ("columns", "name", "schema"):
+            object.__setattr__(self, slot, getattr(points, slot))
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        self._note()
+        return self._points.values
+
+    @property
+    def n(self) -> int:
+        return self._points.n
+
+    def subspace(self, names: Any) -> Points:
+        return Watched(self._points.subspace(names), self._note)
+
+
+def audit_order(
+    query: Query[Any, Any],
+    points: Points,
+    *,
+    ask: Ask | None = None,
+    name: str = "release: pays, then looks",
+    expected: bool = False,
+) -> Finding:
+    """Refute "charged before looked at", or fail to: when the values are read for the first time, does a second
+    connection see the charge? `ask(query, points, ledger)` is `release` unless given."""
+    paid: list[bool] = []
+    with TemporaryDirectory() as folder:
+        place = Path(folder) / "ledger.db"
+
+        def note() -> None:
+            if not paid:
+                with Ledger.open(place) as other:
+                    paid.append(bool(other.history(points.name, event="charge")))
+
+        with Ledger.open(place) as book:
+            book.grant(points.name, query.cost(), by="auditor")
+            (ask or release)(query, Watched(points, note), book)
+    words = {(): "nobody looked", (True,): "the charge was durable before the first look"}
+    return Finding(
+        name=name,
+        claimed=None,
+        lower=None,
+        caught=paid == [False],
+        words=words.get(tuple(paid), "the records were read while no charge was on disk"),
+        expected=expected,
+    )
