@@ -27,18 +27,18 @@ from sklearn.neighbors import LocalOutlierFactor
 
 from cell import timed
 from wallflower.noise import system_noise
-from wallflower.papers.data.registers import made_salaries
+from wallflower.papers.data.registers import synthetic_salaries
 from wallflower.papers.pcor2021.exact import likely
-from wallflower.papers.pcor2021.private import with_margin
+from wallflower.papers.pcor2021.margins import with_margin
 from wallflower.queries.explain.detectors import Detector, Grubbs, Histogram, Lof
-from wallflower.queries.explain.draws import walks as searching
+from wallflower.queries.explain.draws import walks
 from wallflower.queries.explain.draws.best_first import best_first
 from wallflower.queries.explain.draws.direct import by_margin
 from wallflower.queries.explain.draws.utilities import Population
 from wallflower.queries.explain.exact import by_population, evaluate, examiner
 from wallflower.queries.explain.modes import REACH, enough, scale_of
-from wallflower.queries.explain.space.ranked import Ranked, ranked
-from wallflower.synthetic import Floats, picked, salaries
+from wallflower.queries.explain.space.ranked import RankedTable, rank_table
+from wallflower.synthetic import Floats, pick_rows, salaries
 
 SIZES = (9, 8, 8)
 MANY = (12, 12, 11)  # 35 values, 2^32 contexts
@@ -63,8 +63,8 @@ def whole(name: str, ask: argparse.Namespace) -> Result:
 def naive(name: str, ask: argparse.Namespace) -> Result:
     """A loop over contexts: select the records, then ask numpy or scikit-learn."""
     codes, metric, record = salaries(sizes=SIZES)
-    table = ranked(codes, SIZES, metric, record)
-    order = picked(table.space.count, 1 << 16, seed=1).tolist()
+    table = rank_table(codes, SIZES, metric, record)
+    order = pick_rows(table.space.count, 1 << 16, seed=1).tolist()
     chosen = [allowed(table.space.bits(index)) for index in order]
     seen: dict[int, bool] = {}
     before, wall, cpu = peak(), time.perf_counter(), time.process_time()
@@ -134,51 +134,51 @@ def lof_best_first_any(ask: argparse.Namespace) -> Result:
     return over(outlying(ask.records), lazily)
 
 
-def lazily(table: Ranked) -> object:
+def lazily(table: RankedTable) -> object:
     return best_first(table, Lof(), Population(), rate=LOSS, top=1, noise=system_noise())
 
 
 def lof_bfs(ask: argparse.Namespace) -> Result:
     """The paper's breadth-first search, 50 contexts, about each of several records, from a valid context."""
-    rate = searching.rate_of("bfs", LOSS, utility=Population(), samples=SAMPLES, top=1)
+    rate = walks.rate_of("bfs", LOSS, utility=Population(), samples=SAMPLES, top=1)
     settings = {"samples": SAMPLES, "rate": rate, "top": 1, "noise": system_noise()}
     tables = outlying(ask.records)
     starts = {id(table): start(table) for table in tables}
 
-    def draw(table: Ranked) -> object:
-        return searching.bfs(searching.asked(table, Lof(), Population()), start=starts[id(table)], **settings)
+    def draw(table: RankedTable) -> object:
+        return walks.bfs(walks.score_contexts(table, Lof(), Population()), start=starts[id(table)], **settings)
 
     return over(tables, draw)
 
 
 def tukey_dp(ask: argparse.Namespace) -> Result:
     """A draw by margins from all contexts, as in mode dp, about the record that stands out."""
-    register, (codes, metric, record) = made_salaries(), salaries()
-    detector, table = with_margin(register)["Tukey"], ranked(codes, SIZES, metric, record)
+    register, (codes, metric, record) = synthetic_salaries(), salaries()
+    detector, table = with_margin(register)["Tukey"], rank_table(codes, SIZES, metric, record)
     scale, cap = scale_of(table.space.count, register.most, LOSS), REACH * enough(table.space.count, LOSS)
     settings = {"scale": scale, "cap": cap, "epsilon": LOSS, "top": 1, "noise": system_noise()}
     return over([table] * (1 if ask.quick else 5), partial(by_margin, detector=detector, **settings))
 
 
-def outlying(count: int) -> list[Ranked]:
+def outlying(count: int) -> list[RankedTable]:
     """Tables of records, in random order, that LOF finds to be outliers in one of a hundred random contexts."""
-    return [table for _, table in islice(likely(made_salaries(), Lof(), seed=1), count)]
+    return [table for _, table in islice(likely(synthetic_salaries(), Lof(), seed=1), count)]
 
 
-def highest(count: int) -> list[Ranked]:
+def highest(count: int) -> list[RankedTable]:
     """Tables of records, in random order, among the one in a thousand with the highest metric."""
-    register = made_salaries()
+    register = synthetic_salaries()
     top = np.argsort(register.metric)[-(register.n // 1000) :]
-    rows = top[picked(len(top), count, seed=1)].tolist()
-    return [ranked(register.codes, register.sizes, register.metric, row) for row in rows]
+    rows = top[pick_rows(len(top), count, seed=1)].tolist()
+    return [rank_table(register.codes, register.sizes, register.metric, row) for row in rows]
 
 
-def start(table: Ranked) -> int:
+def start(table: RankedTable) -> int:
     examine = examiner(table, Lof())
-    return next(index for index in picked(table.space.count, 1 << 16, seed=1).tolist() if examine(index)[0])
+    return next(index for index in pick_rows(table.space.count, 1 << 16, seed=1).tolist() if examine(index)[0])
 
 
-def over(tables: list[Ranked], work: Callable[[Ranked], object]) -> Result:
+def over(tables: list[RankedTable], work: Callable[[RankedTable], object]) -> Result:
     """The median over records, each asked about once; the first once more, to warm up."""
     work(tables[0])
     before, found = peak(), [timed(partial(work, table), seconds=0) for table in tables]

@@ -36,9 +36,9 @@ from wallflower.parties.client import Link
 from wallflower.parties.demo import Plan, parameters
 from wallflower.parties.device import Device
 from wallflower.parties.keys import Identity, make
-from wallflower.parties.parameter_file import signed
+from wallflower.parties.parameter_file import sign_parameters
 from wallflower.queries.sensors import comparison, perturb
-from wallflower.queries.sensors.batches import Place, clipped, perturbed, prepared
+from wallflower.queries.sensors.batches import Place, clip_readings, perturb_points, prepare_batch
 from wallflower.queries.sensors.correction import correct
 from wallflower.queries.sensors.dbscan import dbscan
 from wallflower.queries.sensors.parameters import Direct, Exact, Grid, Parameters
@@ -81,7 +81,7 @@ class Setting:
 
     def started(self, stated: Parameters, *, tls: bool) -> dict[str, str]:
         """Where an analyst and a correction server listen, started for this set; nobody is the owner."""
-        made = signed(stated, Identity.read(self.keys / "owner"))
+        made = sign_parameters(stated, Identity.read(self.keys / "owner"))
         (self.folder / "stream.json").write_bytes(made.body)
         urls = {"owner": "http://127.0.0.1:9", "correction": "http://127.0.0.1:9"}
         return {role: self._started(role, tls, urls) for role in ("correction", "analyst")}
@@ -113,14 +113,14 @@ def perturb_planar(place: Setting) -> Work:
     """Clipped readings, noise alike in all directions."""
     stated = place.parameters(GRID)
     points = clipped_all(stated, place.rows())
-    return lambda: perturbed(stated, points, system_noise())
+    return lambda: perturb_points(stated, points, system_noise())
 
 
 def perturb_columns(place: Setting) -> Work:
     """The same, a Laplace draw for each column."""
     stated = replace(place.parameters(GRID), noise="columns")
     points = clipped_all(stated, place.rows())
-    return lambda: perturbed(stated, points, system_noise())
+    return lambda: perturb_points(stated, points, system_noise())
 
 
 def deal(place: Setting) -> Work:
@@ -145,7 +145,7 @@ def correction(place: Setting) -> Work:
     """All steps of mode paper after DBSCAN."""
     stated = place.parameters(GRID)
     points = clipped_all(stated, place.rows())
-    noisy = perturbed(stated, points, system_noise())
+    noisy = perturb_points(stated, points, system_noise())
     far, moved = perturb.distances(noisy, [0, 0]), perturb.d_diff(points, noisy, [0, 0])
     presumed = np.flatnonzero(far > np.quantile(far, 0.9))
     return lambda: correct(far, moved, presumed, 5000.0)
@@ -212,7 +212,7 @@ def wire(place: Setting, settings: Any, *, tls: bool) -> Work:
         finished: dict[str, list[tuple[bytes, bytes]]] = {role: [] for role in links}
         for seq, start in enumerate(range(0, len(rows), BATCH)):
             at = Place(sensor=1, window=0, seq=window * 10**4 + seq)
-            batch = prepared(stated, rows[start : start + BATCH], at, bytes(16), system_noise())
+            batch = prepare_batch(stated, rows[start : start + BATCH], at, bytes(16), system_noise())
             for role, body in batch.frames.items():
                 finished[role].append((body, identity.key.sign(body)))
         return lambda: list(pool.map(lambda role: send(role, window, finished[role]), links))
@@ -224,7 +224,7 @@ def device(place: Setting, settings: Any) -> Work:
     """Readings through the outbox to both servers: perturbed, paid for, durable on both sides."""
     stated = place.parameters(settings)
     urls = place.started(stated, tls=False)
-    made = signed(stated, Identity.read(place.keys / "owner"))
+    made = sign_parameters(stated, Identity.read(place.keys / "owner"))
     identity, store = Identity.read(place.keys / "sensor-1"), place.folder / "sensor.db"
     sensor = place.stack.enter_context(Device(identity, made, store, urls, budget=10**6))
     rows, counter = place.rows(), iter(range(10**6))
@@ -251,7 +251,7 @@ class Fresh:
 
 
 def clipped_all(stated: Parameters, rows: Floats) -> np.ndarray:
-    return np.vstack([clipped(stated, rows[start : start + READINGS]) for start in range(0, len(rows), READINGS)])
+    return np.vstack([clip_readings(stated, rows[start : start + READINGS]) for start in range(0, len(rows), READINGS)])
 
 
 def scores(place: Setting) -> np.ndarray:
@@ -261,7 +261,7 @@ def scores(place: Setting) -> np.ndarray:
 
 def scattered(place: Setting) -> Floats:
     stated = place.parameters(Direct(threshold=Fraction(20)), epsilon="1/2")
-    return perturbed(stated, clipped_all(stated, place.rows()), system_noise()) / 1000.0
+    return perturb_points(stated, clipped_all(stated, place.rows()), system_noise()) / 1000.0
 
 
 WORKS = {

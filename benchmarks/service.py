@@ -27,7 +27,7 @@ import numpy as np
 
 from wallflower.curator.desk.records import Records
 from wallflower.curator.desk.tokens import Tokens
-from wallflower.curator.settings import Registered, Settings
+from wallflower.curator.settings import Registration, Settings
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.schema import Schema
@@ -72,7 +72,7 @@ def served(folder: Path, tick: float, given: argparse.Namespace) -> Iterator[tup
     records = Records(place)
     _, token = Tokens(records).create("analyst", "analyst")
     records.close()
-    table = Registered(name="table", source=str(folder / "table.csv"), schema=Schema.of("abcde"))
+    table = Registration(name="table", source=str(folder / "table.csv"), schema=Schema.of("abcde"))
     settings = Settings(port=0, ledger=place, tick=tick, workers=given.workers, roots=(str(folder),), datasets=(table,))
     command = [sys.executable, "-c", SERVE, settings.to_json()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:

@@ -27,7 +27,7 @@ from sklearn.neighbors import KDTree, NearestNeighbors
 from cell import chunks, timed
 from wallflower.errors import SourceError
 from wallflower.neighbours.pairs import Floats, Ints, counts, plant, squared_reach
-from wallflower.papers.data.tables import ADULT, found
+from wallflower.papers.data.tables import ADULT, find_file
 from wallflower.queries.subspaces.exact import FEW, scores
 from wallflower.queries.subspaces.family import Family, Subspace
 
@@ -49,7 +49,7 @@ class Question(NamedTuple):
 
 def adult() -> Question:
     """All subspaces of the seven attributes, training and test part together."""
-    with gzip.open(found("adult/adult.csv.gz"), "rt", encoding="utf-8", newline="") as file:
+    with gzip.open(find_file("adult/adult.csv.gz"), "rt", encoding="utf-8", newline="") as file:
         rows = [
             [float(row[name]) if name != "sex" else float(row[name] == "Male") for name in ADULT]
             for row in csv.DictReader(file)
@@ -60,7 +60,7 @@ def adult() -> Question:
 
 def ionosphere() -> Question:
     """All pairs of the 34 attributes; all records, good and bad."""
-    with found("ionosphere/ionosphere.csv").open(encoding="utf-8", newline="") as file:
+    with find_file("ionosphere/ionosphere.csv").open(encoding="utf-8", newline="") as file:
         names, *rows = csv.reader(file)
     values = np.array([row[:-1] for row in rows], dtype=np.float64)
     return Question(values, Family(size=2).subspaces(names[:-1]), 0.06, 3)

@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import binomtest
 
 from above import Above
-from wallflower.audit import Finding, World, audit, audit_bound, least, most, replayed
+from wallflower.audit import Finding, World, audit, audit_bound, least, most, replay_sampler
 from wallflower.data import Points
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.evidence import audit_order, audits
@@ -22,7 +22,7 @@ from wallflower.mechanisms import calibrate
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.count import Count
-from wallflower.queries.count.audit import BETA, CIRCLE, PATH, PLUS, _smooth, exact_cover, ladder, smoothed
+from wallflower.queries.count.audit import BETA, CIRCLE, PATH, PLUS, _smooth, exact_cover, ladder, smooth_maximum
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.count.sensitivity import local_bounds, smooth_bound
 
@@ -124,7 +124,7 @@ def test_a_claim_without_a_test_is_refused() -> None:
 
 def test_replayed_outputs_are_the_answers_outputs() -> None:
     noise = calibrate(3, Loss("1"), step=ONE)
-    sample = replayed(lambda source: min(max(4 + noise.draw(source), 0), 9))(20_000)
+    sample = replay_sampler(lambda source: min(max(4 + noise.draw(source), 0), 9))(20_000)
     assert set(sample.tolist()) == set(range(10))
     assert np.mean(sample <= 4) == pytest.approx(1 - np.exp(-1 / 3) / (1 + np.exp(-1 / 3)), abs=0.02)
 
@@ -140,7 +140,7 @@ def test_replayed_outputs_are_the_answers_outputs() -> None:
 )
 def test_only_an_answer_that_rises_with_one_draw_is_replayed(answer) -> None:
     with pytest.raises(ParameterError, match="must draw one number"):
-        replayed(answer)(1_000)
+        replay_sampler(answer)(1_000)
 
 
 # Counting
@@ -182,7 +182,7 @@ def test_the_ladder_under_attack_is_ours_when_its_cover_is_exact(world: World) -
         ours = local_bounds(values, 1.2, 1, upto=len(values), normalise=False)
         assert ladder(values, 1.2, exact_cover) == ours
         ours = smooth_bound(values, 1.2, 1, beta=0.2, normalise=False)
-        assert smoothed(values, 1.2, 0.2, cover=exact_cover) == pytest.approx(ours)
+        assert smooth_maximum(values, 1.2, 0.2, cover=exact_cover) == pytest.approx(ours)
 
 
 # Order

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from wallflower import mechanisms
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.mechanisms import Additive, calibrate, epsilon_each, gaussian_scale, smooth_additive, smooth_beta
-from wallflower.noise import rounded_up
+from wallflower.noise import round_up
 from wallflower.privacy import Kind, Loss, Neighbours
 
 ONE = Fraction(1)
@@ -103,7 +103,7 @@ def test_a_pure_loss_is_met_exactly_and_by_the_scale_the_sampler_uses(sensitivit
     assert additive.law == "laplace"
     assert max(1, sensitivity) / additive.scale <= epsilon
     assert max(1, sensitivity) / (additive.scale * (1 - Fraction(1, 10**12))) > epsilon
-    assert Fraction(rounded_up(additive.scale)) == additive.scale
+    assert Fraction(round_up(additive.scale)) == additive.scale
 
 
 @given(
@@ -116,7 +116,7 @@ def test_a_zcdp_loss_is_met_exactly_and_by_the_scale_the_sampler_uses(sensitivit
     assert additive.law == "gaussian"
     assert square <= 2 * rho * additive.scale**2
     assert square > 2 * rho * (additive.scale * (1 - Fraction(1, 10**12))) ** 2
-    assert Fraction(rounded_up(additive.scale)) == additive.scale
+    assert Fraction(round_up(additive.scale)) == additive.scale
 
 
 GAUSSIANS = [

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallflower.errors import ParameterError
-from wallflower.noise import SystemNoise, rounded_up, system_noise
+from wallflower.noise import SystemNoise, round_up, system_noise
 
 # Run in a fresh interpreter: forking a process that has threads is not what is being tested.
 FORKED = """
@@ -74,24 +74,24 @@ def test_forked_children_never_repeat_each_other_or_their_parent(start):
 
 @given(st.fractions(min_value=Fraction(1, 10**12), max_value=2**51, max_denominator=10**15))
 def test_a_scale_is_rounded_up_to_the_next_float_and_no_further(scale):
-    up = rounded_up(scale)
+    up = round_up(scale)
     assert Fraction(math.nextafter(up, 0)) < scale <= Fraction(up)
 
 
 @given(st.floats(min_value=1e-300, max_value=2.0**51))
 def test_a_float_is_its_own_scale(scale):
-    assert rounded_up(Fraction(scale)) == scale
+    assert round_up(Fraction(scale)) == scale
 
 
 @pytest.mark.parametrize("scale", [Fraction(0), Fraction(-1), Fraction(2**52), Fraction(10**400)])
-@pytest.mark.parametrize("use", [rounded_up, SystemNoise().laplace, SystemNoise().gaussian])
+@pytest.mark.parametrize("use", [round_up, SystemNoise().laplace, SystemNoise().gaussian])
 def test_an_impossible_scale_is_refused(use, scale):
     with pytest.raises(ParameterError, match="positive and below"):
         use(scale)
 
 
 def test_a_scale_too_small_for_a_float_is_still_rounded_up():
-    assert rounded_up(Fraction(1, 10**400)) > 0
+    assert round_up(Fraction(1, 10**400)) > 0
 
 
 # Draws

@@ -40,7 +40,7 @@ class Notes:
 
 def test_a_listener_hears_begin_steps_and_end() -> None:
     notes = Notes()
-    with progress.shown_by(notes), progress.steps("weighing", 3) as step:
+    with progress.report_to(notes), progress.steps("weighing", 3) as step:
         step()
         step(2)
     assert notes.said == [("begin", "weighing", 3), ("advance", 1, 1), ("advance", 1, 2), ("end", 1)]
@@ -48,7 +48,7 @@ def test_a_listener_hears_begin_steps_and_end() -> None:
 
 def test_without_a_listener_nothing_happens() -> None:
     notes = Notes()
-    with progress.shown_by(notes):
+    with progress.report_to(notes):
         pass
     with progress.steps("weighing", 3) as step:
         step()
@@ -57,14 +57,14 @@ def test_without_a_listener_nothing_happens() -> None:
 
 def test_steps_may_be_told_from_worker_threads() -> None:
     notes = Notes()
-    with progress.shown_by(notes), progress.steps("weighing", 400) as step, ThreadPoolExecutor(8) as workers:
+    with progress.report_to(notes), progress.steps("weighing", 400) as step, ThreadPoolExecutor(8) as workers:
         list(workers.map(lambda _: step(), range(400)))
     assert notes.said == [("begin", "weighing", 400), *[("advance", 1, 1)] * 400, ("end", 1)]
 
 
 def test_work_may_be_counted_inside_work() -> None:
     notes = Notes()
-    with progress.shown_by(notes), progress.steps("outer", 1) as outer:
+    with progress.report_to(notes), progress.steps("outer", 1) as outer:
         with progress.steps("inner", 1) as inner:
             inner()
         outer()
@@ -74,8 +74,8 @@ def test_work_may_be_counted_inside_work() -> None:
 
 def test_the_innermost_listener_hears_and_the_outer_one_is_back_afterwards() -> None:
     outer, inner = Notes(), Notes()
-    with progress.shown_by(outer):
-        with progress.shown_by(inner), progress.steps("weighing", 1):
+    with progress.report_to(outer):
+        with progress.report_to(inner), progress.steps("weighing", 1):
             pass
         with progress.steps("counting", 1):
             pass
@@ -85,7 +85,7 @@ def test_the_innermost_listener_hears_and_the_outer_one_is_back_afterwards() -> 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_an_exception_ends_it_and_a_late_step_is_not_heard(error: type[BaseException]) -> None:
     notes = Notes()
-    with progress.shown_by(notes):
+    with progress.report_to(notes):
         with pytest.raises(error), progress.steps("weighing", 3) as step:
             raise error
         step()
@@ -97,7 +97,7 @@ def test_what_a_look_tells_is_the_same_whatever_the_records(ledger: Ledger) -> N
     ledger.grant("unnamed", Loss("9"), by="steward")
     for rows in (np.zeros((30, 2)), np.arange(60.0).reshape(30, 2)):
         notes = Notes()
-        with progress.shown_by(notes):
+        with progress.report_to(notes):
             release(Ranking.example(), Points.from_array(rows, columns=("x1", "x2")), ledger)
         told.append(notes.said)
     assert told[0] == told[1]
@@ -124,7 +124,7 @@ def test_a_spinner_turns_into_a_bar_and_back(screen: io.StringIO) -> None:
         heard[0].refresh()  # type: ignore[attr-defined]
         return screen.getvalue()
 
-    with show.waiting("How many [red]?"):
+    with show.sign_of_life("How many [red]?"):
         assert "How many [red]?" in fresh()
         with progress.steps("weighing [b]", 4) as step:
             step(3)
@@ -137,13 +137,13 @@ def test_a_spinner_turns_into_a_bar_and_back(screen: io.StringIO) -> None:
 
 
 def test_an_interrupt_leaves_the_terminal_as_it_was(screen: io.StringIO) -> None:
-    with pytest.raises(KeyboardInterrupt), show.waiting("looking"), progress.steps("weighing", 4):
+    with pytest.raises(KeyboardInterrupt), show.sign_of_life("looking"), progress.steps("weighing", 4):
         raise KeyboardInterrupt
     assert screen.getvalue().rfind("\x1b[?25h") > screen.getvalue().rfind("\x1b[?25l") >= 0, "the cursor is shown again"
 
 
 def test_nothing_is_said_or_heard_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    with show.waiting("looking"), progress.steps("weighing", 4) as step:
+    with show.sign_of_life("looking"), progress.steps("weighing", 4) as step:
         step()
         assert progress._listener.get() is None
     assert capsys.readouterr() == ("", "")

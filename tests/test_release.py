@@ -16,7 +16,7 @@ import pytest
 import wallflower as wf
 from above import Above
 from ranking import Ranking
-from wallflower.dataset import Opened
+from wallflower.dataset import Dataset
 from wallflower.errors import BudgetExhausted, DataError, KeyConflict, ParameterError
 from wallflower.ledger import Ledger
 from wallflower.privacy import Exact, Kind, Loss, Neighbours
@@ -225,11 +225,11 @@ def test_the_analyst_is_the_variable_or_the_user(monkeypatch: Any) -> None:
 
 
 @pytest.fixture
-def ward(points: wf.Points, ledger: Ledger) -> Opened:
-    return Opened(points, ledger, "ana", (Above,))
+def ward(points: wf.Points, ledger: Ledger) -> Dataset:
+    return Dataset(points, ledger, "ana", (Above,))
 
 
-def test_an_opened_data_set_has_a_method_per_question(ward: Opened) -> None:
+def test_an_opened_data_set_has_a_method_per_question(ward: Dataset) -> None:
     made = ward.above(bar=9.5, epsilon="0.25", key="k")
     assert (made.kind, made.analyst) == ("above", "ana")
     assert ward.above(bar=9.5, epsilon="1/4", key="k").replayed
@@ -238,7 +238,7 @@ def test_an_opened_data_set_has_a_method_per_question(ward: Opened) -> None:
     assert {"above", "plan", "budget", "releases"} <= set(dir(ward))
 
 
-def test_methods_tell_what_they_take(ward: Opened) -> None:
+def test_methods_tell_what_they_take(ward: Dataset) -> None:
     taken = inspect.signature(ward.above).parameters
     assert list(taken)[:2] == ["bar", "columns"]
     assert {"epsilon", "delta", "rho", "loss", "key"} <= set(taken)
@@ -248,7 +248,7 @@ def test_methods_tell_what_they_take(ward: Opened) -> None:
 
 
 def test_fractions_are_given_as_text_and_sets_of_columns_as_tuples(points: wf.Points, ledger: Ledger) -> None:
-    ward = Opened(points, ledger, "ana", (Ranking,))
+    ward = Dataset(points, ledger, "ana", (Ranking,))
     made = ward.ranking(bar="1/3", among=(("a",), ("a", "b")), epsilon="0.5")
     assert (made.parameters["bar"], made.parameters["among"]) == ("1/3", [["a"], ["a", "b"]])
     asked = Ranking.from_json(json.loads(made.to_json())["parameters"])
@@ -259,7 +259,7 @@ def test_fractions_are_given_as_text_and_sets_of_columns_as_tuples(points: wf.Po
         ward.ranking(bar=0.5, epsilon="0.5")
 
 
-def test_a_plan_spends_nothing(ward: Opened) -> None:
+def test_a_plan_spends_nothing(ward: Dataset) -> None:
     plan = ward.plan.above(bar=9.5, epsilon="0.25")
     assert plan == ward.plan("above", bar=9.5, epsilon="0.25") == ward.plan.of(above())
     assert plan.facts == {"n": 40, "dimension": 2}
@@ -279,25 +279,25 @@ def test_a_plan_spends_nothing(ward: Opened) -> None:
         ({"bar": 1, "delta": "1e-6"}, "a loss is stated once"),
     ],
 )
-def test_a_wrong_call_says_what_to_do(ward: Opened, given: dict[str, Any], words: str) -> None:
+def test_a_wrong_call_says_what_to_do(ward: Dataset, given: dict[str, Any], words: str) -> None:
     with pytest.raises(ParameterError, match=words.replace("?", r"\?")):
         ward.above(**given)
     assert ward.releases() == []
 
 
-def test_a_loss_is_stated_in_any_of_three_ways(ward: Opened) -> None:
+def test_a_loss_is_stated_in_any_of_three_ways(ward: Dataset) -> None:
     assert ward.plan.above(bar=1, loss=Loss("0.5")).cost == Loss("0.5")
     assert ward.plan.above(bar=1, epsilon="0.5", delta="1e-6").cost == Loss("0.5", delta="1e-6")
     assert ward.plan.above(bar=1, rho="0.5").cost == Loss.zcdp("0.5")
 
 
-def test_an_unknown_question_is_an_attribute_error_with_a_suggestion(ward: Opened) -> None:
+def test_an_unknown_question_is_an_attribute_error_with_a_suggestion(ward: Dataset) -> None:
     with pytest.raises(AttributeError, match="Did you mean above"):
         ward.abov  # noqa: B018
     assert not hasattr(ward, "_repr_html_")
 
 
-def test_an_opened_data_set_shows_public_facts_only(ward: Opened) -> None:
+def test_an_opened_data_set_shows_public_facts_only(ward: Dataset) -> None:
     assert repr(ward).startswith("<ward: 40 records, 2 columns; ask above; Ledger(")
 
 

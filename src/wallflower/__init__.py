@@ -2,7 +2,7 @@
 
 from wallflower import report
 from wallflower.data import Points, Schema, Table, load
-from wallflower.dataset import opened as open  # noqa: A004 - `wf.open` is what people will type
+from wallflower.dataset import open_dataset as open  # noqa: A004 - `wf.open` is what people will type
 from wallflower.errors import PrivacyError
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss

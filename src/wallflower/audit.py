@@ -183,7 +183,7 @@ def _rho(likely: Floats, rare: Floats) -> Floats:
 # From an answer to many outputs
 
 
-class Scripted:
+class ScriptedNoise:
     """A noise that says `word` and notes which law and scale it was asked for."""
 
     def __init__(self, word: int = 0) -> None:
@@ -205,20 +205,20 @@ class Scripted:
         raise _not_additive()
 
 
-def replayed(answer: Callable[[Noise], float]) -> Sampler:
+def replay_sampler(answer: Callable[[Noise], float]) -> Sampler:
     """Outputs of an answer that draws once and rises with what it draws, as fast as noise can be drawn.
 
     The answer is asked, with scripted draws, at which draws its output changes; real draws in bulk then need no more
     than a look at that list. Some are put to the answer itself, to see that the list tells the truth.
     """
-    script = Scripted()
+    script = ScriptedNoise()
     answer(script)
     if len(script.asked) != 1:
         raise _not_additive()
     law, scale = script.asked[0]
     reach = math.ceil(REACH * scale)
-    said = {word: answer(Scripted(word)) for word in (-reach, reach)}
-    edges = list(_changes(lambda word: answer(Scripted(word)), (-reach, said[-reach]), (reach, said[reach])))
+    said = {word: answer(ScriptedNoise(word)) for word in (-reach, reach)}
+    edges = list(_changes(lambda word: answer(ScriptedNoise(word)), (-reach, said[-reach]), (reach, said[reach])))
     starts = np.array([word for word, _ in edges], dtype=np.int64)
     values = np.array([said[-reach], *(value for _, value in edges)])
     draw = {"laplace": system_noise().laplaces, "gaussian": system_noise().gaussians}[law]
@@ -226,7 +226,7 @@ def replayed(answer: Callable[[Noise], float]) -> Sampler:
     def sample(size: int) -> Outputs:
         words = np.array(draw(scale, size), dtype=np.int64)
         outputs = values[np.searchsorted(starts, words, side="right")]
-        if any(answer(Scripted(int(words[i]))) != outputs[i] for i in range(min(size, 16))):
+        if any(answer(ScriptedNoise(int(words[i]))) != outputs[i] for i in range(min(size, 16))):
             raise _not_additive()
         return outputs
 

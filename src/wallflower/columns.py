@@ -1,6 +1,6 @@
 """What every reader of a source works with: which columns are wanted, and how to refuse without quoting a record.
 
-Readers like to quote the cell they stumble over. So every call of one goes through `guarded`, which drops the
+Readers like to quote the cell they stumble over. So every call of one goes through `call_or_refuse`, which drops the
 reader's own error, chain and all, and raises one of ours that names files and columns but never a value.
 """
 
@@ -32,7 +32,7 @@ _LISTED: Final = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Selection:
     """What a public schema asks of a source: which columns (None: all), and which of them hold labels."""
 
     names: tuple[str, ...] | None = None
@@ -42,14 +42,14 @@ class Wanted:
         """The columns to read, in the order they were asked for."""
         if self.names is not None and not set(self.names) & set(header):
             raise DataError(
-                f"asked for columns {listed(self.names)}, and the source has none of them. "
+                f"asked for columns {list_names(self.names)}, and the source has none of them. "
                 "Check that its first line is a header, and that the schema belongs to it."
             )
         counts = Counter(header)
         twice = [name for name in self.names or () if counts[name] > 1]
         if twice or (self.names is None and len(counts) < len(header)):
             # without a schema the header may be a record, and is not repeated
-            which = f"column {listed(twice)}" if twice else "a column"
+            which = f"column {list_names(twice)}" if twice else "a column"
             raise DataError(f"{which} is in the source more than once; names must differ. Rename one.")
         if self.names is None and not all(header):
             raise DataError(
@@ -65,14 +65,16 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SourceTable:
     """An Arrow table, and what the place it came from is called."""
 
     table: Any
     stem: str | None = None
 
 
-def guarded(call: Callable[[], T], refusal: Callable[[BaseException], PrivacyError], *more: type[BaseException]) -> T:
+def call_or_refuse(
+    call: Callable[[], T], refusal: Callable[[BaseException], PrivacyError], *more: type[BaseException]
+) -> T:
     """`call()`, or a typed refusal. It is raised outside `except`, so that it carries nothing of the reader's error."""
     try:
         return call()
@@ -87,13 +89,13 @@ def pick(asked: Iterable[str], allowed: Sequence[str]) -> tuple[str, ...]:
     """The names asked for, each known and each once."""
     names = (asked,) if isinstance(asked, str) else tuple(asked)
     if not names:
-        raise DataError(f"no column was asked for; there are {listed(allowed)}. Choose at least one.")
+        raise DataError(f"no column was asked for; there are {list_names(allowed)}. Choose at least one.")
     for name, count in Counter(names).items():
         if name not in allowed:
             close = difflib.get_close_matches(str(name), allowed, n=1)
             advice = f"Did you mean {close[0]!r}?" if close else "Choose among these."
             raise DataError(
-                f"column {name!r} was asked for and is not there; there are {listed(allowed)}. {advice}",
+                f"column {name!r} was asked for and is not there; there are {list_names(allowed)}. {advice}",
                 column=str(name),
             )
         if count > 1:
@@ -101,7 +103,7 @@ def pick(asked: Iterable[str], allowed: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def listed(names: Iterable[str]) -> str:
+def list_names(names: Iterable[str]) -> str:
     """Public names for a message, not too many."""
     known = list(names)
     return ", ".join(known[:_LISTED]) + (" and more" if len(known) > _LISTED else "")

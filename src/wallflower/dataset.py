@@ -14,7 +14,7 @@ from typing import Any
 
 from wallflower.data import Points, Schema, Table, load
 from wallflower.errors import ParameterError
-from wallflower.forms import Question, described, filled, find, signature
+from wallflower.forms import Question, describe, fill, find, signature
 from wallflower.ledger import Ledger
 from wallflower.ledger.budget import Line
 from wallflower.queries import QUERIES
@@ -64,10 +64,10 @@ class Planner(Verbs):
         return query.plan(n=view.n, dimension=view.dimension)
 
     def _verb(self, question: Question) -> Callable[..., Plan]:
-        return lambda **given: self.of(filled(question, given))
+        return lambda **given: self.of(fill(question, given))
 
 
-class Opened(Verbs):
+class Dataset(Verbs):
     """A data set with its ledger. Each question is a method; `plan` has the same methods and spends nothing."""
 
     _extra = (KEY,)
@@ -100,17 +100,17 @@ class Opened(Verbs):
         return f"<{self.name}: {self._table.n} records, {self._table.dimension} columns; ask {verbs}; {self._ledger!r}>"
 
     def _verb(self, question: Question) -> Callable[..., Release[Any]]:
-        return lambda *, key=None, **given: self.ask(filled(question, given), key=key)
+        return lambda *, key=None, **given: self.ask(fill(question, given), key=key)
 
 
-def opened(
+def open_dataset(
     source: object,
     *,
     schema: Schema | str | Path | None = None,
     ledger: Ledger | str | Path | None = None,
     name: str | None = None,
     analyst: str | None = None,
-) -> Opened:
+) -> Dataset:
     """Open a data set to ask questions of it.
 
     `source` is a Table, Points, or anything `load` reads; `schema` its public facts, or the file that states them;
@@ -118,7 +118,7 @@ def opened(
     """
     table = _loaded(source, schema, name)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    return Opened(table, book, analyst or default_analyst())
+    return Dataset(table, book, analyst or default_analyst())
 
 
 def _loaded(source: object, schema: Schema | str | Path | None, name: str | None) -> Table | Points:
@@ -134,6 +134,6 @@ def _loaded(source: object, schema: Schema | str | Path | None, name: str | None
 
 def _method(question: Question, verb: Callable[..., Any], extra: tuple[inspect.Parameter, ...]) -> Callable[..., Any]:
     verb.__name__ = verb.__qualname__ = question.kind
-    verb.__doc__ = described(question)
+    verb.__doc__ = describe(question)
     verb.__signature__ = signature(question, *extra)  # type: ignore[attr-defined]
     return verb

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.data import Schema
-from wallflower.dataset import Opened, opened
+from wallflower.dataset import Dataset, open_dataset
 from wallflower.errors import BudgetExhausted
 from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
@@ -85,10 +85,10 @@ class Step:
 def steps(folder: Path) -> Iterator[Step]:
     """Walk the tour and leave its files in `folder`; it may be walked again and goes on from there."""
     folder.mkdir(parents=True, exist_ok=True)
-    source, schema = written(folder)
+    source, schema = write_files(folder)
     with Ledger.open(folder / "ledger.db") as ledger:
         yield _granted(ledger)
-        tumours = opened(source, schema=schema, ledger=ledger, name=NAME, analyst=ANALYST)
+        tumours = open_dataset(source, schema=schema, ledger=ledger, name=NAME, analyst=ANALYST)
         yield Step(
             title="Plan",
             words="Before anything is spent: how far off will the answer be? Only public facts are used.",
@@ -135,7 +135,7 @@ def _granted(ledger: Ledger) -> Step:
     )
 
 
-def _refused(tumours: Opened) -> Step:
+def _refused(tumours: Dataset) -> Step:
     words = "Asking for more than is left is refused before anybody looks; nothing is charged and nothing is locked."
     try:
         return Step(title="Ask too much", words=words, shown=tumours.ask(TOO_MUCH))
@@ -143,7 +143,7 @@ def _refused(tumours: Opened) -> Step:
         return Step(title="Ask too much", words=words, shown=refusal)
 
 
-def written(folder: Path) -> tuple[Path, Path]:
+def write_files(folder: Path) -> tuple[Path, Path]:
     """The table and its public facts, as files."""
     table = _datasets.load_breast_cancer()
     benign = [row for row, target in zip(table.data.tolist(), table.target, strict=True) if target]

@@ -83,7 +83,7 @@ def samples(query: Query[Any, Any]) -> Iterator[Points]:
         yield Points.from_array(spread, columns=columns, name="sample")
 
 
-class Watched(Points):
+class WatchedPoints(Points):
     """Points that report the first time their values are read. Taking columns is not a look: nothing comes out."""
 
     __slots__ = ("_note", "_points")
@@ -106,7 +106,7 @@ class Watched(Points):
         return self._points.n
 
     def subspace(self, names: Any) -> Points:
-        return Watched(self._points.subspace(names), self._note)
+        return WatchedPoints(self._points.subspace(names), self._note)
 
 
 def audit_order(
@@ -130,7 +130,7 @@ def audit_order(
 
         with Ledger.open(place) as book:
             book.grant(points.name, query.cost(), by="auditor")
-            (ask or release)(query, Watched(points, note), book)
+            (ask or release)(query, WatchedPoints(points, note), book)
     words = {(): "nobody looked", (True,): "the charge was durable before the first look"}
     return Finding(
         name=name,

@@ -52,7 +52,7 @@ def spends(question: Question) -> bool:
     return any(item.name == "loss" for item in fields(question))
 
 
-def filled(question: Question, given: Mapping[str, Any]) -> Query[Any, Any]:
+def fill(question: Question, given: Mapping[str, Any]) -> Query[Any, Any]:
     """The question with these parameters; a loss is stated as `loss`, `epsilon` (and `delta`) or `rho`."""
     known = {blank.name: blank for blank in blanks(question)}
     words = ("loss", *LOSS_HELP) if spends(question) else ()
@@ -71,8 +71,8 @@ def filled(question: Question, given: Mapping[str, Any]) -> Query[Any, Any]:
     return question(**parameters)
 
 
-def stated(query: Query[Any, Any]) -> dict[str, Any]:
-    """What was filled in, as plain JSON, without what is left at its default: `filled` makes the same query of it."""
+def entries_of(query: Query[Any, Any]) -> dict[str, Any]:
+    """What was filled in, as plain JSON, without what is left at its default: `fill` makes the same query of it."""
     plain, asked = query.to_json(), type(query)
     given = {
         blank.name: plain[blank.name]
@@ -136,7 +136,7 @@ def signature(question: Question, *more: inspect.Parameter) -> inspect.Signature
     return inspect.Signature([*asked, *(losses if spends(question) else ()), *more])
 
 
-def described(question: Question) -> str:
+def describe(question: Question) -> str:
     """A docstring made of the question and what its fields say."""
     words = {blank.name: _with_choices(blank) for blank in blanks(question)}
     words |= {**LOSS_HELP, "loss": "the same as a Loss"} if spends(question) else {}

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.lazy import Lazy
-from wallflower.noise import Noise, rounded_up
+from wallflower.noise import Noise, round_up
 from wallflower.privacy import Kind, Loss, zcdp_of_epsilon
 
 if TYPE_CHECKING:
@@ -183,9 +183,9 @@ def _gaussian_scale(sensitivity: int, epsilon: Fraction, delta: Fraction) -> Fra
     def enough(scale: float) -> bool:
         return _leak(scale, sensitivity, epsilon) * (1 + _MARGIN) <= float(delta)
 
-    high = rounded_up(min(sensitivity / epsilon, Fraction(2**51)))
+    high = round_up(min(sensitivity / epsilon, Fraction(2**51)))
     while not enough(high):
-        high = rounded_up(Fraction(2 * high))
+        high = round_up(Fraction(2 * high))
     low = high / 2
     while enough(low):
         low, high = low / 2, low
@@ -220,7 +220,7 @@ def _integrated_leak(scale: float, sensitivity: int, edge: Fraction) -> float:
 
 
 def _pure(sensitivity: int, loss: Loss) -> tuple[LawName, Fraction]:
-    return "laplace", Fraction(rounded_up(sensitivity / loss.epsilon))  # (L)
+    return "laplace", Fraction(round_up(sensitivity / loss.epsilon))  # (L)
 
 
 def _approximate(sensitivity: int, loss: Loss) -> tuple[LawName, Fraction]:
@@ -234,7 +234,7 @@ def _approximate(sensitivity: int, loss: Loss) -> tuple[LawName, Fraction]:
 
 def _concentrated(sensitivity: int, loss: Loss) -> tuple[LawName, Fraction]:
     square = sensitivity**2 / (2 * loss.rho)
-    return "gaussian", Fraction(rounded_up(Fraction(math.isqrt(math.ceil(square * 4**60)) + 1, 2**60)))  # (Z)
+    return "gaussian", Fraction(round_up(Fraction(math.isqrt(math.ceil(square * 4**60)) + 1, 2**60)))  # (Z)
 
 
 _CALIBRATIONS: Final[Mapping[Kind, Callable[[int, Loss], tuple[LawName, Fraction]]]] = {
@@ -294,7 +294,7 @@ def smooth_additive(bound: float, epsilon: Fraction, *, step: Fraction) -> Addit
     >>> smooth_additive(3.0, Fraction(1, 2), step=Fraction(1)).scale
     Fraction(12, 1)
     """
-    return Additive("laplace", Fraction(rounded_up(2 * Fraction(bound) / (epsilon * step))), step)
+    return Additive("laplace", Fraction(round_up(2 * Fraction(bound) / (epsilon * step))), step)
 
 
 # Private choice

@@ -51,18 +51,18 @@ class SystemNoise:
     """Noise fit to be released."""
 
     def laplace(self, scale: Fraction) -> int:
-        return int(_sampler("laplace", rounded_up(scale))(0))
+        return int(_sampler("laplace", round_up(scale))(0))
 
     def laplaces(self, scale: Fraction, size: int) -> list[int]:
         """`size` independent draws, for audits and simulations."""
-        return list(_vector_sampler("laplace", rounded_up(scale))([0] * size))
+        return list(_vector_sampler("laplace", round_up(scale))([0] * size))
 
     def gaussian(self, scale: Fraction) -> int:
-        return int(_sampler("gaussian", rounded_up(scale))(0))
+        return int(_sampler("gaussian", round_up(scale))(0))
 
     def gaussians(self, scale: Fraction, size: int) -> list[int]:
         """`size` independent draws, for audits and simulations."""
-        return list(_vector_sampler("gaussian", rounded_up(scale))([0] * size))
+        return list(_vector_sampler("gaussian", round_up(scale))([0] * size))
 
     def below(self, bound: int) -> int:
         return secrets.randbelow(bound)
@@ -104,10 +104,10 @@ def system_noise() -> SystemNoise:
     return SystemNoise()
 
 
-def rounded_up(scale: Fraction) -> float:
+def round_up(scale: Fraction) -> float:
     """The smallest float that is not below `scale`: OpenDP reads it back exactly.
 
-    >>> Fraction(rounded_up(Fraction(1, 3))) >= Fraction(1, 3)
+    >>> Fraction(round_up(Fraction(1, 3))) >= Fraction(1, 3)
     True
     """
     if not 0 < scale < 2**52:

@@ -41,7 +41,7 @@ _listener: Final[ContextVar[tuple[Listener, Lock] | None]] = ContextVar("wallflo
 
 
 @contextmanager
-def shown_by(listener: Listener) -> Iterator[None]:
+def report_to(listener: Listener) -> Iterator[None]:
     """Let `listener` hear of all steps counted in here."""
     before = _listener.set((listener, Lock()))
     try:

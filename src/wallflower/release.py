@@ -281,7 +281,7 @@ def readable(value: object) -> str:
         case int():
             return f"{value:,}"
         case Mapping():
-            return ", ".join(f"{spaced(name)} {_part(item)}" for name, item in value.items()) or "none"
+            return ", ".join(f"{as_words(name)} {_part(item)}" for name, item in value.items()) or "none"
         case list() | tuple():
             between = "; " if any(isinstance(item, list | tuple | Mapping) for item in value) else ", "
             more = f"{between}… ({len(value):,} in all)" if len(value) > _MANY else ""
@@ -290,7 +290,7 @@ def readable(value: object) -> str:
             return str(value)
 
 
-def spaced(name: str) -> str:
+def as_words(name: str) -> str:
     """A name from a program, as words."""
     return name.replace("_", " ")
 

@@ -30,7 +30,7 @@ from wallflower.errors import (
     SourceError,
     StateError,
 )
-from wallflower.forms import Question, filled, find, stated
+from wallflower.forms import Question, entries_of, fill, find
 from wallflower.lazy import Lazy
 from wallflower.ledger.budget import Line, Share
 from wallflower.privacy import Loss
@@ -70,7 +70,7 @@ class Call(Protocol):
     ) -> tuple[int, Any]: ...
 
 
-class Connected:
+class Service:
     """A service and a token."""
 
     def __init__(self, call: Call, questions: Iterable[Question] = QUERIES) -> None:
@@ -102,10 +102,10 @@ class _Planner(Verbs):
 
     def of(self, query: Query[Any, Any]) -> Plan:
         """What to expect of this query here."""
-        return Plan.from_json(self._call("POST", f"{self._base}/plan/{query.kind}", stated(query))[1])
+        return Plan.from_json(self._call("POST", f"{self._base}/plan/{query.kind}", entries_of(query))[1])
 
     def _verb(self, question: Question) -> Callable[..., Plan]:
-        return lambda **given: self.of(filled(question, given))
+        return lambda **given: self.of(fill(question, given))
 
 
 class Remote(Verbs):
@@ -121,7 +121,7 @@ class Remote(Verbs):
 
     def ask(self, query: Query[Any, Any], *, key: str | None = None) -> Release[Any]:
         """Answer a query and pay for it; this waits for a long one."""
-        status, told = self._call("POST", f"{self._base}/ask/{query.kind}", stated(query), key=key)
+        status, told = self._call("POST", f"{self._base}/ask/{query.kind}", entries_of(query), key=key)
         return Release.from_dict(told) if status != 202 else self._awaited(told)
 
     def budget(self) -> list[Line]:
@@ -147,7 +147,7 @@ class Remote(Verbs):
 
     def watching(self, query: Query[Any, Any], *, key: str | None = None) -> RemoteWatch:
         """Open a watch, paid for once; under a key used before, the one that was opened then."""
-        told = self._call("POST", f"{self._base}/watches/{query.kind}", stated(query), key=key)[1]
+        told = self._call("POST", f"{self._base}/watches/{query.kind}", entries_of(query), key=key)[1]
         return RemoteWatch(self._call, told)
 
     def __repr__(self) -> str:
@@ -155,7 +155,7 @@ class Remote(Verbs):
         return f"<{self.name}: {self.facts['rows']} records, {len(self.facts['columns'])} columns; ask {verbs}>"
 
     def _verb(self, question: Question) -> Callable[..., Release[Any]]:
-        return lambda *, key=None, **given: self.ask(filled(question, given), key=key)
+        return lambda *, key=None, **given: self.ask(fill(question, given), key=key)
 
     def _awaited(self, job: Mapping[str, Any]) -> Release[Any]:
         while job["state"] in ("queued", "running"):
@@ -195,7 +195,7 @@ class RemoteWatch:
         return found[0] if found else None
 
 
-def connect(url: str, token: str | None = None, *, timeout: float = 60) -> Connected:
+def connect(url: str, token: str | None = None, *, timeout: float = 60) -> Service:
     """A service at this URL, called with a token: the text itself, or None for $WALLFLOWER_TOKEN.
 
     A token must not cross a network in the open, so the URL is https, or http on this machine.
@@ -210,7 +210,7 @@ def connect(url: str, token: str | None = None, *, timeout: float = 60) -> Conne
     text = token or os.environ.get(VARIABLE)
     if not text or not text.isascii() or not text.isprintable():
         raise NotAllowed(f"no token is given, or it is none. A steward makes one; pass it, or set ${VARIABLE}.")
-    return Connected(_Http(found.scheme, found.netloc.rpartition("@")[2], found.path.rstrip("/"), text, timeout))
+    return Service(_Http(found.scheme, found.netloc.rpartition("@")[2], found.path.rstrip("/"), text, timeout))
 
 
 class _Http:

@@ -14,7 +14,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Final, Self
 
-from wallflower.columns import guarded, listed
+from wallflower.columns import call_or_refuse, list_names
 from wallflower.errors import ParameterError, SourceError
 
 
@@ -141,11 +141,13 @@ class Schema:
         """A schema from a .toml or .json file."""
         parse = _PARSERS.get(Path(path).suffix.lower())
         if parse is None:
-            raise SourceError(f"{path}: a schema is a file that ends in {listed(_PARSERS)}. Write it as one of these.")
+            raise SourceError(
+                f"{path}: a schema is a file that ends in {list_names(_PARSERS)}. Write it as one of these."
+            )
         refusal = SourceError(
             f"{path}: the schema cannot be opened, or is not the format its name says. Check the file."
         )
-        return cls.from_json(guarded(lambda: parse(Path(path).read_text(encoding="utf-8")), lambda _: refusal))
+        return cls.from_json(call_or_refuse(lambda: parse(Path(path).read_text(encoding="utf-8")), lambda _: refusal))
 
     @classmethod
     def from_json(cls, stored: Any) -> Self:
@@ -214,7 +216,7 @@ def _known(given: Iterable[str], allowed: Iterable[str], where: str) -> None:
     unknown = sorted(set(map(str, given)) - set(allowed))
     if unknown:
         raise ParameterError(
-            f"{where}: {listed(unknown)} is not known; there are {listed(allowed)}. Correct the schema."
+            f"{where}: {list_names(unknown)} is not known; there are {list_names(allowed)}. Correct the schema."
         )
 
 

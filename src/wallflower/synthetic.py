@@ -69,10 +69,10 @@ def salaries(n: int = 51_000, sizes: Sequence[int] = (9, 8, 8), *, seed: int = 1
     return codes, paid, int(np.argsort(paid)[-n // 400])
 
 
-def picked(n: int, count: int, seed: int) -> Ints:
+def pick_rows(n: int, count: int, seed: int) -> Ints:
     """So many of the rows 0 … n-1 in random order, each once.
 
-    >>> sorted(picked(5, 5, seed=0).tolist())
+    >>> sorted(pick_rows(5, 5, seed=0).tolist())
     [0, 1, 2, 3, 4]
     """
     return np.random.default_rng(seed).choice(n, count, replace=False)
@@ -96,13 +96,15 @@ def exponentials(shape: tuple[int, ...], seed: int) -> Floats:
     return np.random.default_rng(seed).exponential(size=shape)
 
 
-def pushed(n: int, separation: float, *, seed: int, share: float = 0.1, spread: float = 3.0) -> tuple[Floats, Flags]:
+def push_outliers(
+    n: int, separation: float, *, seed: int, share: float = 0.1, spread: float = 3.0
+) -> tuple[Floats, Flags]:
     """Readings as in [Boe17] and which of them are outliers: N(0, spread² I) in two columns, the outermost pushed out.
 
     The `share` of readings that are furthest from the centre move away from it by `separation`, so that a ring of that
     width is empty.
 
-    >>> values, outliers = pushed(1000, 50.0, seed=0)
+    >>> values, outliers = push_outliers(1000, 50.0, seed=0)
     >>> values.shape, int(outliers.sum())
     ((1000, 2), 100)
     """

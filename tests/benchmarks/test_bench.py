@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from wallflower.errors import SourceError
-from wallflower.papers.data.tables import found
+from wallflower.papers.data.tables import find_file
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 PEERS = ("scipy_ball", "scipy_nearest", "sklearn_auto", "sklearn_brute")
@@ -43,7 +43,7 @@ def test_a_peer_out_of_budget_says_so():
 @pytest.fixture
 def ionosphere():
     try:
-        found("ionosphere/ionosphere.csv")
+        find_file("ionosphere/ionosphere.csv")
     except SourceError as reason:
         pytest.skip(str(reason))
 

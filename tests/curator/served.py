@@ -21,7 +21,7 @@ from fastapi import FastAPI
 
 from wallflower.curator.app import application
 from wallflower.curator.server import _bound, _config, _url
-from wallflower.curator.settings import VARIABLE, Registered, Settings
+from wallflower.curator.settings import VARIABLE, Registration, Settings
 from wallflower.schema import Schema
 
 ROLES = ("anonymous", "analyst", "other", "steward", "expired", "revoked")
@@ -104,16 +104,16 @@ class Service:
         }
 
 
-def ward(folder: Path, rows: int = 30) -> Registered:
+def ward(folder: Path, rows: int = 30) -> Registration:
     """A small table."""
     source = folder / "ward.csv"
     source.write_text("a,b\n" + "".join(f"{row},{row * row % 97}\n" for row in range(rows)))
-    return Registered(name="ward", source=str(source), schema=Schema.of(["a", "b"]))
+    return Registration(name="ward", source=str(source), schema=Schema.of(["a", "b"]))
 
 
 def settings(folder: Path, **more: Any) -> Settings:
     """A service of one table and one stream."""
-    beds = Registered(name="beds", source=None, schema=Schema.of(["t"], bounds={"t": (-5, 5)}))
+    beds = Registration(name="beds", source=None, schema=Schema.of(["t"], bounds={"t": (-5, 5)}))
     given: dict[str, Any] = {
         "port": 0,
         "ledger": str(folder / "ledger.db"),

@@ -20,8 +20,8 @@ from served import Answer, Caller, Service, serving, settings
 
 from wallflower.curator.pages import analyst, fields, steward
 from wallflower.curator.pages.visits import POLICY
-from wallflower.curator.settings import Registered
-from wallflower.forms import blanks, stated
+from wallflower.curator.settings import Registration
+from wallflower.forms import blanks, entries_of
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.queries.watch import Watch
 from wallflower.query import Tradeoff
@@ -378,7 +378,7 @@ def test_the_texts_to_copy_ask_the_same(
 def test_names_and_parameters_are_escaped(tmp_path: Path) -> None:
     source = tmp_path / "evil.csv"
     source.write_text("<b>a</b>,b\n" + "".join(f"{row},{row * 7 % 11}\n" for row in range(20)))
-    evil = Registered(name=EVIL, source=str(source), schema=Schema.of(["<b>a</b>", "b"]))
+    evil = Registration(name=EVIL, source=str(source), schema=Schema.of(["<b>a</b>", "b"]))
     with serving(settings(tmp_path, datasets=(evil,))) as running:
         steward = Browser(running).signed_in(running.token(EVIL, "steward").token)
         place = next(iter(re.findall(r'href="(/ui/datasets/[^"]*)"', text(steward.get("/ui/")))))
@@ -408,9 +408,9 @@ def test_names_and_parameters_are_escaped(tmp_path: Path) -> None:
 @pytest.mark.parametrize("question", [*QUERIES, *COMPANIONS], ids=lambda question: question.kind)
 def test_a_form_asks_what_was_written_into_it(question: Any) -> None:
     example = question.example()
-    form = {name: fields.written(value) for name, value in stated(example).items()}
-    assert fields.read(question, form) == example
+    form = {name: fields.write_field(value) for name, value in entries_of(example).items()}
+    assert fields.read_form(question, form) == example
     shown = {entry.name: entry.value for entry in fields.entries(question, form, Schema())}
-    assert fields.read(question, shown) == example
+    assert fields.read_form(question, shown) == example
     assert {blank.name for blank in blanks(question)} <= set(shown)
     assert question.kind in fields.command_text(example, "http://x", "d")

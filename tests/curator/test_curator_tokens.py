@@ -21,10 +21,10 @@ from served import Caller, process, serving, settings
 
 from above import Above
 from wallflower import cli
-from wallflower.curator.desk.problems import Refused
+from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.records import TOKENS, Records
 from wallflower.curator.desk.tokens import Tokens
-from wallflower.curator.settings import Registered, Settings
+from wallflower.curator.settings import Registration, Settings
 from wallflower.errors import LedgerError, ParameterError, PrivacyError, SourceError
 from wallflower.ledger import Ledger
 
@@ -43,7 +43,7 @@ def test_a_token_is_shown_once_and_kept_as_a_hash(tokens: Tokens) -> None:
     assert (caller.name, caller.scope, caller.token) == ("ana", "analyst", made.id)
     with tokens._records._store.read() as db:
         (row,) = db.execute(sa.select(TOKENS)).mappings()
-    assert text.rpartition("_")[2] not in str(dict(row))
+    assert text.split("_", 2)[2] not in str(dict(row))
     assert len(row["digest"]) == 64
     assert "digest" not in tokens.all()[0].to_json()
 
@@ -64,7 +64,7 @@ def test_tokens_expire_and_are_revoked(tokens: Tokens) -> None:
     assert tokens.caller(text) is None
     assert tokens.revoke(for_ever.id).revoked == first.revoked
     assert [token.is_valid for token in tokens.all()] == [False, False]
-    with pytest.raises(Refused, match="no token"):
+    with pytest.raises(Refusal, match="no token"):
         tokens.revoke("none")
 
 
@@ -167,7 +167,7 @@ def test_a_database_may_stand_in_the_settings(tmp_path: Path) -> None:
         db.execute("CREATE TABLE ward (a REAL)")
         db.executemany("INSERT INTO ward VALUES (?)", [(1.0,), (2.0,), (3.0,)])
     base = settings(tmp_path)
-    table = Registered(
+    table = Registration(
         name="sql", source=f"sqlite:///{tmp_path}/data.db?table=ward", schema=base.datasets[0].schema.only(["a"])
     )
     with serving(base.but(datasets=(table,)), questions=(Above,)) as running:

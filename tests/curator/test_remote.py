@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import Service, serving, settings
+from served import Service as Served
+from served import serving, settings
 
 import wallflower as wf
 from above import Above
-from wallflower import cli
-from wallflower import remote as connected
+from wallflower import cli, remote
 from wallflower.curator.desk.problems import KINDS, document
-from wallflower.dataset import Opened
+from wallflower.dataset import Dataset
 from wallflower.errors import (
     BudgetExhausted,
     DataError,
@@ -30,13 +30,13 @@ from wallflower.errors import (
 )
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
-from wallflower.remote import Connected, connect, error_of
+from wallflower.remote import Service, connect, error_of
 
 ASK: dict[str, Any] = {"neighbours": 3, "radius": 0.5}
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: Any) -> Iterator[Service]:
+def service(tmp_path_factory: Any) -> Iterator[Served]:
     stated = settings(tmp_path_factory.mktemp("connected"), patience=0.05, tick=0.1)
     with serving(stated) as running:
         ledger = running.app.state.desk.ledger
@@ -48,17 +48,17 @@ def service(tmp_path_factory: Any) -> Iterator[Service]:
 
 
 @pytest.fixture
-def ana(service: Service) -> Connected:
+def ana(service: Served) -> Service:
     return connect(service.url, service.token("ana").token)
 
 
 @pytest.fixture
-def opened(service: Service) -> Opened:
+def opened(service: Served) -> Dataset:
     desk = service.app.state.desk
-    return Opened(desk.shelf.table("ward"), desk.ledger, "ana")
+    return Dataset(desk.shelf.table("ward"), desk.ledger, "ana")
 
 
-def test_it_has_the_verbs_of_an_opened_data_set(ana: Connected, opened: Opened) -> None:
+def test_it_has_the_verbs_of_an_opened_data_set(ana: Service, opened: Dataset) -> None:
     remote = ana.open("ward")
     for question in QUERIES:
         assert inspect.signature(getattr(remote, question.kind)) == inspect.signature(getattr(opened, question.kind))
@@ -70,7 +70,7 @@ def test_it_has_the_verbs_of_an_opened_data_set(ana: Connected, opened: Opened) 
     assert ana["ward"].name == "ward"
 
 
-def test_plans_budgets_and_releases_are_the_same_objects(ana: Connected, opened: Opened) -> None:
+def test_plans_budgets_and_releases_are_the_same_objects(ana: Service, opened: Dataset) -> None:
     remote = ana.open("ward")
     assert remote.plan.count(**ASK, epsilon="0.5") == opened.plan.count(**ASK, epsilon="0.5")
     assert remote.plan("count", **ASK, rho="0.5") == opened.plan("count", **ASK, rho="0.5")
@@ -86,12 +86,12 @@ def test_plans_budgets_and_releases_are_the_same_objects(ana: Connected, opened:
 
 
 @pytest.mark.parametrize("question", [kind for kind in QUERIES if kind.kind != "explain"], ids=lambda kind: kind.kind)
-def test_every_question_survives_the_way_there(ana: Connected, question: Any) -> None:
+def test_every_question_survives_the_way_there(ana: Service, question: Any) -> None:
     query = question.example()
     assert ana.open("ward").ask(query).parameters == json.loads(json.dumps(query.to_json()))
 
 
-def test_many_releases_come_in_pages(service: Service) -> None:
+def test_many_releases_come_in_pages(service: Served) -> None:
     cy = connect(service.url, service.token("cy").token).open("ward")
     made = [cy.count(**ASK, epsilon="0.01").ledger_id for _ in range(3)]
     real = cy._call
@@ -103,7 +103,7 @@ def test_many_releases_come_in_pages(service: Service) -> None:
     assert [one.ledger_id for one in cy.releases()] == made
 
 
-def test_a_watch_is_kept_by_the_service(ana: Connected) -> None:
+def test_a_watch_is_kept_by_the_service(ana: Service) -> None:
     query = wf.Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("1"))
     watch = ana.open("beds").watching(query, key="w")
     told = watch.decide_many([[0.5], (4.0,), 0.1])
@@ -115,7 +115,7 @@ def test_a_watch_is_kept_by_the_service(ana: Connected) -> None:
         watch.decide_many([0.1], first=9)
 
 
-def test_errors_come_back_as_they_were(ana: Connected, service: Service) -> None:
+def test_errors_come_back_as_they_were(ana: Service, service: Served) -> None:
     remote = ana.open("ward")
     with pytest.raises(BudgetExhausted) as refusal:
         remote.count(**ASK, epsilon="5000")
@@ -148,11 +148,11 @@ def test_a_url_that_is_none_or_in_the_open_is_refused(url: str) -> None:
 
 
 def test_a_token_is_needed(monkeypatch: Any) -> None:
-    monkeypatch.delenv(connected.VARIABLE, raising=False)
+    monkeypatch.delenv(remote.VARIABLE, raising=False)
     for token in (None, "", "a\nb", "é"):
         with pytest.raises(NotAllowed):
             connect("https://example.org", token)
-    monkeypatch.setenv(connected.VARIABLE, "x")
+    monkeypatch.setenv(remote.VARIABLE, "x")
     connect("https://example.org")
 
 
@@ -160,9 +160,9 @@ def test_a_token_is_needed(monkeypatch: Any) -> None:
 
 
 @pytest.fixture
-def shell(service: Service, monkeypatch: Any, capsys: Any, tmp_path: Path) -> Any:
+def shell(service: Served, monkeypatch: Any, capsys: Any, tmp_path: Path) -> Any:
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    monkeypatch.delenv(connected.VARIABLE, raising=False)
+    monkeypatch.delenv(remote.VARIABLE, raising=False)
     (tmp_path / "token").write_text(f"{service.token('ana').token}\n")
 
     def run(*arguments: str) -> tuple[int, str, str]:
@@ -184,7 +184,7 @@ def test_a_question_is_asked_of_a_server(shell: Any, tmp_path: Path) -> None:
     assert (tmp_path / "a.svg").exists()
 
 
-def test_a_plan_and_a_rehearsal_spend_nothing(shell: Any, service: Service) -> None:
+def test_a_plan_and_a_rehearsal_spend_nothing(shell: Any, service: Served) -> None:
     before = service.app.state.desk.ledger.verify()
     code, out, _ = shell("plan", *COUNT, "--epsilon", "0.5", "--json")
     assert (code, json.loads(out)["facts"]["n"]) == (0, 30)
@@ -208,5 +208,5 @@ def test_refusals_have_the_usual_exit_codes(shell: Any, tmp_path: Path) -> None:
 
 def test_a_question_of_our_own_can_be_asked_too(tmp_path: Path) -> None:
     with serving(settings(tmp_path), questions=(Above,)) as running:
-        ana = Connected(connect(running.url, running.token("ana").token)._call, (Above,))
+        ana = Service(connect(running.url, running.token("ana").token)._call, (Above,))
         assert ana.open("ward").above(bar=3.0, epsilon="0.5").kind == "above"

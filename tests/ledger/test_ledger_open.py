@@ -75,7 +75,7 @@ def test_an_up_to_date_ledger_opens_without_alembic(place: str) -> None:
 
 def test_the_code_knows_the_newest_revision() -> None:
     config = Config()
-    config.set_main_option("script_location", "wallflower:migrations")
+    config.set_main_option("script_location", "wallflower.ledger:migrations")
     assert ScriptDirectory.from_config(config).get_current_head() == HEAD
 
 

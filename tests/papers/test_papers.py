@@ -16,8 +16,8 @@ import pytest
 
 from wallflower.errors import SourceError
 from wallflower.papers import PAPERS, methods, printed
-from wallflower.papers.data import tables as datasets
-from wallflower.papers.data.tables import made1, tumours
+from wallflower.papers.data import tables
+from wallflower.papers.data.tables import synthetic1_sample, tumours
 from wallflower.papers.okada2015 import figure1, headline
 from wallflower.papers.okada2015.accuracy import CASES, QUICK, Accuracy, Case, accuracy_table
 from wallflower.papers.okada2015.choosers import ALGORITHM3
@@ -39,7 +39,7 @@ def borrowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "adult").mkdir(parents=True)
     (folder / "ionosphere").mkdir()
     waves = np.round(np.sin(np.outer(np.arange(1, 61), np.arange(1, 35))), 3)
-    numbers = [name for name in datasets.ADULT if name != "sex"]
+    numbers = [name for name in tables.ADULT if name != "sex"]
     with gzip.open(folder / "adult" / "adult.csv.gz", "wt", encoding="utf-8", newline="") as file:
         rows = (
             [*row[:6] * 30 + 40, ("Male", "Female")[i % 2], (">50K", "<=50K")[i >= 50]] for i, row in enumerate(waves)
@@ -142,9 +142,9 @@ def test_data_are_found_in_a_folder_above(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "shared" / "data" / "some.csv").touch()
     (tmp_path / "deep" / "er").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "deep" / "er")
-    assert datasets.found("some.csv") == tmp_path / "shared" / "data" / "some.csv"
+    assert tables.find_file("some.csv") == tmp_path / "shared" / "data" / "some.csv"
     with pytest.raises(SourceError, match="shared/data above here"):
-        datasets.found("other.csv")
+        tables.find_file("other.csv")
 
 
 def test_no_release_can_reach_what_was_printed() -> None:
@@ -168,7 +168,7 @@ def test_figure_1_by_hand() -> None:
 
 
 def test_noise_on_synthetic_1_at_point_seven() -> None:
-    found = {row[0]: row[2] for row in headline(map(made1, range(20))).sheet.rows}
+    found = {row[0]: row[2] for row in headline(map(synthetic1_sample, range(20))).sheet.rows}
     assert found[methods.OURS.label] < 7
     assert found[methods.OURS.label] == pytest.approx(6.05, rel=0.01)
     assert found[methods.GLOBAL_LAPLACE.label] == pytest.approx(32, rel=0.02)
@@ -189,7 +189,7 @@ def test_wdbc_has_fourteen_outliers() -> None:
 
 def test_the_real_tables_are_those_of_the_papers_when_at_hand() -> None:
     try:
-        adult, radar = datasets.adult1(), datasets.ionosphere(5, 0.3)
+        adult, radar = tables.adult1(), tables.ionosphere(5, 0.3)
     except SourceError as reason:
         pytest.skip(str(reason))
     assert (adult.n, adult.dimension) == (50, 7)
@@ -305,7 +305,7 @@ def test_as_defined_agrees_with_the_package_below_the_cap() -> None:
     values = synthetic1(seed=1)
     bounds = local_bounds(values, 1.1, 3, upto=5)
     assert max(bounds) < 16
-    assert printed.as_defined(values, 1.1, 3, beta=2.0) == pytest.approx(
+    assert printed.smooth_as_defined(values, 1.1, 3, beta=2.0) == pytest.approx(
         max(bound * math.exp(-2.0 * t) for t, bound in enumerate(bounds))
     )
 

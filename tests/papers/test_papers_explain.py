@@ -21,16 +21,16 @@ from wallflower.noise import system_noise
 from wallflower.papers import PAPERS, pcor2021
 from wallflower.papers.data import registers
 from wallflower.papers.data.registers import Register
-from wallflower.papers.pcor2021 import private as contexts_private
+from wallflower.papers.pcor2021 import margins
 from wallflower.papers.pcor2021.exact import DETECTORS, DOUBT, Margins, Outlier, outliers
+from wallflower.papers.pcor2021.margins import with_margin
 from wallflower.papers.pcor2021.neighbours import Match, impossible, matches, without
-from wallflower.papers.pcor2021.private import with_margin
 from wallflower.papers.pcor2021.searches import BFS, GUIDED, LAZY, NOT_DP, OURS, PRINTED, TIGHT, Ground, Run, Runs, runs
 from wallflower.papers.pcor2021.tables import PAPER, UNKNOWN, beside
 from wallflower.queries.explain import modes
 from wallflower.queries.explain.detectors import Detector, Distance, Grubbs, Histogram, Lof
 from wallflower.queries.explain.draws.utilities import Overlap
-from wallflower.queries.explain.space.ranked import ranked
+from wallflower.queries.explain.space.ranked import rank_table
 from wallflower.synthetic import salaries
 
 FAR = 4.5  # standard errors: once in more than 100,000 runs by chance
@@ -48,7 +48,7 @@ def tiny() -> Register:
 
 def brute(register: Register, row: int, detector: Detector, removed: set[int] = frozenset()) -> dict[int, int]:  # type: ignore[assignment]
     """Valid contexts and their populations, by the definition: every choice of values, every record looked at."""
-    table = ranked(register.codes, register.sizes, register.metric, row)
+    table = rank_table(register.codes, register.sizes, register.metric, row)
     kept = [at for at in range(register.n) if at not in removed]
     found = {}
     for chosen in product(*(subsets(size) for size in register.sizes)):
@@ -99,14 +99,14 @@ def test_an_overlap_is_scored_by_the_records_shared(tiny: Register) -> None:
 def test_the_private_law_is_that_of_a_release(name: str) -> None:
     register = made(n=2000, sizes=(3, 3))
     detector, row = with_margin(register)[name], int(register.metric.argmax())
-    table = ranked(register.codes, register.sizes, register.metric, row)
+    table = rank_table(register.codes, register.sizes, register.metric, row)
     found, loss, draws = Margins(table, detector, register.most), "0.5", 250
     law, noise = found.law(loss), system_noise()
     whole = Fraction(loss)
     query = SimpleNamespace(mode="dp", top=1, parts=lambda: (whole * DOUBT, whole * (1 - DOUBT)))
     seen = Counter(
         drawn[0] if drawn else None
-        for drawn in (modes.drawn(query, table, register.most, detector, noise) for _ in range(draws))
+        for drawn in (modes.draw_contexts(query, table, register.most, detector, noise) for _ in range(draws))
     )
     none, released = seen.pop(None, 0), list(seen.elements())
     assert abs(none / draws - law.none) < FAR * spread(law.none, draws) + 0.01  # whole-number noise
@@ -121,7 +121,7 @@ def spread(share: float, draws: int) -> float:
 
 
 def test_the_bundled_record_is_explained_privately() -> None:
-    laws = {name: found.law("0.2") for name, found in contexts_private.bundled() if name == "Tukey"}
+    laws = {name: found.law("0.2") for name, found in margins.bundled_margins() if name == "Tukey"}
     assert laws["Tukey"].is_clear
     assert laws["Tukey"].valid >= 0.99
     assert laws["Tukey"].utility >= 0.9
@@ -315,9 +315,9 @@ TABLES = {"searches", "detectors", "epsilons", "samples", "overlap", "direct", "
 
 def test_without_data_the_tables_are_of_made_up_salaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WALLFLOWER_DATA", str(tmp_path / "nowhere"))
-    for module in (pcor2021, contexts_private):
-        monkeypatch.setattr(module, "made_salaries", made)
-    monkeypatch.setattr(contexts_private, "salaries", partial(salaries, n=2000, sizes=(4, 4, 4)))
+    for module in (pcor2021, margins):
+        monkeypatch.setattr(module, "synthetic_salaries", made)
+    monkeypatch.setattr(margins, "salaries", partial(salaries, n=2000, sizes=(4, 4, 4)))
     tables, said = reproduced(tmp_path / "out")
     check(tables)
     assert tables.keys() == TABLES

@@ -17,10 +17,21 @@ import pytest
 from wallflower.errors import SourceError
 from wallflower.papers import PAPERS, boehler2017
 from wallflower.papers.boehler2017 import FULL, QUICK, Size
-from wallflower.papers.boehler2017.figure3 import ACCURACY, SUBSET, Figure3, drawn, figure3
-from wallflower.papers.boehler2017.losses import Priced, meaning
-from wallflower.papers.boehler2017.modes import EPSILONS, EXACT, GRID, NOISES, UPPER, auc, clean, exact, perturbed, run
-from wallflower.papers.boehler2017.real import DETAIL, compared, sensed
+from wallflower.papers.boehler2017.figure3 import ACCURACY, SUBSET, Figure3, figure3, figure_section
+from wallflower.papers.boehler2017.losses import PricedStream, meaning
+from wallflower.papers.boehler2017.modes import (
+    EPSILONS,
+    EXACT,
+    GRID,
+    NOISES,
+    UPPER,
+    auc,
+    clean,
+    exact,
+    perturb_points,
+    run,
+)
+from wallflower.papers.boehler2017.real import DETAIL, comparison_section, run_stream
 from wallflower.papers.boehler2017.timings import PAPER, timings
 from wallflower.papers.data.readings import (
     FUSE,
@@ -30,7 +41,7 @@ from wallflower.papers.data.readings import (
     MOTES,
     STEP,
     available,
-    made,
+    make_stream,
     meters,
     motes,
     steps,
@@ -38,7 +49,7 @@ from wallflower.papers.data.readings import (
 from wallflower.papers.degue2020.detection import Tally
 from wallflower.papers.methods import NOT_PRIVATE
 from wallflower.queries.sensors import perturb
-from wallflower.synthetic import mixture, pushed
+from wallflower.synthetic import mixture, push_outliers
 
 SEPARATIONS = tuple(GENERATOR)
 
@@ -53,14 +64,14 @@ def all_right(count: int, few: int) -> Tally:
 
 @pytest.mark.parametrize("separation", SEPARATIONS)
 def test_constants_are_those_of_the_generator(separation: int) -> None:
-    values, _ = pushed(1_000_000, separation, seed=99)
+    values, _ = push_outliers(1_000_000, separation, seed=99)
     deviation, usual = map(float, GENERATOR[separation])
     assert values.std(axis=0) == pytest.approx([deviation] * 2, rel=0.005)
     assert np.diff(np.percentile(values, (5, 95), axis=0), axis=0)[0] == pytest.approx([usual] * 2, rel=0.01)
 
 
 def test_the_border_is_empty_and_as_wide_as_the_separation() -> None:
-    values, outliers = pushed(100_000, 220.0, seed=3)
+    values, outliers = push_outliers(100_000, 220.0, seed=3)
     lengths = np.hypot(*values.T)
     assert outliers.sum() == 10_000
     assert lengths[~outliers].max() == pytest.approx(float(INNER), rel=0.01)
@@ -70,12 +81,12 @@ def test_the_border_is_empty_and_as_wide_as_the_separation() -> None:
 
 @pytest.mark.parametrize("separation", SEPARATIONS)
 def test_what_was_pushed_is_what_dbscan_leaves_outside_the_biggest_cluster(separation: int) -> None:
-    assert clean(made(separation, 100_000, seed=1)) == all_right(100_000, 10_000)
+    assert clean(make_stream(separation, 100_000, seed=1)) == all_right(100_000, 10_000)
 
 
 @pytest.mark.parametrize("separation", SEPARATIONS)
 def test_lengths_are_whole_steps_and_the_box_fits_the_scores(separation: int) -> None:
-    stream = made(separation, 1000, seed=1)
+    stream = make_stream(separation, 1000, seed=1)
     for length in (stream.threshold, stream.bound, stream.ring):
         assert (length / STEP).denominator == 1
     assert steps(stream.threshold) % stream.unit == 0
@@ -120,7 +131,7 @@ def test_figure_3_in_full() -> None:
 
 def test_the_repaired_rule_finds_what_it_was_said_to_find() -> None:
     """One run may lie beyond, as d_TP is an extreme value; ten together do not."""
-    runs = [run(made(220, 100_000, seed), "columns", "0.1").tallies["upper"] for seed in range(10)]
+    runs = [run(make_stream(220, 100_000, seed), "columns", "0.1").tallies["upper"] for seed in range(10)]
     together = sum(runs[1:], start=runs[0])
     assert 0.70 <= together.recall <= 0.85
     assert together.alarms <= 0.13
@@ -128,7 +139,7 @@ def test_the_repaired_rule_finds_what_it_was_said_to_find() -> None:
 
 def test_the_printed_rule_throws_correct_hits_away_where_the_repaired_one_does_not() -> None:
     """About four runs in ten are lost, so that none of 40 would be happens once in 10⁸ times."""
-    runs = [run(made(400, 100_000, seed), noise, "1") for seed in range(20) for noise in NOISES]
+    runs = [run(make_stream(400, 100_000, seed), noise, "1") for seed in range(20) for noise in NOISES]
     lost = {gap: sum(each.kept[gap] < each.hits / 2 for each in runs) for gap in ("literal", "upper")}
     assert lost["literal"] > 0
     assert lost["upper"] == 0
@@ -136,7 +147,7 @@ def test_the_printed_rule_throws_correct_hits_away_where_the_repaired_one_does_n
 
 
 def test_without_correction_nothing_is_known_of_d_diff_and_little_is_found() -> None:
-    alone = run(made(220, 100_000, 0), "columns", "0.1").tallies["alone"]
+    alone = run(make_stream(220, 100_000, 0), "columns", "0.1").tallies["alone"]
     assert alone.recall < 0.1
 
 
@@ -152,9 +163,9 @@ def test_the_auc_is_that_of_all_pairs() -> None:
 
 @pytest.mark.parametrize("separation", SEPARATIONS)
 def test_two_columns_cost_two_epsilon_and_extremes_much_more(separation: int) -> None:
-    stream = made(separation, 20_000, seed=0)
+    stream = make_stream(separation, 20_000, seed=0)
     columns, planar = ([run(stream, noise, "0.1")] for noise in NOISES)
-    sheet = meaning([Priced(stream=stream, columns=columns, planar=planar)]).sheet
+    sheet = meaning([PricedStream(stream=stream, columns=columns, planar=planar)]).sheet
     row = dict(zip(sheet.heading, sheet.rows[0], strict=True))
     assert row["normal"] == row["all"] == 0.2
     _, usual = map(float, GENERATOR[separation])
@@ -166,10 +177,10 @@ def test_two_columns_cost_two_epsilon_and_extremes_much_more(separation: int) ->
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize(("stretch", "fits"), [(0.95, False), (1.0, True), (1.05, False)])
 def test_the_noise_is_as_large_as_stated(noise: str, stretch: float, fits: bool) -> None:
-    stream = made(220, 100_000, seed=0)
-    moved = (perturbed(stream, stream.points, noise, "0.1") - stream.points) * float(STEP)
+    stream = make_stream(220, 100_000, seed=0)
+    moved = (perturb_points(stream, stream.points, noise, "0.1") - stream.points) * float(STEP)
     one = [run(stream, noise, "0.1")]
-    sheet = meaning([Priced(stream=stream, columns=one, planar=one)]).sheet
+    sheet = meaning([PricedStream(stream=stream, columns=one, planar=one)]).sheet
     stated = float(dict(zip(sheet.heading, sheet.rows[0], strict=True))[f"noise_{noise}"])
     seen = math.sqrt((moved**2).sum(axis=1).mean())
     assert (abs(seen / (stretch * stated) - 1) < 0.025) is fits
@@ -249,7 +260,7 @@ def test_without_the_data_the_reason_is_said(tmp_path: Path, monkeypatch: pytest
 
 def test_exact_finds_real_events_and_the_paper_s_correction_flags_nearly_all_when_at_hand() -> None:
     try:
-        found = [sensed(stream, runs=2) for stream in motes()]
+        found = [run_stream(stream, runs=2) for stream in motes()]
     except SourceError as reason:
         pytest.skip(str(reason))
     assert [each.exact.outliers for each in found] == [117, 32]
@@ -340,7 +351,9 @@ def test_the_paper_is_drawn(borrowed: Path, tmp_path: Path, monkeypatch: pytest.
 
 def test_without_data_the_rest_is_reproduced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WALLFLOWER_DATA", str(tmp_path / "nowhere"))
-    monkeypatch.setattr(boehler2017, "drawn", lambda found, measure: replace(drawn(found, measure), panels=()))
+    monkeypatch.setattr(
+        boehler2017, "figure_section", lambda found, measure: replace(figure_section(found, measure), panels=())
+    )
     paths, said = reproduced(tmp_path / "out", monkeypatch)
     assert said.count("skipped:") == 2
     assert not {DETAIL, "sensors.csv"} & paths.keys()
@@ -348,7 +361,7 @@ def test_without_data_the_rest_is_reproduced(tmp_path: Path, monkeypatch: pytest
 
 
 def test_what_is_not_private_is_named_so(borrowed: Path) -> None:
-    section = compared([sensed(motes()[0], runs=1)])
+    section = comparison_section([run_stream(motes()[0], runs=1)])
     for line in section.panels[0].curves:
         assert (NOT_PRIVATE in line.label) is bool(line.why) is (not line.ours and "no correction" not in line.label)
     assert {name for name in section.sheet.heading if NOT_PRIVATE.replace(" ", "_") in name} == {

@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 from wallflower.errors import SourceError
 from wallflower.mechanisms import exponential, peel, permute_and_flip
 from wallflower.noise import system_noise
-from wallflower.papers.data.tables import Sample, adult2, ionosphere, made2
+from wallflower.papers.data.tables import Sample, adult2, ionosphere, synthetic2_sample
 from wallflower.papers.methods import NOT_PRIVATE
 from wallflower.papers.okada2015.choosers import (
     ALGORITHM3,
@@ -30,7 +30,7 @@ from wallflower.papers.okada2015.choosers import (
     search,
 )
 from wallflower.papers.okada2015.discovery import EPSILONS, PLANTED, RELEASED, figure5, precisions
-from wallflower.papers.page import Curve, Panel, drawn
+from wallflower.papers.page import Curve, Panel, draw_panels
 from wallflower.queries.subspaces.exact import scores
 from wallflower.synthetic import exponentials, gumbels, synthetic2
 
@@ -120,7 +120,7 @@ def test_only_the_printed_curve_is_marked() -> None:
 
 
 def test_the_printed_curve_is_the_honest_one_at_twice_the_loss() -> None:
-    where = search([made2(0)], 1, PLANTED)
+    where = search([synthetic2_sample(0)], 1, PLANTED)
     assert precision(ALGORITHM3, where, 0.8, 2, 100) == precision(HALVED, where, 1.6, 2, 100)
 
 
@@ -129,7 +129,7 @@ def test_the_printed_curve_is_the_honest_one_at_twice_the_loss() -> None:
 
 @pytest.fixture(scope="module")
 def single() -> Search:
-    return search([made2(seed) for seed in range(50)], 1, PLANTED)
+    return search([synthetic2_sample(seed) for seed in range(50)], 1, PLANTED)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,10 @@ def test_precision_of_the_pair_on_synthetic_2(
 
 
 def test_mass_finds_wider_subspaces_too(single: Search) -> None:
-    wider = [search([made2(seed, radius) for seed in range(4)], size, PLANTED) for size, radius in ((2, 0.3), (3, 0.6))]
+    wider = [
+        search([synthetic2_sample(seed, radius) for seed in range(4)], size, PLANTED)
+        for size, radius in ((2, 0.3), (3, 0.6))
+    ]
     sheet = precisions(single, wider).sheet
     assert [row[1] for row in sheet.rows] == [10, 10, 10, 45, 120]
     assert [row[3] for row in sheet.rows[2:]] == pytest.approx([1 / 5, 17 / 45, 64 / 120])
@@ -167,8 +170,8 @@ def test_scores_are_divided_by_what_a_release_divides_them_by(single: Search) ->
 
 
 def test_relevant_are_the_planted_or_the_best_with_their_ties() -> None:
-    assert search([made2(0)], 1, PLANTED).relevant.tolist() == [True] * 2 + [False] * 8
-    assert search([made2(0)], 2, PLANTED).relevant.sum() == 17
+    assert search([synthetic2_sample(0)], 1, PLANTED).relevant.tolist() == [True] * 2 + [False] * 8
+    assert search([synthetic2_sample(0)], 2, PLANTED).relevant.sum() == 17
     spread = np.arange(4.0)[:, None] * [3, 3, 3, 3, 3, 0]  # five columns in which all four records are outliers
     sample = Sample(name="small", values=spread, neighbours=1, radius=1.0)
     assert search([sample], 1).relevant.tolist() == [True] * 5 + [False]
@@ -219,7 +222,7 @@ def test_simulated_noise_follows_its_seed() -> None:
 def test_shares_are_drawn_from_zero_to_one() -> None:
     lines = (Curve(label="a", values=(0.2, 0.4, 1.0)), Curve(label="b", values=(0.2, 0.2, 0.3), why="wrong"))
     panel = Panel(title="", along=(0.2, 0.4, 0.8), curves=lines, across="ε", up="precision", chance=0.2)
-    figure = drawn([panel] * 8, 4)
+    figure = draw_panels([panel] * 8, 4)
     axes = figure.axes[0]
     assert len(figure.axes) == 8
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "linear")

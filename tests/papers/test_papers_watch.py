@@ -18,7 +18,7 @@ from wallflower.errors import SourceError
 from wallflower.papers import PAPERS, degue2020
 from wallflower.papers.data import streams
 from wallflower.papers.data.streams import Stream
-from wallflower.papers.degue2020 import NO_GUARANTEE, NOT_COMPUTABLE, detection, spent
+from wallflower.papers.degue2020 import NO_GUARANTEE, NOT_COMPUTABLE, detection, spending_section
 from wallflower.papers.degue2020.detection import (
     ABSENT,
     ALARMS,
@@ -28,15 +28,15 @@ from wallflower.papers.degue2020.detection import (
     Tally,
     chance,
     flags,
-    judged,
-    pooled,
+    judge_stream,
+    pool_rows,
     setting,
 )
 from wallflower.papers.degue2020.outlierdetect import (
     LENGTH,
     TRUTH,
-    Simulated,
-    flags_expected,
+    Simulation,
+    expected_flags,
     naive_false_negative,
     naive_false_positive,
     own_epsilon,
@@ -56,12 +56,12 @@ FAR = 4.5  # standard errors: once in more than 100,000 runs by chance
 
 
 @pytest.fixture(scope="module")
-def found() -> Simulated:
+def found() -> Simulation:
     return simulate("1", TRUTH, TRUTH, runs=500, length=100)
 
 
 @pytest.mark.parametrize(("epsilon", "fits"), [(0.6, False), (1.0, True), (1.6, False)])
-def test_simulated_rates_are_the_exact_ones(found: Simulated, epsilon: float, fits: bool) -> None:
+def test_simulated_rates_are_the_exact_ones(found: Simulation, epsilon: float, fits: bool) -> None:
     exact = rates("paper", threshold=TRUTH, epsilon=epsilon, **world())
     for share, rate in ((found.false_positive, exact.false_positive), (found.true_positive, exact.true_positive)):
         assert (abs(share.value - rate) < FAR * share.error) is fits
@@ -101,16 +101,16 @@ def test_the_printed_formulas_are_right_where_they_can_be_computed() -> None:
 def test_the_paper_s_own_accounting_adds_up(total: float, allowed: float | None) -> None:
     epsilon = own_epsilon(total, allowed)
     at = true_positive_at("paper", allowed, epsilon=epsilon, **world())[0] if allowed else TRUTH
-    assert epsilon * (flags_expected(epsilon, at) + 1) / 2 == pytest.approx(total, rel=1e-3)
+    assert epsilon * (expected_flags(epsilon, at) + 1) / 2 == pytest.approx(total, rel=1e-3)
 
 
 def test_half_of_everything_is_flagged_by_noise_alone() -> None:
-    assert flags_expected(1e-6, TRUTH) == pytest.approx(LENGTH / 2, rel=1e-3)
+    assert expected_flags(1e-6, TRUTH) == pytest.approx(LENGTH / 2, rel=1e-3)
 
 
 @pytest.fixture(scope="module")
 def table() -> dict[tuple[float, float], tuple[float, ...]]:
-    return {(row[0], row[1]): row[2:] for row in spent().sheet.rows}  # type: ignore[misc]
+    return {(row[0], row[1]): row[2:] for row in spending_section().sheet.rows}  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def made(change: float = 0.1, labels: bool = True) -> Stream:
 
 
 def test_a_watch_finds_what_is_planted_and_nothing_where_one_entry_is_all() -> None:
-    whole, part = judged(made(), runs=10)
+    whole, part = judge_stream(made(), runs=10)
     assert part.ratio == pytest.approx(0.1, rel=0.1)
     assert whole.ratio == pytest.approx(40, rel=0.1)
     for row, least, most in ((part, 0.9, 1.0), (whole, -0.05, 0.3)):
@@ -172,7 +172,7 @@ def lift(row: Row, detector: str) -> float:
 
 
 def test_without_labels_the_threshold_is_right_by_definition() -> None:
-    rows = judged(made(labels=False), runs=2)
+    rows = judge_stream(made(labels=False), runs=2)
     assert [lift(row, PLAIN) for row in rows] == [1.0, 1.0]
     assert {row.judged_by for row in rows} == {"the threshold"}
 
@@ -205,8 +205,8 @@ def test_counts_are_added_not_rates() -> None:
     assert (both.precision, both.recall, both.alarms) == (0.7, 0.7, 0.1)
     assert both.false_alarms == pytest.approx(3 / 90)
     assert both.f1 == pytest.approx(0.7)
-    rows = [judged(made(), runs=1)[0], judged(made(), runs=1)[0]]
-    assert pooled(rows, "both").tallies[PLAIN] == rows[0].tallies[PLAIN] + rows[1].tallies[PLAIN]  # type: ignore[operator]
+    rows = [judge_stream(made(), runs=1)[0], judge_stream(made(), runs=1)[0]]
+    assert pool_rows(rows, "both").tallies[PLAIN] == rows[0].tallies[PLAIN] + rows[1].tallies[PLAIN]  # type: ignore[operator]
 
 
 def test_a_detector_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,9 +214,9 @@ def test_a_detector_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatc
         raise ModuleNotFoundError("river")
 
     monkeypatch.setattr(detection, "OTHERS", {"river": missing})
-    row = judged(made(), runs=1)[0]
+    row = judge_stream(made(), runs=1)[0]
     assert row.tallies["river"] is None
-    sheet = detection.compared([row, pooled([row, row], "two")]).sheet
+    sheet = detection.comparison_section([row, pool_rows([row, row], "two")]).sheet
     assert [line[sheet.heading.index("river")] for line in sheet.rows] == [ABSENT, ABSENT]
 
 
@@ -319,7 +319,9 @@ def test_small_changes_in_real_streams_can_be_protected_when_at_hand() -> None:
     except SourceError as reason:
         pytest.skip(str(reason))
     for group in (pumps, numbers):
-        whole, part = (pooled(rows, "all") for rows in zip(*(judged(stream, 2) for stream in group), strict=True))
+        whole, part = (
+            pool_rows(rows, "all") for rows in zip(*(judge_stream(stream, 2) for stream in group), strict=True)
+        )
         assert lift(part, "E=1") > 0.9 * lift(part, PLAIN)
         assert lift(whole, "E=1") < 0.3 * lift(whole, PLAIN)
 

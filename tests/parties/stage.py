@@ -21,7 +21,7 @@ import numpy as np
 from wallflower.parties.client import Link, Unreachable
 from wallflower.parties.device import Device
 from wallflower.parties.keys import Identity, make
-from wallflower.parties.parameter_file import Signed, signed
+from wallflower.parties.parameter_file import ParameterFile, sign_parameters
 from wallflower.queries.sensors.parameters import Column, Exact, Mode, Parameters
 
 HERE = Path(__file__).parent
@@ -70,7 +70,9 @@ class Stage:
         self.folder, self.tls = folder, tls
         self.keys = folder / "keys"
         make(self.keys, sensors=known)
-        self.signed: Signed = signed(parameters(self.keys, **changes), Identity.read(self.keys / "owner"))
+        self.signed: ParameterFile = sign_parameters(
+            parameters(self.keys, **changes), Identity.read(self.keys / "owner")
+        )
         self.set = folder / "stream.json"
         self.set.write_bytes(self.signed.body)
         self.ports = dict(zip(ROLES, free_ports(len(ROLES)), strict=True))

@@ -16,10 +16,10 @@ import pytest
 from stage import CALL, parameters
 
 from wallflower import cli
-from wallflower.cli.sensors_live import _View, following
+from wallflower.cli.sensors_live import _View, show_windows
 from wallflower.parties.keys import Identity
 from wallflower.parties.owner_page import MOST_SHOWN, page
-from wallflower.parties.parameter_file import signed
+from wallflower.parties.parameter_file import sign_parameters
 from wallflower.queries.sensors.findings import NO_EXCHANGE
 from wallflower.queries.sensors.parameters import Parameters
 
@@ -91,7 +91,7 @@ def test_a_set_that_is_wrong_is_not_signed(
 
 
 def test_refusals_say_what_to_do(said: Any, keys: Path) -> None:
-    made = signed(parameters(keys), Identity.read(keys / "owner"))
+    made = sign_parameters(parameters(keys), Identity.read(keys / "owner"))
     Path("hall.json").write_bytes(made.body)
     Path("r.csv").write_text("x,y\n1,2\n")
     there = ("--analyst", "http://127.0.0.1:9", "--correction", "http://127.0.0.1:9")
@@ -145,7 +145,7 @@ def test_the_page_needs_nothing_but_itself_and_says_all(keys: Path) -> None:
 
 
 def test_progress_is_lines_without_a_terminal_and_a_table_on_one(capsys: Any) -> None:
-    with following() as told:
+    with show_windows() as told:
         told("analyst", 3, "sealed")
         told("owner", None, "listens")
     assert capsys.readouterr().err.splitlines() == ["analyst: window 3: sealed", "owner: listens"]

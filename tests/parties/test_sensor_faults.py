@@ -21,7 +21,7 @@ from wallflower.parties.device import Device
 from wallflower.queries.sensors.correction import correct
 from wallflower.queries.sensors.dbscan import outside
 from wallflower.queries.sensors.findings import NO_EXCHANGE, ONE_SERVER
-from wallflower.queries.sensors.frames import decoded
+from wallflower.queries.sensors.frames import decode
 from wallflower.queries.sensors.parameters import Exact, Grid, Paper
 from wallflower.queries.sensors.perturb import distances
 
@@ -246,7 +246,7 @@ def corrected(stage: Stage, device: Device) -> np.ndarray:
     """What one who knows both sides computes from the frames."""
     stated = stage.signed.parameters
     pending = [device.outbox.pending(role) for role in ("analyst", "correction")]
-    ours, theirs = (decoded(one.body, parameters=stated.hash) for one in pending if one is not None)
+    ours, theirs = (decode(one.body, parameters=stated.hash) for one in pending if one is not None)
     presumed = np.flatnonzero(outside(ours["perturbed"].astype(float), 300.0, 10))
     found = correct(distances(ours["perturbed"].astype(np.int64), [0, 0]), theirs["moved"], presumed, 500.0)
     return ours["ids"][found.output]

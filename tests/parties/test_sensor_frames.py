@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from wallflower.queries.sensors.batches import Commit
 from wallflower.queries.sensors.findings import Report
-from wallflower.queries.sensors.frames import LAYOUT, MAGIC, Frame, FrameError, Kind, decoded, encoded
+from wallflower.queries.sensors.frames import LAYOUT, MAGIC, Frame, FrameError, Kind, decode, encode
 from wallflower.queries.sensors.perturb import LIMIT
 
 HASH = hashlib.sha256(b"set").digest()
@@ -53,52 +53,52 @@ def filled(part: Any, count: int, columns: int, noise: np.random.Generator) -> n
 
 @given(frames())
 def test_a_frame_survives_the_wire(frame: Frame) -> None:
-    body = encoded(frame)
-    back = decoded(body, parameters=HASH)
+    body = encode(frame)
+    back = decode(body, parameters=HASH)
     for name in ("kind", "parameters", "window", "sensor", "seq", "columns", "count", "rest"):
         assert getattr(back, name) == getattr(frame, name)
     assert back.arrays.keys() == frame.arrays.keys()
     for name, array in frame.arrays.items():
         assert np.array_equal(back[name], array)
-    assert encoded(back) == body
+    assert encode(back) == body
 
 
 @given(st.binary(max_size=400))
 def test_any_bytes_are_a_frame_or_a_refusal(body: bytes) -> None:
     for start in (b"", MAGIC, struct.pack("<4sHBBQQII32s", MAGIC, 1, 1, 2, 1, 1, 0, 3, HASH)):
         try:
-            frame = decoded(start + body, parameters=HASH)
+            frame = decode(start + body, parameters=HASH)
         except FrameError:
             continue
-        assert encoded(frame) == start + body
+        assert encode(frame) == start + body
 
 
 @given(frames(), st.data())
 def test_a_damaged_frame_is_a_refusal_or_another_frame(frame: Frame, data: Any) -> None:
-    body = bytearray(encoded(frame))
+    body = bytearray(encode(frame))
     for _ in range(data.draw(st.integers(1, 4))):
         place = data.draw(st.integers(0, len(body) - 1))
         body[place] ^= data.draw(st.integers(1, 255))
     try:
-        back = decoded(bytes(body), parameters=HASH)
+        back = decode(bytes(body), parameters=HASH)
     except FrameError:
         return
-    assert encoded(back) == bytes(body)
+    assert encode(back) == bytes(body)
 
 
 @given(frames(), st.integers(1, 60))
 def test_missing_and_trailing_bytes_are_refused(frame: Frame, amount: int) -> None:
-    body = encoded(frame)
+    body = encode(frame)
     free = any(part.per == "bytes" for part in LAYOUT[frame.kind])
     if not free:
         for wrong in (body[:-amount], body + bytes(amount)):
             with pytest.raises(FrameError):
-                decoded(wrong, parameters=HASH)
+                decode(wrong, parameters=HASH)
 
 
 def readings(perturbed: Any, ids: Any = (1, 2)) -> bytes:
     arrays = {"ids": np.array(ids, np.uint64), "perturbed": np.array(perturbed, np.int32)}
-    return encoded(Frame(kind=Kind.READINGS, parameters=HASH, window=0, columns=1, count=2, arrays=arrays))
+    return encode(Frame(kind=Kind.READINGS, parameters=HASH, window=0, columns=1, count=2, arrays=arrays))
 
 
 @pytest.mark.parametrize(
@@ -116,32 +116,32 @@ def readings(perturbed: Any, ids: Any = (1, 2)) -> bytes:
 )
 def test_what_is_outside_the_domain_is_refused(body: bytes, words: str) -> None:
     with pytest.raises(FrameError, match=words):
-        decoded(body, parameters=HASH)
+        decode(body, parameters=HASH)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_no_number_is_refused(value: float) -> None:
     frame = Frame(kind=Kind.CUT, parameters=HASH, window=0, count=1, arrays={"cut": np.array([value])})
     with pytest.raises(FrameError, match="finite"):
-        decoded(encoded(frame), parameters=HASH)
+        decode(encode(frame), parameters=HASH)
 
 
 def test_another_parameter_set_and_another_kind_are_refused() -> None:
     body = readings([[0], [1]])
     with pytest.raises(FrameError, match="another parameter set"):
-        decoded(body, parameters=bytes(32))
+        decode(body, parameters=bytes(32))
     with pytest.raises(FrameError, match="does not belong here"):
-        decoded(body, parameters=HASH, kinds=(Kind.MOVES,))
+        decode(body, parameters=HASH, kinds=(Kind.MOVES,))
     with pytest.raises(FrameError, match="at most 1 rows"):
-        decoded(body, parameters=HASH, most=1)
+        decode(body, parameters=HASH, most=1)
 
 
 def test_bits_beyond_the_last_row_are_refused() -> None:
     arrays = {"present": np.ones(3, np.bool_)}
-    body = bytearray(encoded(Frame(kind=Kind.PRESENT, parameters=HASH, window=0, count=3, arrays=arrays)))
+    body = bytearray(encode(Frame(kind=Kind.PRESENT, parameters=HASH, window=0, count=3, arrays=arrays)))
     body[-1] |= 0x80
     with pytest.raises(FrameError, match="beyond the last row"):
-        decoded(bytes(body), parameters=HASH)
+        decode(bytes(body), parameters=HASH)
 
 
 @given(st.binary(max_size=200))

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from wallflower.errors import SourceError
 from wallflower.parties import keys as keys_module
 from wallflower.parties.keys import Identity, make, who
-from wallflower.queries.sensors.seals import OVERHEAD, Forged, public, require_signed, sealed, signature, unsealed
+from wallflower.queries.sensors.seals import OVERHEAD, Forgery, public, require_signature, seal, signature, unseal
 
 
 def test_every_party_gets_a_folder_of_its_own(tmp_path: Path) -> None:
@@ -37,16 +37,16 @@ def test_sensors_can_be_added_and_the_rest_stays(tmp_path: Path) -> None:
 def test_a_certificate_of_another_authority_is_nobodys(keys: Path, tmp_path: Path) -> None:
     make(tmp_path, sensors=1)
     stranger = Identity.read(tmp_path / "sensor-1")
-    with pytest.raises(Forged):
+    with pytest.raises(Forgery):
         who(stranger.certificate, Identity.read(keys / "owner").authority)
     for nonsense in (b"", b"\x30\x03\x02\x01\x00", stranger.certificate[:-5]):
-        with pytest.raises(Forged):
+        with pytest.raises(Forgery):
             who(nonsense, stranger.authority)
 
 
 def test_a_party_cannot_issue_certificates(keys: Path) -> None:
     sensor, owner = Identity.read(keys / "sensor-1"), Identity.read(keys / "owner")
-    with pytest.raises(Forged):
+    with pytest.raises(Forgery):
         who(owner.certificate, sensor.certificate)
 
 
@@ -58,7 +58,7 @@ def test_a_certificate_ends(keys: Path, monkeypatch: Any) -> None:
 
     sensor = Identity.read(keys / "sensor-1")
     monkeypatch.setattr(keys_module, "datetime", Later)
-    with pytest.raises(Forged, match="not valid today"):
+    with pytest.raises(Forgery, match="not valid today"):
         who(sensor.certificate, sensor.authority)
 
 
@@ -70,30 +70,30 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path, keys: Path) -> None:
     for name in ("certificate.pem", "authority.pem"):
         (mixed / name).write_bytes((keys / "owner" / name).read_bytes())
     (mixed / "key.pem").write_bytes((keys / "analyst" / "key.pem").read_bytes())
-    with pytest.raises(Forged, match="not that of its certificate"):
+    with pytest.raises(Forgery, match="not that of its certificate"):
         Identity.read(mixed)
 
 
 def test_a_signature_is_over_exact_bytes() -> None:
     key, other = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
     proof = signature(key, b"body")
-    require_signed(public(key), proof, b"body")
+    require_signature(public(key), proof, b"body")
     for who_, signed, body in (
         (key, proof, b"bodY"),
         (other, proof, b"body"),
         (key, proof[:-1], b"body"),
         (key, b"", b"body"),
     ):
-        with pytest.raises(Forged):
-            require_signed(public(who_), signed, body)
+        with pytest.raises(Forgery):
+            require_signature(public(who_), signed, body)
 
 
 def test_a_letter_opens_for_its_reader_and_its_matter_alone() -> None:
     reader, other = X25519PrivateKey.generate(), X25519PrivateKey.generate()
-    letter = sealed(public(reader), b"secret", b"window 1")
-    assert unsealed(reader, letter, b"window 1") == b"secret"
+    letter = seal(public(reader), b"secret", b"window 1")
+    assert unseal(reader, letter, b"window 1") == b"secret"
     assert len(letter) == len(b"secret") + OVERHEAD
-    assert sealed(public(reader), b"secret", b"window 1") != letter
+    assert seal(public(reader), b"secret", b"window 1") != letter
     damaged = letter[:-1] + bytes([letter[-1] ^ 1])
     for key, body, about in (
         (other, letter, b"window 1"),
@@ -102,10 +102,10 @@ def test_a_letter_opens_for_its_reader_and_its_matter_alone() -> None:
         (reader, letter[:20], b"window 1"),
         (reader, b"", b"window 1"),
     ):
-        with pytest.raises(Forged):
-            unsealed(key, body, about)
+        with pytest.raises(Forgery):
+            unseal(key, body, about)
 
 
 def test_a_reader_without_a_key_is_refused() -> None:
-    with pytest.raises(Forged, match="no key to seal with"):
-        sealed(bytes(32), b"secret", b"")
+    with pytest.raises(Forgery, match="no key to seal with"):
+        seal(bytes(32), b"secret", b"")

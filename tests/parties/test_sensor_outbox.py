@@ -18,13 +18,13 @@ from stage import ENVIRONMENT, parameters, readings, small_files
 
 from wallflower.errors import BudgetExhausted, DataError, StateError
 from wallflower.noise import system_noise
-from wallflower.parties.device import batched
+from wallflower.parties.device import cut_batches
 from wallflower.parties.keys import Identity
 from wallflower.parties.outbox import Outbox
 from wallflower.queries.sensors.batches import Commit, digest, tags
-from wallflower.queries.sensors.frames import Kind, decoded
+from wallflower.queries.sensors.frames import Kind, decode
 from wallflower.queries.sensors.parameters import Direct, Grid
-from wallflower.queries.sensors.seals import require_signed
+from wallflower.queries.sensors.seals import require_signature
 
 ROWS, _ = readings(1, 20)
 LIMIT = "100"
@@ -56,8 +56,8 @@ def test_a_batch_is_paid_for_and_finished_before_it_is_sent(keys: Path, tmp_path
     for target, kind in (("analyst", Kind.READINGS_AND_KEYS), ("correction", Kind.KEYS)):
         pending = box.pending(target)
         assert pending is not None
-        require_signed(key, pending.signature, pending.body)
-        frames[target] = decoded(pending.body, parameters=stated.hash, kinds=(kind,))
+        require_signature(key, pending.signature, pending.body)
+        frames[target] = decode(pending.body, parameters=stated.hash, kinds=(kind,))
     assert np.array_equal(frames["analyst"]["ids"], frames["correction"]["ids"])
     assert set(box.ids(0).tolist()) == set(frames["analyst"]["ids"].tolist())
     assert not np.array_equal(box.ids(0), frames["analyst"]["ids"])  # shuffled: 1 in 20! that it is not
@@ -120,7 +120,7 @@ def test_a_commit_ends_a_window_once(keys: Path, tmp_path: Path) -> None:
         box.add(7, 2, ROWS)
     stated = parameters(keys, starts=0)
     *_, last = drained(box, "analyst")
-    frame = decoded(last.body, parameters=stated.hash, kinds=(Kind.COMMIT,))
+    frame = decode(last.body, parameters=stated.hash, kinds=(Kind.COMMIT,))
     commit = Commit.from_bytes(frame.rest)
     assert (frame.seq, frame.count, commit.spent) == (2, 25, Fraction(5))
     assert commit.digest == digest(box.ids(7))
@@ -277,7 +277,7 @@ def test_tags_are_never_zero_and_depend_on_key_and_id() -> None:
 def test_batches_are_the_same_however_a_source_arrives() -> None:
     rows = np.arange(60.0).reshape(30, 2)
     pieces = [rows[:1], rows[1:2], rows[2:17], rows[17:]]
-    one, many = (list(batched(source, 8, 3)) for source in ([rows], pieces))
+    one, many = (list(cut_batches(source, 8, 3)) for source in ([rows], pieces))
     assert [(window, seq, len(part)) for window, seq, part in one] == [(3, 0, 8), (3, 1, 8), (3, 2, 8), (3, 3, 6)]
     for left, right in zip(one, many, strict=True):
         assert left[:2] == right[:2]
@@ -287,12 +287,12 @@ def test_batches_are_the_same_however_a_source_arrives() -> None:
 def test_a_column_says_the_window() -> None:
     column = np.repeat([0.0, 1.0, 5.0], [5, 3, 4])[:, None]
     rows = np.hstack([column, np.arange(24.0).reshape(12, 2)])
-    found = [(window, seq, len(part)) for window, seq, part in batched([rows[:6], rows[6:]], 4, None)]
+    found = [(window, seq, len(part)) for window, seq, part in cut_batches([rows[:6], rows[6:]], 4, None)]
     assert found == [(0, 0, 4), (0, 1, 1), (1, 0, 3), (5, 0, 4)]
     with pytest.raises(DataError, match="not all together"):
-        list(batched([rows, rows[:1]], 4, None))
+        list(cut_batches([rows, rows[:1]], 4, None))
     with pytest.raises(DataError, match="whole number"):
-        list(batched([rows + 0.5], 4, None))
+        list(cut_batches([rows + 0.5], 4, None))
 
 
 def test_grid_frames_hold_no_keys(keys: Path, tmp_path: Path) -> None:
@@ -302,5 +302,5 @@ def test_grid_frames_hold_no_keys(keys: Path, tmp_path: Path) -> None:
     for target, kind in (("analyst", Kind.READINGS), ("correction", Kind.MOVES)):
         pending = box.pending(target)
         assert pending is not None
-        assert decoded(pending.body, parameters=stated.hash).kind is kind
+        assert decode(pending.body, parameters=stated.hash).kind is kind
     box.close()

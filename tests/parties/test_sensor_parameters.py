@@ -13,9 +13,9 @@ from stage import EXACT, parameters
 
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.parties.keys import Identity, make
-from wallflower.parties.parameter_file import believed, signed
+from wallflower.parties.parameter_file import sign_parameters, verify_parameters
 from wallflower.queries.sensors.parameters import Direct, Exact, Grid, Paper, Parameters
-from wallflower.queries.sensors.seals import Forged
+from wallflower.queries.sensors.seals import Forgery
 
 F = Fraction
 MODES = [
@@ -98,33 +98,33 @@ def test_a_reading_costs_its_epsilon_and_nothing_where_none_leaves(keys: Path) -
 
 def test_the_owner_signs_and_everybody_believes(keys: Path) -> None:
     owner = Identity.read(keys / "owner")
-    made = signed(parameters(keys), owner)
-    assert believed(made.body, owner.authority).parameters == made.parameters
+    made = sign_parameters(parameters(keys), owner)
+    assert verify_parameters(made.body, owner.authority).parameters == made.parameters
 
 
 def test_nobody_else_signs(keys: Path) -> None:
-    with pytest.raises(Forged, match="only the owner"):
-        signed(parameters(keys), Identity.read(keys / "analyst"))
+    with pytest.raises(Forgery, match="only the owner"):
+        sign_parameters(parameters(keys), Identity.read(keys / "analyst"))
 
 
 @pytest.mark.parametrize("change", [{"epsilon": "0.1"}, {"version": 2}, {"owner": "0" * 64}])
 def test_a_set_that_was_changed_is_not_believed(keys: Path, change: dict[str, Any]) -> None:
     owner = Identity.read(keys / "owner")
-    content = json.loads(signed(parameters(keys), owner).body)
+    content = json.loads(sign_parameters(parameters(keys), owner).body)
     content["parameters"] |= change
-    with pytest.raises(Forged):
-        believed(json.dumps(content).encode(), owner.authority)
+    with pytest.raises(Forgery):
+        verify_parameters(json.dumps(content).encode(), owner.authority)
 
 
 def test_a_set_of_another_authority_is_not_believed(keys: Path, tmp_path: Path) -> None:
     make(tmp_path / "other", sensors=0)
     other = Identity.read(tmp_path / "other" / "owner")
-    foreign = signed(parameters(tmp_path / "other"), other)
-    with pytest.raises(Forged):
-        believed(foreign.body, Identity.read(keys / "owner").authority)
+    foreign = sign_parameters(parameters(tmp_path / "other"), other)
+    with pytest.raises(Forgery):
+        verify_parameters(foreign.body, Identity.read(keys / "owner").authority)
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"null", b'{"parameters": 1, "signature": 2, "certificate": 3}'])
 def test_what_is_no_set_is_refused(keys: Path, body: bytes) -> None:
     with pytest.raises(PrivacyError):
-        believed(body, Identity.read(keys / "owner").authority)
+        verify_parameters(body, Identity.read(keys / "owner").authority)

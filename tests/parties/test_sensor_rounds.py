@@ -12,14 +12,14 @@ import pytest
 from stage import EXACT, parameters, readings
 
 from wallflower.noise import system_noise
-from wallflower.queries.sensors.batches import Place, clipped, prepared, tags
+from wallflower.queries.sensors.batches import Place, clip_readings, prepare_batch, tags
 from wallflower.queries.sensors.correction import correct
 from wallflower.queries.sensors.dbscan import outside
-from wallflower.queries.sensors.findings import NO_REPORT, NO_THRESHOLD, ONE_SERVER, UNSOUND, Report, judged
-from wallflower.queries.sensors.frames import Frame, Kind, decoded, encoded
+from wallflower.queries.sensors.findings import NO_REPORT, NO_THRESHOLD, ONE_SERVER, UNSOUND, Report, tally_reports
+from wallflower.queries.sensors.frames import Frame, Kind, decode, encode
 from wallflower.queries.sensors.parameters import Exact, Grid, Paper, Parameters
 from wallflower.queries.sensors.perturb import d_diff, distances
-from wallflower.queries.sensors.rounds import Held, concluded, keys_of, rows, steps, taken
+from wallflower.queries.sensors.rounds import Holdings, conclude, keys_of, rows, steps, take_keys
 
 F = Fraction
 TAG_KEY = bytes(range(16))
@@ -31,16 +31,16 @@ EXACTS = [
 ]
 
 
-def held(stated: Parameters, role: Any, frame: Frame, chosen: np.ndarray | None = None) -> Held:
+def held(stated: Parameters, role: Any, frame: Frame, chosen: np.ndarray | None = None) -> Holdings:
     order = np.argsort(frame["ids"])
     order = order if chosen is None else order[np.isin(frame["ids"][order], chosen)]
     values = frame["perturbed"] if role == "analyst" else frame.arrays.get("moved", np.zeros(frame.count))
 
     def batches() -> Iterator[Any]:
         assert isinstance(stated.settings, Exact)
-        yield np.arange(len(order)), taken(keys_of(frame, stated.settings), order)
+        yield np.arange(len(order)), take_keys(keys_of(frame, stated.settings), order)
 
-    return Held(
+    return Holdings(
         parameters=stated,
         role=role,
         window=frame.window,
@@ -51,7 +51,7 @@ def held(stated: Parameters, role: Any, frame: Frame, chosen: np.ndarray | None 
     )
 
 
-def talked(ours: Held, theirs: Held) -> dict[str, Report]:
+def talked(ours: Holdings, theirs: Holdings) -> dict[str, Report]:
     """Both servers through all steps, frame by frame as on the wire."""
     noise, asked, answered = system_noise(), {}, {}
     for step in steps(ours.parameters):
@@ -59,16 +59,16 @@ def talked(ours: Held, theirs: Held) -> dict[str, Report]:
         assert asked[step.name].count in rows(step, theirs, answer=False)
         answered[step.name] = wired(ours, step.answers, step.answer(theirs, asked, answered, noise))
         assert answered[step.name].count in rows(step, ours, answer=True)
-    return {side.role: report(side, concluded(side, asked, answered)) for side in (ours, theirs)}
+    return {side.role: report(side, conclude(side, asked, answered)) for side in (ours, theirs)}
 
 
-def wired(side: Held, kind: Kind, arrays: dict[str, Any]) -> Frame:
+def wired(side: Holdings, kind: Kind, arrays: dict[str, Any]) -> Frame:
     count = len(next(iter(arrays.values()), ()))
-    body = encoded(Frame(kind=kind, parameters=side.parameters.hash, window=side.window, count=count, arrays=arrays))
-    return decoded(body, parameters=side.parameters.hash, kinds=(kind,))
+    body = encode(Frame(kind=kind, parameters=side.parameters.hash, window=side.window, count=count, arrays=arrays))
+    return decode(body, parameters=side.parameters.hash, kinds=(kind,))
 
 
-def report(side: Held, found: Frame | None, missing: Any = ()) -> Report:
+def report(side: Holdings, found: Frame | None, missing: Any = ()) -> Report:
     lost = side.ids if found is None else np.array(missing, np.uint64)
     arrays = {"ids": lost, "sensors": np.ones(len(lost), np.uint64)}
     left = Frame(kind=Kind.UNJUDGED, parameters=side.parameters.hash, window=0, count=len(lost), arrays=arrays)
@@ -83,11 +83,11 @@ class Scene:
     def __init__(self, keys: Path, settings: Any, count: int = 300, **changes: Any) -> None:
         self.stated = parameters(keys, settings, **changes)
         self.rows, self.outliers = readings(5, count)
-        batch = prepared(self.stated, self.rows, Place(sensor=1, window=0), TAG_KEY, system_noise())
+        batch = prepare_batch(self.stated, self.rows, Place(sensor=1, window=0), TAG_KEY, system_noise())
         self.ids = batch.ids
-        self.frames = {name: decoded(body, parameters=self.stated.hash) for name, body in batch.frames.items()}
+        self.frames = {name: decode(body, parameters=self.stated.hash) for name, body in batch.frames.items()}
 
-    def sides(self, chosen: Any = None) -> tuple[Held, Held]:
+    def sides(self, chosen: Any = None) -> tuple[Holdings, Holdings]:
         ours, theirs = (held(self.stated, role, self.frames[role], chosen) for role in ("analyst", "correction"))
         return ours, theirs
 
@@ -96,7 +96,7 @@ class Scene:
 
 
 def tally_of(scene: Scene, reports: dict[str, Report], key: bytes | None = TAG_KEY) -> Any:
-    return judged(scene.stated, reports, lambda sensor: key)
+    return tally_reports(scene.stated, reports, lambda sensor: key)
 
 
 @pytest.mark.parametrize("settings", EXACTS, ids=["tagged", "bare", "two thresholds", "private choice"])
@@ -111,7 +111,7 @@ def test_exact_finds_exactly_the_outliers_at_any_epsilon(keys: Path, settings: E
 def test_levels_say_which_threshold_was_reached(keys: Path) -> None:
     scene = Scene(keys, EXACTS[2])
     tally = tally_of(scene, talked(*scene.sides()))
-    far = np.linalg.norm(clipped(scene.stated, scene.rows), axis=1) >= 4500
+    far = np.linalg.norm(clip_readings(scene.stated, scene.rows), axis=1) >= 4500
     assert {name for name, one in tally.outliers.items() if one["level"] == 2} == scene.names(far)
 
 
@@ -207,7 +207,7 @@ def test_the_correction_server_holds_how_far_noise_moved_a_distance(keys: Path) 
     ours, theirs = scene.sides()
     place = {name: at for at, name in enumerate(scene.ids.tolist())}
     order = [place[name] for name in ours.ids.tolist()]
-    points = clipped(scene.stated, scene.rows)[order]
+    points = clip_readings(scene.stated, scene.rows)[order]
     assert np.array_equal(theirs.values, d_diff(points, ours.values, scene.stated.middle))
 
 

@@ -21,12 +21,12 @@ from stage import EXACT, Stage, flagged, readings
 
 from wallflower.noise import system_noise
 from wallflower.parties.client import CERTIFICATE, SIGNATURE, Link, Unreachable
-from wallflower.parties.device import Device, joined
-from wallflower.parties.intake import Refused
+from wallflower.parties.device import Device, fetch_parameters
+from wallflower.parties.intake import BadCall
 from wallflower.parties.keys import Identity, make
-from wallflower.queries.sensors.batches import Place, committed, prepared
-from wallflower.queries.sensors.frames import Frame, Kind, encoded
-from wallflower.queries.sensors.seals import Forged
+from wallflower.queries.sensors.batches import Place, commit_frame, prepare_batch
+from wallflower.queries.sensors.frames import Frame, Kind, encode
+from wallflower.queries.sensors.seals import Forgery
 
 ALLOWED = re.compile(
     r"[\d\-]+ [\d:,]+ (window \d+: [a-z ,()\d]+|window \d+: waiting: [a-z ]+: [\w. ]+"
@@ -52,7 +52,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 def made_batch(stage: Stage, window: int, seq: int = 0, sensor: int = 1, count: int = 12) -> bytes:
     rows, _ = readings(window, count)
     place = Place(sensor=sensor, window=window, seq=seq)
-    return prepared(stage.signed.parameters, rows, place, bytes(16), system_noise()).frames["correction"]
+    return prepare_batch(stage.signed.parameters, rows, place, bytes(16), system_noise()).frames["correction"]
 
 
 def put(
@@ -107,23 +107,23 @@ def test_nobody_gets_through_the_handshake_without_a_certificate_of_the_authorit
 def test_a_party_at_the_wrong_address_is_found_out(stage: Stage) -> None:
     sensor = stage.identity("sensor-1")
     link = Link(stage.url("analyst"), to="correction", identity=sensor)
-    with closing(link), pytest.raises(Forged, match="analyst answers there"):
+    with closing(link), pytest.raises(Forgery, match="analyst answers there"):
         link.call("GET", "/healthz")
 
 
 def test_a_sensor_that_joins_takes_the_signed_set(stage: Stage) -> None:
     sensor = stage.identity("sensor-2")
-    found = joined(stage.url("analyst"), "hall", sensor, to="analyst")
+    found = fetch_parameters(stage.url("analyst"), "hall", sensor, to="analyst")
     assert found.parameters == stage.signed.parameters
-    with pytest.raises(Refused):
-        joined(stage.url("analyst"), "attic", sensor, to="analyst")
+    with pytest.raises(BadCall):
+        fetch_parameters(stage.url("analyst"), "attic", sensor, to="analyst")
 
 
 def test_a_sensor_with_another_set_is_turned_away(stage: Stage, tmp_path: Path) -> None:
     other = Stage(tmp_path, tls=True)
     urls = {role: stage.url(role) for role in ("analyst", "correction")}
     device = Device(stage.identity("sensor-2"), other.signed, tmp_path / "s.db", urls)
-    with device, pytest.raises((Refused, Forged)):
+    with device, pytest.raises((BadCall, Forgery)):
         device.check()
     asked = "/v1/hall/parameters?hash="
     assert stage.call("sensor-2", "analyst", "GET", asked + "0" * 64)[0] == 409
@@ -143,11 +143,11 @@ def test_results_are_for_the_owner(stage: Stage) -> None:
 
 def test_only_servers_report_and_only_the_analyst_asks(stage: Stage) -> None:
     frame = Frame(kind=Kind.RESULT, parameters=stage.signed.parameters.hash, window=9, rest=b"x" * 99)
-    assert stage.call("sensor-1", "owner", "POST", "/v1/results", encoded(frame))[0] == 403
-    assert stage.call("analyst", "owner", "POST", "/v1/results", encoded(frame))[0] == 403  # not sealed
+    assert stage.call("sensor-1", "owner", "POST", "/v1/results", encode(frame))[0] == 403
+    assert stage.call("analyst", "owner", "POST", "/v1/results", encode(frame))[0] == 403  # not sealed
     asked = Frame(kind=Kind.MANIFEST, parameters=frame.parameters, window=9, arrays={"ids": []})
-    assert stage.call("sensor-1", "correction", "POST", "/v1/hall/w/9/manifest", encoded(asked))[0] == 403
-    assert stage.call("analyst", "correction", "POST", "/v1/hall/w/9/manifest", encoded(asked))[0] == 425
+    assert stage.call("sensor-1", "correction", "POST", "/v1/hall/w/9/manifest", encode(asked))[0] == 403
+    assert stage.call("analyst", "correction", "POST", "/v1/hall/w/9/manifest", encode(asked))[0] == 425
 
 
 def test_new_again_other_and_closed(plain: Stage) -> None:
@@ -201,8 +201,8 @@ def test_a_commit_waits_for_its_batches_and_must_fit_them(plain: Stage) -> None:
     stated = plain.signed.parameters
     body = made_batch(plain, 6)
     ids = np.frombuffer(body[64 : 64 + 8 * 12], "<u8")
-    commit = committed(stated, Place(sensor=1, window=6, seq=1), ids, Fraction(1), bytes(16))
-    wrong = committed(stated, Place(sensor=1, window=6, seq=1), ids[1:], Fraction(1), bytes(16))
+    commit = commit_frame(stated, Place(sensor=1, window=6, seq=1), ids, Fraction(1), bytes(16))
+    wrong = commit_frame(stated, Place(sensor=1, window=6, seq=1), ids[1:], Fraction(1), bytes(16))
     assert put(plain, commit, 6, "commit") == 425
     assert put(plain, body, 6) == 201
     assert put(plain, wrong, 6, "commit") == 422

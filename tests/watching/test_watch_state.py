@@ -18,6 +18,7 @@ from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.release import release
+from wallflower.watching import payer
 
 door: Any = import_module("wallflower.watching")  # the function of this name stands before it in the package
 
@@ -236,7 +237,7 @@ def test_an_epoch_goes_on_in_the_ledger_that_was_paid(book: Ledger, tmp_path: Pa
 
 
 def test_the_mark_of_an_epoch_is_found_among_many_charges(book: Ledger, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("wallflower.watching.payer._PAGE", 2)
+    monkeypatch.setattr(payer, "_PAGE", 2)
     cheap = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.01"))
     opened(book, cheap).close()
     with opened(book, cheap, state=tmp_path / "s") as watch:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from wallflower.cli.options import JsonOption, option, signed
-from wallflower.cli.show import notice, show, show_json, waiting
+from wallflower.cli.options import JsonOption, option, with_signature
+from wallflower.cli.show import notice, show, show_json, sign_of_life
 from wallflower.errors import ParameterError
 from wallflower.forms import REQUIRED, Question, closest, find
 from wallflower.lazy import Lazy
@@ -53,7 +53,7 @@ def _auditing(questions: tuple[Question, ...]) -> Any:
         """Attack a question's mechanisms: sound ones must hold what they claim, broken ones must be caught."""
         kind = question if question in WITHOUT else find(question, questions).kind
         findings = []
-        with waiting(f"attacking {kind}"):
+        with sign_of_life(f"attacking {kind}"):
             for finding in _evidence.audits(kind, quick=quick, questions=questions):
                 findings.append(finding)
                 if not as_json:
@@ -66,7 +66,7 @@ def _auditing(questions: tuple[Question, ...]) -> Any:
     names = ", ".join((*(question.kind for question in questions), *WITHOUT))
     which = Annotated[str, typer.Argument(metavar="QUESTION", help=f"which question: {names}")]
     asked = (option("question", which, REQUIRED), option("quick", QuickOption, False))
-    return signed(audit, *asked, option("as_json", JsonOption, False))
+    return with_signature(audit, *asked, option("as_json", JsonOption, False))
 
 
 def reproduce(

@@ -14,7 +14,7 @@ import typer
 
 from wallflower.data import Schema
 from wallflower.errors import ParameterError
-from wallflower.forms import LOSS_HELP, Blank, Question, blanks, filled, spends
+from wallflower.forms import LOSS_HELP, Blank, Question, blanks, fill, spends
 from wallflower.ledger.store import VARIABLE as LEDGER
 from wallflower.privacy import Kind, Loss
 from wallflower.query import Query
@@ -71,7 +71,7 @@ def parameters(question: Question) -> list[inspect.Parameter]:
     return asked + stated
 
 
-def signed(command: Any, *asked: inspect.Parameter) -> Any:
+def with_signature(command: Any, *asked: inspect.Parameter) -> Any:
     """`command`, which takes keywords, with the signature Typer reads."""
     command.__signature__ = inspect.Signature(asked)
     command.__annotations__ = {item.name: item.annotation for item in asked}
@@ -87,7 +87,7 @@ def query_of(question: Question, given: Mapping[str, Any]) -> Query[Any, Any]:
     """The question these options describe; they are taken out of `given`."""
     own = {blank.name: _value(blank, given[blank.name]) for blank in blanks(question)}
     losses = {name: given[name] for name in LOSSES if given.get(name) is not None}
-    return filled(question, own | losses)
+    return fill(question, own | losses)
 
 
 def names(given: str) -> tuple[str, ...]:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wallflower.cli import remote
-from wallflower.cli import watch_lines as stream
+from wallflower.cli import remote, watch_lines
 from wallflower.cli.options import (
     DATA,
     OUTPUT,
@@ -25,9 +24,9 @@ from wallflower.cli.options import (
     option,
     parameters,
     query_of,
-    signed,
+    with_signature,
 )
-from wallflower.cli.show import notice, say_cap, show, show_json, waiting
+from wallflower.cli.show import notice, say_cap, show, show_json, sign_of_life
 from wallflower.data import Table, load
 from wallflower.errors import BudgetExhausted, ParameterError, SourceError
 from wallflower.forms import REQUIRED, Question
@@ -70,7 +69,7 @@ _ASK = {
         typer.Option(metavar="FILE", help="write a page about it: .html", rich_help_panel=OUTPUT),
     ],
 }
-_FLAGS = ("as_json", "dry_run", *stream.FLAGS)
+_FLAGS = ("as_json", "dry_run", *watch_lines.FLAGS)
 _PLAN = {
     "records": Annotated[
         int | None, typer.Option(min=1, help="public number of records, without a source", rich_help_panel=DATA)
@@ -110,11 +109,11 @@ def _help(question: Question) -> str:
 def _asking(question: Question) -> Any:
     def ask(**given: Any) -> None:
         if question.streams:
-            stream.fill(given)
-            stream.require_fitting(given)
+            watch_lines.fill(given)
+            watch_lines.require_fitting(given)
         query = query_of(question, given)
         if given.get("json_lines") and not given["server"]:
-            stream.decide(query, given)
+            watch_lines.decide(query, given)
             return
         _require_place(given["plot"], _PLOTS)
         _require_place(given["report"], _PAGES)
@@ -134,13 +133,13 @@ def _asking(question: Question) -> Any:
 
     words = f"{SOURCE}; - for standard input" if question.streams else SOURCE
     source = option("source", Annotated[str, typer.Argument(metavar="SOURCE", help=words)], REQUIRED)
-    return signed(ask, source, *parameters(question), *_common({**_ASK, **stream.ask_options(question)}))
+    return with_signature(ask, source, *parameters(question), *_common({**_ASK, **watch_lines.ask_options(question)}))
 
 
 def _planning(question: Question) -> Any:
     def plan(**given: Any) -> None:
         if question.streams:
-            stream.fill(given)
+            watch_lines.fill(given)
         query = query_of(question, given)
         _require_place(given.get("page"), _PAGES)
         expected = _expected(query, given)
@@ -153,7 +152,9 @@ def _planning(question: Question) -> Any:
 
     source = option("source", Annotated[str | None, typer.Argument(metavar="[SOURCE]", help=SOURCE)])
     offered = {**_PLAN, **(_PAGE if question.tradeoffs is not Query.tradeoffs else {})}
-    return signed(plan, source, *parameters(question), *_common({**offered, **stream.plan_options(question)}))
+    return with_signature(
+        plan, source, *parameters(question), *_common({**offered, **watch_lines.plan_options(question)})
+    )
 
 
 def _common(options: Mapping[str, Any]) -> list[inspect.Parameter]:
@@ -161,18 +162,18 @@ def _common(options: Mapping[str, Any]) -> list[inspect.Parameter]:
 
 
 def _ask_service(query: Query[Any, Any], given: Mapping[str, Any]) -> None:
-    data = remote.opened(given)
+    data = remote.open_remote(given)
     if given["dry_run"]:
         remote.rehearse(query, data, as_json=given["as_json"])
         return
-    with waiting(query.question):
+    with sign_of_life(query.question):
         made = data.ask(query, key=given["key"])
     _deliver(made, given)
 
 
 def _expected(query: Query[Any, Any], given: Mapping[str, Any]) -> Plan:
     if given["server"]:
-        return remote.opened(given).plan.of(query)
+        return remote.open_remote(given).plan.of(query)
     if given["source"] is not None:
         if given["records"] or given["dimension"]:
             raise ParameterError("the source has its own size. Leave out --records and --dimension, or the source.")
@@ -192,7 +193,7 @@ def _plan_on(query: Query[Any, Any], table: Table) -> Plan:
 
 def _loaded(query: Query[Any, Any], source: str, schema: str | None, dataset: str | None) -> Table:
     facts = facts_of(schema, query.wants())
-    with waiting("reading the data"):
+    with sign_of_life("reading the data"):
         return load(source, schema=facts, name=dataset)
 
 
@@ -216,7 +217,7 @@ def _rehearse(query: Query[Any, Any], table: Table, ledger: Ledger, analyst: str
 def _released(query: Query[Any, Any], table: Table, ledger: Ledger, analyst: str, key: str | None) -> Release[Any]:
     before = _last_charge(ledger, table.name, analyst)
     try:
-        with waiting(query.question):
+        with sign_of_life(query.question):
             return release(query, table, ledger, analyst=analyst, key=key)
     except BudgetExhausted:
         say_cap(ledger, table.name)
@@ -224,7 +225,7 @@ def _released(query: Query[Any, Any], table: Table, ledger: Ledger, analyst: str
     except KeyboardInterrupt:
         after = _last_charge(ledger, table.name, analyst)
         fate = _fate(ledger, after, query.cost()) if after > before else "nothing was charged."
-    raise stream.Interrupted(f"Interrupted; {fate}")
+    raise watch_lines.QuestionInterruption(f"Interrupted; {fate}")
 
 
 def _last_charge(ledger: Ledger, dataset: str, analyst: str) -> int:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from wallflower.cli.show import show, show_json
-from wallflower.columns import guarded
+from wallflower.columns import call_or_refuse
 from wallflower.errors import BudgetExhausted, ParameterError, SourceError
 from wallflower.query import Query
 from wallflower.remote import VARIABLE, Remote, connect
@@ -28,7 +28,7 @@ OPTIONS: Final[Mapping[str, Any]] = {
 _OWN: Final = ("schema", "dataset", "ledger", "analyst", "report", "json_lines", "state", "records", "dimension")
 
 
-def opened(given: Mapping[str, Any]) -> Remote:
+def open_remote(given: Mapping[str, Any]) -> Remote:
     """The data set of the service; options that only make sense with data at hand are refused."""
     unfit = [f"--{name.replace('_', '-')}" for name in _OWN if given.get(name)]
     if unfit:
@@ -40,7 +40,9 @@ def opened(given: Mapping[str, Any]) -> Remote:
         raise ParameterError("--server: no data set is named. Give the name of one that the service has as SOURCE.")
     path = given["token_file"]
     refusal = SourceError(f"{path}: the token cannot be read. Check the file.")
-    token = None if path is None else guarded(lambda: path.read_text(encoding="utf-8").strip(), lambda _: refusal)
+    token = (
+        None if path is None else call_or_refuse(lambda: path.read_text(encoding="utf-8").strip(), lambda _: refusal)
+    )
     return connect(given["server"], token).open(given["source"])
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from wallflower.cli.options import DATA, OUTPUT, PRIVACY, JsonOption, names
-from wallflower.cli.sensors_live import following
+from wallflower.cli.sensors_live import show_windows
 from wallflower.cli.show import notice, show, show_json
-from wallflower.columns import Wanted, guarded
+from wallflower.columns import Selection, call_or_refuse
 from wallflower.data.lines import stream
 from wallflower.errors import ParameterError, PrivacyError, SourceError
 from wallflower.lazy import Lazy, load
@@ -127,7 +127,7 @@ def sign(
     for name in _keys.PARTIES:
         stated.setdefault(name, _keys.Identity.read(keys / name).public)
     stated.setdefault("seal", owner.seal_public)
-    made = _signing.signed(_parameters.Parameters.from_json(stated), owner)
+    made = _signing.sign_parameters(_parameters.Parameters.from_json(stated), owner)
     output.write_bytes(made.body)
     notice(f"Signed version {made.parameters.version} of {made.parameters.stream}: {made.parameters.hash.hex()}")
     show(output)
@@ -162,8 +162,8 @@ def device(
     urls = _needed({name: given[name] for name in _batches.targets(signed.parameters)})
     with _device.Device(identity, signed, store, urls, budget=budget) as sensor:
         sensor.check()
-        rows = stream(source, Wanted(names=wanted)).batches
-        fates = _device.streamed(sensor, _device.batched(rows, batch, window))
+        rows = stream(source, Selection(names=wanted)).batches
+        fates = _device.send_stream(sensor, _device.cut_batches(rows, batch, window))
         spent, left = sensor.outbox.spent, sensor.outbox.left
     if as_json:
         show_json({"sensor": identity.name, "frames": fates, "spent": str(spent), "left": str(left)})
@@ -171,7 +171,7 @@ def device(
         show("\n".join(_fate(identity.name, target, states) for target, states in sorted(fates.items())))
         show(f"{identity.name}: ε={spent} spent, ε={left} left")
     if any("refused" in states for states in fates.values()):
-        raise NotTaken(f"{identity.name}: frames were refused, see above; they stay unjudged. See the servers' logs.")
+        raise Rejection(f"{identity.name}: frames were refused, see above; they stay unjudged. See the servers' logs.")
 
 
 @sensors.command(
@@ -242,10 +242,12 @@ def demo(
     """All parties on this machine, as processes of their own: made-up readings go in, the owner's result comes out."""
     plan = _demo.Plan(mode=mode, readings=readings, sensors=count, windows=windows, tls=tls)
     try:
-        with following() as told:
+        with show_windows() as told:
             ended = _demo.run(out, plan, told)
     except KeyboardInterrupt:
-        raise Stopped("Interrupted; every party was ended. What they stored is in the folder of the demo.") from None
+        raise StreamInterruption(
+            "Interrupted; every party was ended. What they stored is in the folder of the demo."
+        ) from None
     if as_json:
         show_json(ended.to_json())
     else:
@@ -253,13 +255,13 @@ def demo(
         show(ended.files)
 
 
-class Stopped(PrivacyError):
+class StreamInterruption(PrivacyError):
     """Ctrl-C while parties ran."""
 
     exit_code = 130
 
 
-class NotTaken(PrivacyError):
+class Rejection(PrivacyError):
     """A server refused what a sensor sent."""
 
     exit_code = 4
@@ -270,8 +272,8 @@ def _run(
 ) -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
     identity = _keys.Identity.read(keys)
-    signed = _signing.believed(_bytes(parameters), identity.authority)
-    _starting.started(role, identity, signed, store, where, own, _say)
+    signed = _signing.verify_parameters(_bytes(parameters), identity.authority)
+    _starting.run_party(role, identity, signed, store, where, own, _say)
 
 
 def _say(words: str) -> None:
@@ -281,12 +283,12 @@ def _say(words: str) -> None:
 
 def _set(path: Path | None, name: str | None, analyst: str | None, identity: Any) -> Any:
     if path is not None:
-        return _signing.believed(_bytes(path), identity.authority)
+        return _signing.verify_parameters(_bytes(path), identity.authority)
     if name is None or analyst is None:
         raise ParameterError(
             "--parameters: left out, so the set is the analyst's. Add --stream NAME and --analyst URL."
         )
-    return _device.joined(analyst, name, identity, to="analyst")
+    return _device.fetch_parameters(analyst, name, identity, to="analyst")
 
 
 def _needed(urls: dict[str, str | None]) -> dict[str, str]:
@@ -301,13 +303,15 @@ def _fate(sensor: str, target: str, states: dict[str, int]) -> str:
 
 
 def _bytes(path: Path) -> bytes:
-    return guarded(path.read_bytes, lambda _: SourceError(f"{path}: cannot be read. Name the signed parameter set."))
+    return call_or_refuse(
+        path.read_bytes, lambda _: SourceError(f"{path}: cannot be read. Name the signed parameter set.")
+    )
 
 
 def _read(path: Path) -> dict[str, Any]:
     refusal = SourceError(f"{path}: cannot be read, or is not what its name says. Write TOML or JSON.")
     parse = json.loads if path.suffix == ".json" else tomllib.loads
-    stated: Any = guarded(lambda: parse(path.read_text(encoding="utf-8")), lambda _: refusal)
+    stated: Any = call_or_refuse(lambda: parse(path.read_text(encoding="utf-8")), lambda _: refusal)
     if not isinstance(stated, dict):
         raise refusal
     return stated

@@ -15,7 +15,7 @@ Told = Callable[[str, int | None, str], None]  # which party, which window, what
 
 
 @contextmanager
-def following() -> Iterator[Told]:
+def show_windows() -> Iterator[Told]:
     """Show what parties do, on stderr."""
     console = Console(file=sys.stderr, highlight=False)
     if not console.is_terminal:

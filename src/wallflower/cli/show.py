@@ -20,10 +20,10 @@ from rich.text import Text
 from wallflower.errors import PrivacyError
 from wallflower.ledger import Ledger
 from wallflower.ledger.budget import Line
-from wallflower.ledger.chain import Entry, Verified
-from wallflower.progress import shown_by
+from wallflower.ledger.chain import Entry, Verification
+from wallflower.progress import report_to
 from wallflower.query import Plan
-from wallflower.release import Release, readable, rows_of, spaced, starter_note, symbol
+from wallflower.release import Release, as_words, readable, rows_of, starter_note, symbol
 
 _WIDE: Final = 160
 
@@ -32,7 +32,7 @@ def show(thing: object) -> None:
     """Print an answer. A file or a pipe has no width of its own, so it gets a generous one and no padding."""
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else _WIDE, highlight=False)
     with console.capture() as captured:
-        console.print(rendered(thing), crop=False)
+        console.print(render(thing), crop=False)
     sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
@@ -58,13 +58,13 @@ def failure(words: str) -> None:
 
 
 @contextmanager
-def waiting(words: str) -> Iterator[None]:
+def sign_of_life(words: str) -> Iterator[None]:
     """A sign of life while something takes long, on a terminal only: a bar while steps are counted, else a spinner."""
     console = _stderr()
     if not console.is_terminal:
         yield
         return
-    with _Waiting(words, console) as bars, shown_by(bars):
+    with _Waiting(words, console) as bars, report_to(bars):
         yield
 
 
@@ -89,27 +89,27 @@ class _Waiting(Progress):
 
 
 @singledispatch
-def rendered(thing: object) -> RenderableType:
+def render(thing: object) -> RenderableType:
     """What a thing looks like; a plain sentence is left to the terminal to wrap, so that it can be copied."""
     return Text(str(thing), no_wrap=True, overflow="ignore")
 
 
-@rendered.register
+@render.register
 def _(text: Text) -> RenderableType:
     return text
 
 
-@rendered.register
+@render.register
 def _(group: Group) -> RenderableType:
     return group
 
 
-@rendered.register
+@render.register
 def _(grid: Grid) -> RenderableType:
     return grid
 
 
-@rendered.register
+@render.register
 def _(release: Release) -> RenderableType:  # type: ignore[type-arg]
     promise = release.guarantee
     facts = [
@@ -120,18 +120,18 @@ def _(release: Release) -> RenderableType:  # type: ignore[type-arg]
         ("data set", Text(f"{release.dataset}: {release.facts}")),
         ("ledger", Text(f"entry {release.ledger_id} by {release.analyst}; {release.left} is left")),
     ]
-    facts += [(spaced(name), Text(readable(value))) for name, value in release.extras.items()]
+    facts += [(as_words(name), Text(readable(value))) for name, value in release.extras.items()]
     return Group(Text(release.question, style="bold"), _facts(facts))
 
 
-@rendered.register
+@render.register
 def _(plan: Plan) -> RenderableType:
     grid = _grid("mechanism", *(f">{heading}" for heading in plan.headings.values()), "")
     for option, cells in zip(plan.options, rows_of(plan), strict=True):
         grid.add_row(*cells, style="bold" if option.mechanism == plan.chosen else "")
     facts = [
         ("cost", Text(str(plan.cost))),
-        ("public facts", Text(", ".join(f"{spaced(name)} = {value:,}" for name, value in plan.facts.items()))),
+        ("public facts", Text(", ".join(f"{as_words(name)} = {value:,}" for name, value in plan.facts.items()))),
         ("verdict", Text(plan.verdict, style="green" if plan.useful else "yellow")),
     ]
     if plan.smallest_useful_epsilon is not None:
@@ -139,30 +139,30 @@ def _(plan: Plan) -> RenderableType:
     return Group(Text(f"What to expect of {plan.query}", style="bold"), _facts(facts), _indented(grid))
 
 
-@rendered.register
-def _(verified: Verified) -> RenderableType:
+@render.register
+def _(verified: Verification) -> RenderableType:
     words = f"The chain holds: {verified.entries} entries. Note its head elsewhere, to find cuts later:"
     return Group(Text(words, style="green"), Text(f"  {verified.head}"))
 
 
-@rendered.register
+@render.register
 def _(refusal: PrivacyError) -> RenderableType:
     return Text.assemble(("refused: ", "bold red"), str(refusal))
 
 
-@rendered.register
+@render.register
 def _(path: Path) -> RenderableType:
     return Text(str(path), style="cyan", no_wrap=True, overflow="ignore")
 
 
-@rendered.register(list)
-@rendered.register(tuple)
+@render.register(list)
+@render.register(tuple)
 def _(things: Sequence[object]) -> RenderableType:
     if not things:
         return Text("nothing yet")
     if isinstance(things[0], Entry):
         return _entries([thing for thing in things if isinstance(thing, Entry)])
-    return Group(*map(rendered, things))
+    return Group(*map(render, things))
 
 
 def budgets(lines: Mapping[str, Sequence[Line]]) -> RenderableType:

@@ -13,7 +13,7 @@ import typer
 
 from wallflower.cli.options import DATA, OUTPUT, QUESTION, facts_of
 from wallflower.cli.show import notice, say_cap
-from wallflower.columns import Wanted, guarded, listed
+from wallflower.columns import Selection, call_or_refuse, list_names
 from wallflower.data import Schema
 from wallflower.data.lines import STDIN, Stream, stream
 from wallflower.errors import BudgetExhausted, ParameterError, PrivacyError, SourceError
@@ -70,7 +70,7 @@ _BASELINE: Final = {"mean": None, "covariance": None, "centre": "mean", "varianc
 _PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {".toml": tomllib.loads, ".json": json.loads}
 
 
-class Interrupted(PrivacyError):
+class QuestionInterruption(PrivacyError):
     """Ctrl-C while a question was being asked; says what became of the budget."""
 
     exit_code: ClassVar[int] = 130
@@ -109,7 +109,7 @@ def decide(query: Any, given: Mapping[str, Any]) -> None:
     dataset = given["dataset"] or (facts.name if facts else None) or _stem(given["source"])
     watch: Watching | None = None
     try:
-        found = stream(given["source"], Wanted(names=query.columns or (facts.numbers if facts else ()) or None))
+        found = stream(given["source"], Selection(names=query.columns or (facts.numbers if facts else ()) or None))
         with Ledger.open(given["ledger"]) as ledger:
             watch = _opened(query, found, facts, ledger, dataset, given)
             with watch:
@@ -117,7 +117,7 @@ def decide(query: Any, given: Mapping[str, Any]) -> None:
         return
     except KeyboardInterrupt:
         pass
-    raise Interrupted(f"Interrupted; {_fate(watch, given['state'])}")
+    raise QuestionInterruption(f"Interrupted; {_fate(watch, given['state'])}")
 
 
 def fill(given: dict[str, Any]) -> None:
@@ -193,14 +193,18 @@ def _stem(source: str) -> str:
 def _read(path: Path, allowed: Mapping[str, Any]) -> Mapping[str, Any]:
     parse = _PARSERS.get(path.suffix.lower())
     if parse is None:
-        raise SourceError(f"{path}: a baseline is a file that ends in {listed(_PARSERS)}. Write it as one of these.")
+        raise SourceError(
+            f"{path}: a baseline is a file that ends in {list_names(_PARSERS)}. Write it as one of these."
+        )
     refusal = SourceError(f"{path}: the baseline cannot be opened, or is not what its name says. Check the file.")
-    stored = guarded(lambda: parse(path.read_text(encoding="utf-8")), lambda _: refusal)
+    stored = call_or_refuse(lambda: parse(path.read_text(encoding="utf-8")), lambda _: refusal)
     if isinstance(stored, dict) and isinstance(stored.get("value"), dict):
         stored = stored["value"]  # a release, as `wallflower baseline --json` prints it
     unknown = sorted(set(stored) - set(allowed)) if isinstance(stored, dict) else ["a list"]
     if unknown:
-        raise ParameterError(f"{path}: {listed(unknown)} is not known; a baseline has {listed(allowed)}. Correct it.")
+        raise ParameterError(
+            f"{path}: {list_names(unknown)} is not known; a baseline has {list_names(allowed)}. Correct it."
+        )
     known: Mapping[str, Any] = stored
     return known
 

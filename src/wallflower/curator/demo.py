@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from wallflower import demo
 from wallflower.curator.desk.records import Records
 from wallflower.curator.desk.tokens import Tokens
-from wallflower.curator.settings import Registered, Settings
+from wallflower.curator.settings import Registration, Settings
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss, Neighbours
 from wallflower.schema import Schema
@@ -31,8 +31,8 @@ def trial(base: Settings) -> Iterator[Trial]:
     """A folder with everything in it, for as long as it is used."""
     with TemporaryDirectory(prefix="wallflower-serve-") as name:
         folder = Path(name)
-        source, schema = demo.written(folder)
-        tumours = Registered(name=demo.NAME, source=str(source), schema=Schema.read(schema))
+        source, schema = demo.write_files(folder)
+        tumours = Registration(name=demo.NAME, source=str(source), schema=Schema.read(schema))
         book, watches = str(folder / "ledger.db"), str(folder / "watches")
         with Ledger.open(book) as ledger:
             for unit in (Neighbours.REPLACE_ONE, Neighbours.ENTRY, Neighbours.PERSON, Neighbours.ADD_REMOVE):

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from wallflower.columns import guarded
+from wallflower.columns import call_or_refuse
 from wallflower.errors import ParameterError, SourceError
 from wallflower.forms import closest
 from wallflower.schema import Schema
@@ -35,7 +35,7 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Registered:
+class Registration:
     """A data set as it was registered: a file, a folder of Parquet or a database URL; without a source, a stream.
 
     `records` are those that analysts may name in a question; a steward may name any.
@@ -76,7 +76,7 @@ class Settings:
     body_seconds: float = 10.0
     header_seconds: float = 10.0
     metrics_datasets: bool = False
-    datasets: tuple[Registered, ...] = ()
+    datasets: tuple[Registration, ...] = ()
 
     def __post_init__(self) -> None:
         for name, (low, high) in _RANGES.items():
@@ -91,7 +91,7 @@ class Settings:
     def read(cls, path: Path) -> Self:
         """The settings in a TOML file."""
         refusal = SourceError(f"{path}: the settings cannot be opened, or are no TOML. Check the file.")
-        stored = guarded(lambda: tomllib.loads(path.read_text(encoding="utf-8")), lambda _: refusal)
+        stored = call_or_refuse(lambda: tomllib.loads(path.read_text(encoding="utf-8")), lambda _: refusal)
         given: dict[str, Any] = _checked(stored, {item.name: item.default for item in fields(cls)}, "the settings")
         folder = path.absolute().parent
         placed: dict[str, Any] = {name: _placed(folder, given[name]) for name in ("ledger", "watches") if name in given}
@@ -110,14 +110,14 @@ class Settings:
     @classmethod
     def from_json(cls, stored: str) -> Self:
         given = json.loads(stored)
-        datasets = tuple(map(Registered.from_json, given.pop("datasets")))
+        datasets = tuple(map(Registration.from_json, given.pop("datasets")))
         return cls(**given | {"roots": tuple(given["roots"]), "datasets": datasets})
 
 
 _DATASET: Final[Mapping[str, Any]] = {"name": "", "source": None, "schema": None, "records": ()}
 
 
-def _dataset(folder: Path, stored: Any) -> Registered:
+def _dataset(folder: Path, stored: Any) -> Registration:
     given = _checked(stored, _DATASET, "a data set")
     if "name" not in given:
         raise ParameterError('datasets: one has no name, and its budget hangs on it. Add name = "...".')
@@ -130,7 +130,7 @@ def _dataset(folder: Path, stored: Any) -> Registered:
             "stream has columns. Add one."
         )
     placed = None if source is None else _placed(folder, source)
-    return Registered(name=given["name"], source=placed, schema=facts, records=tuple(given.get("records", ())))
+    return Registration(name=given["name"], source=placed, schema=facts, records=tuple(given.get("records", ())))
 
 
 def _placed(folder: Path, place: str) -> str:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wallflower.columns import EXACT_BELOW, Wanted, listed, pick, too_precise
-from wallflower.data.sources import matrix, numbered, read
+from wallflower.columns import EXACT_BELOW, Selection, list_names, pick, too_precise
+from wallflower.data.sources import matrix, number_columns, read
 from wallflower.errors import DataError
 from wallflower.lazy import Lazy
 from wallflower.schema import Column, Schema
@@ -60,7 +60,7 @@ class Points:
     ) -> Self:
         """Points from a 2-D array; with a schema its values are bounded and scaled as `load` would."""
         values, schema = matrix(array), schema or Schema()
-        names = tuple(columns or schema.names or numbered(values.shape[1]))
+        names = tuple(columns or schema.names or number_columns(values.shape[1]))
         if len(names) != values.shape[1] or not len(values):
             raise DataError("an array needs a record, and a name for each of its columns. Pass columns=[...] to match.")
         if schema.columns is not None:
@@ -68,7 +68,7 @@ class Points:
         facts = schema.only(names)
         for column, cells in zip(facts.columns or (), values.T, strict=True):
             _check(cells, column, schema.clip)
-        return cls(values=scaled(values.T, facts), columns=names, name=name, schema=facts)
+        return cls(values=scale_columns(values.T, facts), columns=names, name=name, schema=facts)
 
     @property
     def n(self) -> int:
@@ -146,7 +146,7 @@ class Table:
         """The number columns (or those named), scaled by the public schema."""
         names = self._numeric(self.numbers if columns is None else columns)
         facts = self.schema.only(names)
-        values = scaled([self.arrow[name].to_numpy() for name in names], facts)
+        values = scale_columns([self.arrow[name].to_numpy() for name in names], facts)
         return Points(values=values, columns=names, name=self.name, schema=facts)
 
     def codes(self, column: str) -> NDArray[np.int64]:
@@ -184,7 +184,7 @@ class Table:
         for name in names:
             if name not in numbers:
                 raise DataError(
-                    f"column {name!r} holds labels, and points are made of numbers ({listed(numbers) or 'none'}). "
+                    f"column {name!r} holds labels, and points are made of numbers ({list_names(numbers) or 'none'}). "
                     f"Leave it out; codes({name!r}) gives its codes.",
                     column=name,
                 )
@@ -202,7 +202,7 @@ def load(
     """
     facts = schema or Schema()
     labels = frozenset(column.name for column in facts.columns or () if column.kind in ("category", "identifier"))
-    found = read(source, Wanted(names=facts.names, labels=labels), limit_bytes=limit_bytes)
+    found = read(source, Selection(names=facts.names, labels=labels), limit_bytes=limit_bytes)
     return Table(arrow=found.table, schema=facts, name=name or facts.name or found.stem or "unnamed")
 
 
@@ -227,7 +227,7 @@ def describe(table: Table) -> dict[str, Any]:
 
 def _not_numbers(names: Sequence[str], *, is_public: bool) -> DataError:
     """Without a schema, a header of nothing but text may be a record, and is not repeated."""
-    which = f"column {listed(names)}" if is_public else "every column"
+    which = f"column {list_names(names)}" if is_public else "every column"
     return DataError(
         f"{which} holds text (or numbers mixed with text) where numbers are needed. Choose number columns "
         "(--columns a,b or a schema), or give labels their public categories in the schema.",
@@ -267,7 +267,7 @@ def _coded(cells: Any, column: Column) -> Any:
     if codes.null_count:
         raise DataError(
             f"column {column.name!r} has a label that is missing or not among its public categories "
-            f"({listed(column.labels)}). Add a category for the rest, or correct the data.",
+            f"({list_names(column.labels)}). Add a category for the rest, or correct the data.",
             column=column.name,
         )
     return _pa.DictionaryArray.from_arrays(codes, labels)
@@ -332,7 +332,7 @@ def _bounded(values: Floats, column: Column) -> Floats:
     return np.clip(values, column.low, column.high)
 
 
-def scaled(cells: Iterable[Floats], schema: Schema) -> Floats:
+def scale_columns(cells: Iterable[Floats], schema: Schema) -> Floats:
     """Columns of numbers side by side, moved into their bounds and scaled."""
     columns = zip(cells, schema.columns or (), strict=True)
     return np.column_stack([_scale(values, column) for values, column in columns])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from wallflower.columns import Found, Wanted, arrow_of, guarded, listed, too_large
+from wallflower.columns import Selection, SourceTable, arrow_of, call_or_refuse, list_names, too_large
 from wallflower.errors import ParameterError, SourceError
 from wallflower.lazy import Lazy
 
@@ -41,17 +41,18 @@ _DUCKDB_MAY: Final[Any] = {
 }
 
 
-def ask(url: str, wanted: Wanted, limit: int) -> Found:
+def ask(url: str, wanted: Selection, limit: int) -> SourceTable:
     """What the database at this URL answers to its ?table= or ?sql=."""
     parts = _URL.fullmatch(url)
     if parts is None or parts["scheme"] not in _DATABASES:
         raise ParameterError(
-            f"the URL is not one wallflower reads; it begins with {listed(f'{name}://' for name in _DATABASES)} and "
-            "ends in ?table=NAME or ?sql=SELECT ... . Write it so, with the query as it stands (not percent-encoded)."
+            f"the URL is not one wallflower reads; it begins with {list_names(f'{name}://' for name in _DATABASES)} "
+            "and ends in ?table=NAME or ?sql=SELECT ... . Write it so, with the query as it stands, "
+            "not percent-encoded."
         )
     scheme, place, sql = parts["scheme"], parts["place"], _sql(parts["key"], parts["text"])
     reader, driver = _DATABASES[scheme]
-    return guarded(
+    return call_or_refuse(
         lambda: reader(place, sql, wanted, limit),
         lambda error: SourceError(
             f"the {scheme} database did not answer the query ({type(error).__name__}). Check the URL and the "
@@ -85,7 +86,7 @@ def _local(place: str) -> Path:
     return path
 
 
-def _duckdb(place: str, sql: str, wanted: Wanted, limit: int) -> Found:
+def _duckdb(place: str, sql: str, wanted: Selection, limit: int) -> SourceTable:
     is_file = place != "/:memory:"
     path = _local(place) if is_file else None
     with _duck.connect(str(path or ":memory:"), read_only=is_file, config=_DUCKDB_MAY) as database:
@@ -99,25 +100,25 @@ def _duckdb(place: str, sql: str, wanted: Wanted, limit: int) -> Found:
             if size > limit:
                 raise too_large(_ANSWER, limit)
         table = _pa.Table.from_batches(batches, reader.schema)
-        return Found(table=wanted.take(table), stem=path.stem if path else None)
+        return SourceTable(table=wanted.take(table), stem=path.stem if path else None)
 
 
-def _sqlite(place: str, sql: str, wanted: Wanted, limit: int) -> Found:
+def _sqlite(place: str, sql: str, wanted: Selection, limit: int) -> SourceTable:
     path = _local(place)
     with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as database:
         database.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in _SQLITE_MAY else sqlite3.SQLITE_DENY)
-        return Found(table=_fetched(database.execute(sql), wanted, limit), stem=path.stem)
+        return SourceTable(table=_fetched(database.execute(sql), wanted, limit), stem=path.stem)
 
 
-def _postgresql(place: str, sql: str, wanted: Wanted, limit: int) -> Found:
+def _postgresql(place: str, sql: str, wanted: Selection, limit: int) -> SourceTable:
     with closing(_psycopg.connect(f"postgresql://{place}")) as database:
         database.read_only = True
         with database.cursor(name="wallflower") as cursor:  # a server-side cursor takes one query and nothing else
             cursor.execute(sql)
-            return Found(table=_fetched(cursor, wanted, limit), stem=database.info.dbname)
+            return SourceTable(table=_fetched(cursor, wanted, limit), stem=database.info.dbname)
 
 
-def _fetched(cursor: Any, wanted: Wanted, limit: int) -> Any:
+def _fetched(cursor: Any, wanted: Selection, limit: int) -> Any:
     header, rows = [item[0] for item in cursor.description], []
     chosen = [(name, header.index(name)) for name in wanted.choose(header)]
     while chunk := cursor.fetchmany(10_000):
@@ -127,7 +128,7 @@ def _fetched(cursor: Any, wanted: Wanted, limit: int) -> Any:
     return _pa.table({name: arrow_of([row[position] for row in rows]) for name, position in chosen})
 
 
-_DATABASES: Final[Mapping[str, tuple[Callable[[str, str, Wanted, int], Found], Any]]] = {
+_DATABASES: Final[Mapping[str, tuple[Callable[[str, str, Selection, int], SourceTable], Any]]] = {
     "duckdb": (_duckdb, _duck),
     "sqlite": (_sqlite, sqlite3),
     "postgresql": (_postgresql, _psycopg),

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.columns import Wanted, guarded
-from wallflower.data.sources import named, numbered
+from wallflower.columns import Selection, call_or_refuse
+from wallflower.data.sources import name_columns, number_columns
 from wallflower.errors import DataError, SourceError
 from wallflower.lazy import Lazy
 
@@ -56,7 +56,7 @@ class Stream:
     batches: Iterator[Floats]
 
 
-def stream(source: str, wanted: Wanted) -> Stream:
+def stream(source: str, wanted: Selection) -> Stream:
     """The observations of a file, or of standard input (`-`). Its first line is read now, the rest when asked for."""
     if source.lower().endswith(".parquet"):
         return _parquet(Path(source), wanted)
@@ -92,8 +92,8 @@ def _arriving(source: str, where: str) -> Iterator[list[_Line]]:
     """Whole lines, as many as are there; waits only for the first of them."""
     refusal = SourceError(f"{where}: cannot be read. Check the path, who may read it, and whether it is whole.")
     place, rest = 0, b""
-    with guarded(lambda: _opened(source), lambda _: refusal) as file:
-        while block := guarded(lambda: file.read1(_BLOCK), lambda _: refusal):
+    with call_or_refuse(lambda: _opened(source), lambda _: refusal) as file:
+        while block := call_or_refuse(lambda: file.read1(_BLOCK), lambda _: refusal):
             *whole, rest = (rest + block).split(b"\n")
             if len(rest) > LONGEST:
                 raise DataError(f"line {place + len(whole) + 1}: it is longer than {LONGEST:,} bytes. Break the lines.")
@@ -137,10 +137,10 @@ def _rows(parse: _Parse, batches: Iterable[list[_Line]], *, blank_counts: bool =
             raise refusal
 
 
-def _csv_lines(first: _Line, batches: Iterator[list[_Line]], wanted: Wanted, where: str) -> Stream:
+def _csv_lines(first: _Line, batches: Iterator[list[_Line]], wanted: Selection, where: str) -> Stream:
     delimiter = "\t" if where.lower().endswith((".tsv", ".tsv.gz")) else ","
-    cells = guarded(lambda: _cells(first[1], delimiter), lambda fault: DataError(f"line {first[0]}: {fault}"))
-    header = named(cells, where, delimiter)
+    cells = call_or_refuse(lambda: _cells(first[1], delimiter), lambda fault: DataError(f"line {first[0]}: {fault}"))
+    header = name_columns(cells, where, delimiter)
     chosen = wanted.choose(header)
     places, width, mark = [header.index(name) for name in chosen], len(header), delimiter.encode()
 
@@ -161,10 +161,10 @@ def _cells(line: bytes, delimiter: str) -> list[str]:
         raise _Misbuilt("a cell is quoted and does not end on its line. Write it again.") from None
 
 
-def _json_lines(first: _Line, batches: Iterator[list[_Line]], wanted: Wanted) -> Stream:
-    found = guarded(lambda: _json(first[1]), lambda fault: DataError(f"line {first[0]}: {fault}"))
+def _json_lines(first: _Line, batches: Iterator[list[_Line]], wanted: Selection) -> Stream:
+    found = call_or_refuse(lambda: _json(first[1]), lambda fault: DataError(f"line {first[0]}: {fault}"))
     if isinstance(found, list):
-        chosen = wanted.names or numbered(len(found))
+        chosen = wanted.names or number_columns(len(found))
         return Stream(chosen, _rows(_listed(len(chosen)), batches))
     asked = wanted.names or ()  # one of them may be missing from the first line, as an entry may be, but not all
     names = wanted.choose([*found, *(name for name in asked if name not in found and set(asked) & set(found))])
@@ -201,11 +201,11 @@ def _json(line: bytes) -> Any:
 # Parquet
 
 
-def _parquet(path: Path, wanted: Wanted) -> Stream:
+def _parquet(path: Path, wanted: Selection) -> Stream:
     refusal = SourceError(
         f"{path}: cannot be read as Parquet. Check the path, who may read it, and whether it is whole."
     )
-    file = guarded(lambda: _parquet_reader.ParquetFile(path), lambda _: refusal)
+    file = call_or_refuse(lambda: _parquet_reader.ParquetFile(path), lambda _: refusal)
     schema = file.schema_arrow
     chosen = wanted.choose(schema.names)
     for name in chosen:
@@ -214,11 +214,11 @@ def _parquet(path: Path, wanted: Wanted) -> Stream:
             _types.is_floating(kind) or _types.is_integer(kind) or _types.is_decimal(kind) or _types.is_boolean(kind)
         ):
             raise DataError(f"column {name!r} holds no numbers. Choose number columns (--columns a,b).", column=name)
-    batches = guarded(lambda: file.iter_batches(_ROWS, columns=chosen), lambda _: refusal)
+    batches = call_or_refuse(lambda: file.iter_batches(_ROWS, columns=chosen), lambda _: refusal)
 
     def rows() -> Iterator[Floats]:
         with file:
-            while (batch := guarded(lambda: next(batches, None), lambda _: refusal)) is not None:
+            while (batch := call_or_refuse(lambda: next(batches, None), lambda _: refusal)) is not None:
                 yield np.column_stack([_floats(batch[name]) for name in chosen])
 
     return Stream(tuple(chosen), rows())

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from wallflower.columns import (
     EXACT_BELOW,
     LIMIT_VARIABLE,
-    Found,
-    Wanted,
+    Selection,
+    SourceTable,
     arrow_of,
-    guarded,
-    listed,
+    call_or_refuse,
+    list_names,
     too_large,
     too_precise,
 )
@@ -49,7 +49,7 @@ _DEFAULT_LIMIT: Final = 4 * 2**30
 _VALUE_LIKE: Final = re.compile(r"[-+.]*\d[-+.,:/ \deETZ]*|\?|n/a|nan|null|true|false|[-+]?inf", re.IGNORECASE)
 
 
-def read(source: object, wanted: Wanted, *, limit_bytes: int | None = None) -> Found:
+def read(source: object, wanted: Selection, *, limit_bytes: int | None = None) -> SourceTable:
     """The columns that are wanted, from whatever `source` is."""
     limit = _limit(limit_bytes)
     match source:
@@ -63,7 +63,7 @@ def read(source: object, wanted: Wanted, *, limit_bytes: int | None = None) -> F
             f"a {type(source).__name__} is not a source; wallflower reads paths, database URLs, Arrow, pandas and "
             "polars tables, and 2-D arrays. Turn it into one of these."
         )
-    return Found(table=guarded(lambda: reader(source, wanted), lambda _: _not_a_table(source)))
+    return SourceTable(table=call_or_refuse(lambda: reader(source, wanted), lambda _: _not_a_table(source)))
 
 
 def matrix(array: Any) -> NDArray[np.float64]:
@@ -74,7 +74,7 @@ def matrix(array: Any) -> NDArray[np.float64]:
         "the array is not a 2-D array of numbers (one row a record, one column a measurement). "
         "Reshape it, or pass a frame with named columns."
     )
-    found = guarded(lambda: np.asarray(array), lambda _: shape)
+    found = call_or_refuse(lambda: np.asarray(array), lambda _: shape)
     if found.ndim != 2 or found.shape[1] == 0 or found.dtype.kind not in "biuf":
         raise shape
     values = found.astype(np.float64)
@@ -83,12 +83,12 @@ def matrix(array: Any) -> NDArray[np.float64]:
     return values
 
 
-def numbered(count: int) -> tuple[str, ...]:
+def number_columns(count: int) -> tuple[str, ...]:
     """Names for columns that have none: x1, x2, …"""
     return tuple(f"x{position}" for position in range(1, count + 1))
 
 
-def named(cells: Sequence[str], where: object, delimiter: str) -> list[str]:
+def name_columns(cells: Sequence[str], where: object, delimiter: str) -> list[str]:
     """The names in the first line of a text file; a line that is no header is refused, and not repeated."""
     header = [name.strip() for name in cells]
     if not any(header) or any(_VALUE_LIKE.fullmatch(name) for name in header):
@@ -118,15 +118,15 @@ def _limit(limit_bytes: int | None) -> int:
 # Files
 
 
-def _file(path: Path, wanted: Wanted, limit: int) -> Found:
-    parts = guarded(lambda: _parts(path, limit), lambda error: _unopened(path, error))
+def _file(path: Path, wanted: Selection, limit: int) -> SourceTable:
+    parts = call_or_refuse(lambda: _parts(path, limit), lambda error: _unopened(path, error))
     suffix = ".parquet" if path.is_dir() else _suffix(path)
     tables = [_part(part, suffix, wanted, limit) for part in parts]
-    together = guarded(
+    together = call_or_refuse(
         lambda: _pa.concat_tables(tables),
         lambda _: SourceError(f"{path}: its files differ in the types of their columns. Write them with one schema."),
     )
-    return Found(table=together, stem=path.stem if path.is_dir() else path.name[: -len(suffix)])
+    return SourceTable(table=together, stem=path.stem if path.is_dir() else path.name[: -len(suffix)])
 
 
 def _suffix(path: Path) -> str:
@@ -134,12 +134,13 @@ def _suffix(path: Path) -> str:
         if path.name.lower().endswith(suffix):
             return suffix
     raise SourceError(
-        f"{path}: the kind of file is told by its name, which ends in one of {listed(_READERS)}. Rename or convert it."
+        f"{path}: the kind of file is told by its name, which ends in one of {list_names(_READERS)}. "
+        "Rename or convert it."
     )
 
 
-def _part(path: Path, suffix: str, wanted: Wanted, limit: int) -> Any:
-    return guarded(lambda: _READERS[suffix](path, wanted, limit), lambda error: _unreadable(path, error))
+def _part(path: Path, suffix: str, wanted: Selection, limit: int) -> Any:
+    return call_or_refuse(lambda: _READERS[suffix](path, wanted, limit), lambda error: _unreadable(path, error))
 
 
 def _parts(path: Path, limit: int) -> list[Path]:
@@ -201,8 +202,8 @@ def _opened(path: Path) -> gzip.GzipFile | IO[bytes]:
     return gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb")
 
 
-def _delimited(delimiter: str) -> Callable[[Path, Wanted, int], Any]:
-    def reader(path: Path, wanted: Wanted, limit: int) -> Any:
+def _delimited(delimiter: str) -> Callable[[Path, Selection, int], Any]:
+    def reader(path: Path, wanted: Selection, limit: int) -> Any:
         header = _header(path, delimiter)
         chosen = wanted.choose(header)
         with _opened(path) as stream:
@@ -232,7 +233,7 @@ def _header(path: Path, delimiter: str) -> list[str]:
         raise SourceError(f"{path}: is not UTF-8 text (UTF-16, or not text at all). Save it as CSV in UTF-8.")
     with io.TextIOWrapper(_opened(path), encoding="utf-8-sig", newline="") as text:
         lines = csv.reader(text, delimiter=delimiter)
-        header, first = named(next(lines, []), path, delimiter), next(lines, None)
+        header, first = name_columns(next(lines, []), path, delimiter), next(lines, None)
     if first is None:
         raise DataError(f"{path}: has a header and no records. Check how it was written.")
     return header
@@ -259,13 +260,13 @@ def _typed(name: str, column: Any, is_label: bool) -> Any:
     return numbers
 
 
-def _parquet(path: Path, wanted: Wanted, _: int) -> Any:
+def _parquet(path: Path, wanted: Selection, _: int) -> Any:
     with _parquet_reader.ParquetFile(path) as file:
         chosen = wanted.choose(file.schema_arrow.names)
         return file.read(columns=chosen).select(chosen)
 
 
-def _arrow_file(path: Path, wanted: Wanted, _: int) -> Any:
+def _arrow_file(path: Path, wanted: Selection, _: int) -> Any:
     with _pa.OSFile(str(path)) as stream:
         is_file = stream.read(6) == b"ARROW1"
         stream.seek(0)
@@ -273,7 +274,7 @@ def _arrow_file(path: Path, wanted: Wanted, _: int) -> Any:
             return wanted.take(reader.read_all())
 
 
-_READERS: Final[Mapping[str, Callable[[Path, Wanted, int], Any]]] = {
+_READERS: Final[Mapping[str, Callable[[Path, Selection, int], Any]]] = {
     ".csv": _delimited(","),
     ".csv.gz": _delimited(","),
     ".tsv": _delimited("\t"),
@@ -287,17 +288,17 @@ _READERS: Final[Mapping[str, Callable[[Path, Wanted, int], Any]]] = {
 # Frames and arrays
 
 
-def _pandas(frame: Any, wanted: Wanted) -> Any:
+def _pandas(frame: Any, wanted: Selection) -> Any:
     header = [str(name) for name in frame.columns]
     return _pa.table({name: arrow_of(frame.iloc[:, header.index(name)]) for name in wanted.choose(header)})
 
 
-def _arrow(source: Any, wanted: Wanted) -> Any:
+def _arrow(source: Any, wanted: Selection) -> Any:
     return wanted.take(_pa.table(source))
 
 
-def _polars(frame: Any, wanted: Wanted) -> Any:
-    return _arrow(guarded(frame.collect, lambda _: _not_a_table(frame), _polars_errors.PolarsError), wanted)
+def _polars(frame: Any, wanted: Selection) -> Any:
+    return _arrow(call_or_refuse(frame.collect, lambda _: _not_a_table(frame), _polars_errors.PolarsError), wanted)
 
 
 def _not_a_table(source: object) -> DataError:
@@ -305,15 +306,15 @@ def _not_a_table(source: object) -> DataError:
     return DataError(f"the {kind} is not a table with one type a column. Give it named columns, each of one type.")
 
 
-def _array(array: Any, wanted: Wanted) -> Any:
+def _array(array: Any, wanted: Selection) -> Any:
     values = matrix(array)
-    names = wanted.names or numbered(values.shape[1])
+    names = wanted.names or number_columns(values.shape[1])
     if len(names) != values.shape[1]:
         raise DataError(f"the schema has {len(names)} columns and the array another number. Give each column a name.")
     return _pa.table(dict(zip(names, values.T, strict=True)))
 
 
-_OBJECTS: Final[tuple[tuple[str, Callable[[Any, Wanted], Any]], ...]] = (
+_OBJECTS: Final[tuple[tuple[str, Callable[[Any, Selection], Any]], ...]] = (
     ("itertuples", _pandas),
     ("__arrow_c_stream__", _arrow),
     ("__arrow_c_array__", _arrow),

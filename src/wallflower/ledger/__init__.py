@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from wallflower.errors import BudgetExhausted, KeyConflict, LedgerError, ParameterError
 from wallflower.ledger.budget import ENTRIES, STARTER, Line, accounts_of, line_of
-from wallflower.ledger.chain import GENESIS, Entry, Event, Verified, canonical, sealed, walk
+from wallflower.ledger.chain import GENESIS, Entry, Event, Verification, canonical, seal, walk
 from wallflower.ledger.store import Store
 from wallflower.privacy import Chargeable, Loss
 
@@ -208,7 +208,7 @@ class Ledger:
         with self._store.read() as db, db.execute(_ALL) as rows:
             yield from map(dict, rows.mappings())
 
-    def verify(self, *, head: str | None = None) -> Verified:
+    def verify(self, *, head: str | None = None) -> Verification:
         """Walk the chain. With a `head` noted earlier, also find out whether later entries were cut off since."""
         with self._store.read() as db, db.execute(_ALL) as rows:
             return walk(map(dict, rows.mappings()), head=head)
@@ -216,7 +216,7 @@ class Ledger:
 
 def _append(db: sa.Connection, event: Event, dataset: str, *, time: str | None = None, **columns: Any) -> Entry:
     end = db.execute(sa.select(ENTRIES.c.id, ENTRIES.c.hash).order_by(ENTRIES.c.id.desc()).limit(1)).one_or_none()
-    entry = sealed(
+    entry = seal(
         id=1 if end is None else end.id + 1,
         previous=GENESIS if end is None else end.hash,
         time=time or datetime.now(UTC).isoformat(timespec="seconds"),

@@ -60,7 +60,7 @@ COLUMNS: Final = tuple(item.name for item in fields(Entry))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
+class Verification:
     """A chain that holds: how many entries it has, and the hash of the last, to be noted elsewhere."""
 
     entries: int
@@ -86,12 +86,12 @@ def _plain(value: Any) -> str | int:
     return value if isinstance(value, str | int) else repr(value)  # a forged row may hold bytes
 
 
-def sealed(**columns: Any) -> Entry:
+def seal(**columns: Any) -> Entry:
     """An entry with its hash."""
     return Entry(**columns, hash=digest(columns))
 
 
-def walk(rows: Iterable[Mapping[str, Any]], *, head: str | None = None) -> Verified:
+def walk(rows: Iterable[Mapping[str, Any]], *, head: str | None = None) -> Verification:
     """Check the chain from its start; with a `head` noted earlier, also that nothing was cut off since."""
     count, last, met = 0, GENESIS, head in (None, GENESIS)
     for count, row in enumerate(rows, start=1):
@@ -105,7 +105,7 @@ def walk(rows: Iterable[Mapping[str, Any]], *, head: str | None = None) -> Verif
             "restore a backup.",
             entry=count + 1,
         )
-    return Verified(entries=count, head=last)
+    return Verification(entries=count, head=last)
 
 
 def _check(row: Mapping[str, Any], expected: int, last: str) -> None:

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from wallflower.errors import ParameterError
 from wallflower.jit import kernel
 from wallflower.neighbours.limits import check_neighbours
-from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, lists, planted
-from wallflower.neighbours.programme import Certificate, contested, neighbourhoods
+from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, grow_tree, lists
+from wallflower.neighbours.programme import Certificate, neighbourhoods, settle_contest
 
 TOLERANCE = 1e-7
 ROUNDS = 2000
@@ -40,10 +40,10 @@ def inliers(points: ArrayLike, radius: float, neighbours: int, *, slack: float, 
     check_neighbours(neighbours)
     if not 1 <= slack <= 1e6:
         raise ParameterError(f"slack: {slack!r} is outside 1 to 1,000,000; 2 or 3 suits most tables.")
-    return certified(planted(points, radius, normalise=normalise), neighbours, float(slack)).lower
+    return certify(grow_tree(points, radius, normalise=normalise), neighbours, float(slack)).lower
 
 
-def certified(tree: Tree, neighbours: int, slack: float, tolerance: float = TOLERANCE) -> Certificate:
+def certify(tree: Tree, neighbours: int, slack: float, tolerance: float = TOLERANCE) -> Certificate:
     """Bounds on E that differ by at most `tolerance`.
 
     Suppliers that stay crowded become *scarce*: whoever has k others in reach must leave them (and can be served
@@ -62,7 +62,9 @@ def certified(tree: Tree, neighbours: int, slack: float, tolerance: float = TOLE
             scarce |= crowded
             worth[scarce] = 0.0
             demand.leave(tree, scarce, neighbours)
-            bounds, demand.background = contested(tree, demand.contestants, scarce, neighbours, slack, total, tolerance)
+            bounds, demand.background = settle_contest(
+                tree, demand.contestants, scarce, neighbours, slack, total, tolerance
+            )
             demand.ask(worth, neighbours)
     return bounds
 

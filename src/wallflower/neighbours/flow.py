@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wallflower.jit import kernel
 from wallflower.neighbours.limits import check_neighbours
-from wallflower.neighbours.pairs import Index, Ints, Tree, lists, planted
+from wallflower.neighbours.pairs import Index, Ints, Tree, grow_tree, lists
 
 Flags = NDArray[np.bool_]
 
@@ -25,7 +25,7 @@ def outlier_mass(points: ArrayLike, radius: float, neighbours: int, *, normalise
     2.0
     """
     check_neighbours(neighbours)
-    tree = planted(points, radius, normalise=normalise)
+    tree = grow_tree(points, radius, normalise=normalise)
     return (tree.n * neighbours - largest_flow(tree, neighbours)) / neighbours
 
 

@@ -50,7 +50,7 @@ def check_loss(asker: str, loss: Loss) -> None:
         raise ParameterError("epsilon: a loss of 0 allows no answer at all; pass more than 0, such as '0.1'.")
 
 
-def viewed(data: Any, columns: tuple[str, ...] | None, neighbours: int) -> Points:
+def view_points(data: Any, columns: tuple[str, ...] | None, neighbours: int) -> Points:
     """The records in these columns, if there are enough of them for the question to make sense."""
     points = points_of(data, columns)
     if points.n <= neighbours:
@@ -61,10 +61,10 @@ def viewed(data: Any, columns: tuple[str, ...] | None, neighbours: int) -> Point
     return points
 
 
-def kissing(dimension: int) -> int:
+def kissing_number(dimension: int) -> int:
     """An upper bound on the strict kissing number.
 
-    >>> [kissing(d) for d in (1, 2, 3, 24)]
+    >>> [kissing_number(d) for d in (1, 2, 3, 24)]
     [2, 5, 12, 196560]
     """
     if dimension < 1:
@@ -82,7 +82,7 @@ def global_bound(n: int, dimension: int, neighbours: int) -> int:
     (16, 0)
     """
     check_neighbours(neighbours)
-    return 0 if n <= neighbours else min(n, neighbours * kissing(dimension) + 1)
+    return 0 if n <= neighbours else min(n, neighbours * kissing_number(dimension) + 1)
 
 
 def rounding_bound(n: int, dimension: int, neighbours: int) -> int:

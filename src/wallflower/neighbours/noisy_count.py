@@ -57,8 +57,8 @@ def noisy_steps(
     normalise: bool,
 ) -> int:
     """The number of outliers with noise, in steps of the grid."""
-    tree = _near.planted(values, radius, normalise=normalise)
-    bounds = _extension.certified(tree, neighbours, float(slack), GAP)
+    tree = _near.grow_tree(values, radius, normalise=normalise)
+    bounds = _extension.certify(tree, neighbours, float(slack), GAP)
     steps = math.floor((len(values) - float(bounds.lower)) * STEP.denominator + 0.5)
     return steps + count_noise(slack, loss).draw(noise)  # (N)
 

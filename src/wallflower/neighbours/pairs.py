@@ -83,7 +83,7 @@ def plant(values: Floats, reach: float) -> Tree:
     return Tree(order, starts, low, high, blocks, reach)
 
 
-def planted(points: ArrayLike, radius: float, *, normalise: bool) -> Tree:
+def grow_tree(points: ArrayLike, radius: float, *, normalise: bool) -> Tree:
     """The tree over the records, for one reach."""
     values = matrix(points)
     return plant(values, squared_reach(radius, values.shape[1], normalise=normalise))

@@ -62,7 +62,7 @@ class Verdict:
         return float(self.gain.sum() + room @ self.prices - self.served.sum())
 
 
-def contested(
+def settle_contest(
     tree: Tree, who: Index, scarce: Flags, neighbours: int, slack: float, total: float, tolerance: float
 ) -> tuple[Certificate, Floats]:
     """Bounds on E when all but `who` of `total` inliers are served without the scarce suppliers; also what the

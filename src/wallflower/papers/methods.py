@@ -27,7 +27,7 @@ INVALID: Final = "INVALID BOUND"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Labelled:
+class CurveLabel:
     """One curve. `guarantee` is what it gives or what it lacks, and `why` says what is wrong with it, if anything."""
 
     key: str
@@ -42,7 +42,7 @@ class Labelled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Method(Labelled):
+class Method(CurveLabel):
     """A way to add noise to a count."""
 
     deviation: Callable[[Sample, str], float]
@@ -78,7 +78,7 @@ def _smooth_printed(sample: Sample, epsilon: str) -> float:
 
 def _smooth_defined(sample: Sample, epsilon: str) -> float:
     alpha, beta = gaussian_pace(float(epsilon), float(DELTA))
-    return printed.as_defined(sample.values, sample.radius, sample.neighbours, beta=beta) / alpha
+    return printed.smooth_as_defined(sample.values, sample.radius, sample.neighbours, beta=beta) / alpha
 
 
 def _japanese(sample: Sample, epsilon: str) -> float:

@@ -11,7 +11,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.lazy import Lazy
-from wallflower.papers.methods import INVALID, NOT_PRIVATE, Labelled
+from wallflower.papers.methods import INVALID, NOT_PRIVATE, CurveLabel
 from wallflower.report.drawing import ACCENT, INK, QUIET, svg
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def leave(folder: Path, section: Section, say: Callable[[str], None]) -> Iterato
     if section.panels:
         path = folder / f"{section.name}.png"
         with _matplotlib.rc_context(_STYLE):
-            drawn(section.panels, section.across).savefig(path, dpi=150, facecolor="white")
+            draw_panels(section.panels, section.across).savefig(path, dpi=150, facecolor="white")
         yield path
 
 
@@ -148,7 +148,7 @@ def write_page(path: Path, title: str, lead: str, sections: Sequence[Section]) -
     return path
 
 
-def drawn(panels: Sequence[Panel], across: int = 2) -> Any:
+def draw_panels(panels: Sequence[Panel], across: int = 2) -> Any:
     """The panels side by side, `across` in a row, one legend below them."""
     columns = min(across, len(panels))
     rows = -(-len(panels) // columns)
@@ -167,7 +167,7 @@ def drawn(panels: Sequence[Panel], across: int = 2) -> Any:
     return figure
 
 
-def curve(method: Labelled, values: tuple[float, ...], *, ours: bool) -> Curve:
+def curve(method: CurveLabel, values: tuple[float, ...], *, ours: bool) -> Curve:
     """The line of a method, its guarantee in its label."""
     return Curve(label=f"{method.label}: {method.guarantee}", values=values, why=method.why, ours=ours)
 
@@ -298,7 +298,9 @@ def _row(row: Sequence[str | float]) -> str:
 
 
 def _section(section: Section) -> str:
-    picture = f'<figure class="wide">{svg(drawn(section.panels, section.across))}</figure>' if section.panels else ""
+    picture = (
+        f'<figure class="wide">{svg(draw_panels(section.panels, section.across))}</figure>' if section.panels else ""
+    )
     lines = {line.label: line for panel in section.panels for line in panel.curves}
     wrong = "".join(
         f'<li class="wrong"><strong>{escape(label)}</strong>: {escape(line.why)}.</li>'

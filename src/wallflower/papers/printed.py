@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.neighbours.limits import kissing
+from wallflower.neighbours.limits import kissing_number
 from wallflower.neighbours.pairs import MARGIN, Floats, squared_reach
 from wallflower.queries.count.sensitivity import peel, sweep, window
 
@@ -38,7 +38,7 @@ def upper_bound(dimension: int, neighbours: int) -> int:
     >>> upper_bound(2, 3)
     19
     """
-    touching = 6 if dimension == 2 else kissing(dimension)  # the strict number differs in the plane
+    touching = 6 if dimension == 2 else kissing_number(dimension)  # the strict number differs in the plane
     return neighbours * touching + 1
 
 
@@ -60,7 +60,7 @@ def smooth_as_printed(points: Floats, radius: float, neighbours: int, *, epsilon
     return best
 
 
-def as_defined(points: Floats, radius: float, neighbours: int, *, beta: float) -> float:
+def smooth_as_defined(points: Floats, radius: float, neighbours: int, *, beta: float) -> float:
     """S as [Oka15, Thm 6] defines it, every U_t at most N: sound, and larger than need be."""
     world = _World(points, radius, neighbours)
     return _smooth(world, world.cover, beta)

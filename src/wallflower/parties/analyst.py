@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.parties.client import Link, Unreachable
-from wallflower.parties.intake import Refused
+from wallflower.parties.intake import BadCall
 from wallflower.parties.keys import Identity
-from wallflower.parties.parameter_file import Signed
+from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.party import log
-from wallflower.parties.server import Listed, Server
-from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decoded, encoded
-from wallflower.queries.sensors.rounds import concluded, rows, steps
+from wallflower.parties.server import ReadingList, Server
+from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode, encode
+from wallflower.queries.sensors.rounds import conclude, rows, steps
 
 
 class Analyst(Server):
@@ -24,7 +24,7 @@ class Analyst(Server):
 
     role: ClassVar[Literal["analyst"]] = "analyst"  # type: ignore[misc]
 
-    def __init__(self, identity: Identity, signed: Signed, store: Path, *, owner: str, correction: str) -> None:
+    def __init__(self, identity: Identity, signed: ParameterFile, store: Path, *, owner: str, correction: str) -> None:
         super().__init__(identity, signed, store, owner=owner)
         self._partner = Link(correction, to="correction", identity=identity, signed=signed)
 
@@ -47,7 +47,7 @@ class Analyst(Server):
         except Unreachable:
             if not self.give_up(window):
                 raise
-        except Refused as refusal:
+        except BadCall as refusal:
             log.info("window %d: the correction server refuses (%d)", window, refusal.status)
             if not self.give_up(window):
                 raise Unreachable(f"correction: answers {refusal.status}.") from None
@@ -66,22 +66,22 @@ class Analyst(Server):
                 self.store.write(window, step.name, self._framed(window, step.asks, count, arrays))
             reply = self._answered(window, step.name, step.answers)
             if reply.count not in rows(step, held, answer=True):
-                raise Refused(422, f"{step.name}: the answer has not as many rows as it must have.")
+                raise BadCall(422, f"{step.name}: the answer has not as many rows as it must have.")
             letter = self.store.letter(window, step.name)
             asked[step.name] = self._decoded(b"" if letter is None else letter.asked or b"", step.asks)
             answered[step.name] = reply
-        found = concluded(held, asked, answered)
+        found = conclude(held, asked, answered)
         body = self.reported(window, every, present, found, "" if found is not None else "threshold")
         self.store.move(window, "exchanged", result=(body, None))
         log.info("window %d: exchanged, %d readings at both", window, len(held))
 
-    def _manifest(self, window: int, every: Listed) -> NDArray[np.bool_]:
+    def _manifest(self, window: int, every: ReadingList) -> NDArray[np.bool_]:
         if self.store.letter(window, "manifest") is None:
             body = self._framed(window, Kind.MANIFEST, len(every.ids), {"ids": every.ids})
             self.store.write(window, "manifest", body)
         reply = self._answered(window, "manifest", Kind.PRESENT)
         if reply.count != len(every.ids):
-            raise Refused(422, "manifest: the answer has not as many rows as were asked for.")
+            raise BadCall(422, "manifest: the answer has not as many rows as were asked for.")
         return reply["present"]
 
     def _answered(self, window: int, name: str, kind: Kind) -> Frame:
@@ -96,19 +96,19 @@ class Analyst(Server):
         if status == 425 or status >= 500:
             raise Unreachable(f"correction: answers {status}.")
         if status != 200:
-            raise Refused(status, f"{name}: the correction server refuses.")
+            raise BadCall(status, f"{name}: the correction server refuses.")
         frame = self._decoded(body, kind)
         self.store.answer(window, name, body)
         return frame
 
     def _decoded(self, body: bytes, kind: Kind) -> Frame:
         try:
-            return decoded(body, parameters=self.parameters.hash, kinds=(kind,))
+            return decode(body, parameters=self.parameters.hash, kinds=(kind,))
         except FrameError as error:
-            raise Refused(422, str(error)) from None
+            raise BadCall(422, str(error)) from None
 
     def _framed(self, window: int, kind: Kind, count: int, arrays: dict[str, Any]) -> bytes:
-        return encoded(Frame(kind=kind, parameters=self.parameters.hash, window=window, count=count, arrays=arrays))
+        return encode(Frame(kind=kind, parameters=self.parameters.hash, window=window, count=count, arrays=arrays))
 
     def _values(self, frame: Frame) -> NDArray[Any]:
         return frame["perturbed"].astype(np.int64)
@@ -116,7 +116,7 @@ class Analyst(Server):
     def _kept(self, window: int) -> Iterator[tuple[bytes, bytes]]:
         """Batches without their keys."""
         for body in self.store.batches(window):
-            frame = decoded(body, parameters=self.parameters.hash)
+            frame = decode(body, parameters=self.parameters.hash)
             bare = Frame(
                 kind=Kind.READINGS,
                 parameters=frame.parameters,
@@ -127,4 +127,4 @@ class Analyst(Server):
                 count=frame.count,
                 arrays={name: frame[name] for name in ("ids", "perturbed")},
             )
-            yield body, encoded(bare)
+            yield body, encode(bare)

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.noise import Noise
 from wallflower.parties.keys import Identity, who
-from wallflower.parties.parameter_file import Signed
-from wallflower.queries.sensors.seals import Forged, signature
+from wallflower.parties.parameter_file import ParameterFile
+from wallflower.queries.sensors.seals import Forgery, signature
 
 SIGNATURE: Final = "wallflower-signature"
 CERTIFICATE: Final = "wallflower-certificate"
@@ -35,7 +35,7 @@ class Unreachable(PrivacyError):
 class Link:
     """One kept connection to one party, for one thread at a time."""
 
-    def __init__(self, url: str, *, to: str, identity: Identity, signed: Signed | None = None) -> None:
+    def __init__(self, url: str, *, to: str, identity: Identity, signed: ParameterFile | None = None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or not parts.port:
             raise ParameterError(f"{url!r} is not where a party is. Write https://host:port.")
@@ -91,7 +91,7 @@ class Link:
             self._signed.require(peer)
         if peer.name != self.to:
             self.close()
-            raise Forged(f"{self.to}: {peer.name} answers there. Check the address.")
+            raise Forgery(f"{self.to}: {peer.name} answers there. Check the address.")
 
 
 def pauses(noise: Noise) -> Iterator[float]:

@@ -7,13 +7,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.parties.intake import Refused, body_digest
+from wallflower.parties.intake import BadCall, body_digest
 from wallflower.parties.keys import Peer
 from wallflower.parties.party import log
-from wallflower.parties.server import Listed, Server
-from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decoded, encoded
-from wallflower.queries.sensors.rounds import Step, concluded, rows, steps
-from wallflower.queries.sensors.seals import Forged, require_signed
+from wallflower.parties.server import ReadingList, Server
+from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode, encode
+from wallflower.queries.sensors.rounds import Step, conclude, rows, steps
+from wallflower.queries.sensors.seals import Forgery, require_signature
 
 
 class CorrectionServer(Server):
@@ -37,19 +37,19 @@ class CorrectionServer(Server):
     def answer(self, peer: Peer, signature: bytes, body: bytes, window: int, name: str) -> bytes:
         """The answer to one step of the analyst: the same bytes for the same question, however often."""
         if peer.name != "analyst":
-            raise Forged(f"{peer.name}: only the analyst asks for this.")
-        require_signed(peer.key, signature, body)
+            raise Forgery(f"{peer.name}: only the analyst asks for this.")
+        require_signature(peer.key, signature, body)
         with self.turn:
             known = self.store.letter(window, name)
             if known is not None:
                 if known.digest != body_digest(body) or known.answered is None:
-                    raise Refused(409, f"{name}: something else was asked before. A step is taken once.")
+                    raise BadCall(409, f"{name}: something else was asked before. A step is taken once.")
                 return known.answered
             state = self.store.state(window)
             if state in ("open", "collecting") and not self.seal(window):
-                raise Refused(425, "the window is still open here. Ask again a little later.")
+                raise BadCall(425, "the window is still open here. Ask again a little later.")
             if state in ("exchanged", "delivered", "purged"):
-                raise Refused(410, "the window is over here. What was not exchanged in time stays unjudged.")
+                raise BadCall(410, "the window is over here. What was not exchanged in time stays unjudged.")
             return self._step(window, name, body)
 
     def _step(self, window: int, name: str, body: bytes) -> bytes:
@@ -61,15 +61,15 @@ class CorrectionServer(Server):
             return self._told(window, name, body, reply, last=not order, every=every)
         step = next((one for one in order if one.name == name), None)
         if step is None:
-            raise Refused(404, f"{name}: no step of this stream.")
+            raise BadCall(404, f"{name}: no step of this stream.")
         before = ("manifest", *(one.name for one in order[: order.index(step)]))
         if any(self.store.letter(window, earlier) is None for earlier in before):
-            raise Refused(409, f"{name}: an earlier step is missing. Take the steps in their order.")
+            raise BadCall(409, f"{name}: an earlier step is missing. Take the steps in their order.")
         return self._told(
             window, name, body, self._reply(window, step, body, every), last=step is order[-1], every=every
         )
 
-    def _reply(self, window: int, step: Step, body: bytes, every: Listed) -> bytes:
+    def _reply(self, window: int, step: Step, body: bytes, every: ReadingList) -> bytes:
         held = self.held(window, every, self._present(window, every))
         frame = self._decoded(body, window, step.asks)
         if frame.count not in rows(step, held, answer=False):
@@ -78,25 +78,23 @@ class CorrectionServer(Server):
         arrays = step.answer(held, asked | {step.name: frame}, answered, self.noise)
         return self._framed(window, step.answers, len(next(iter(arrays.values()), ())), arrays)
 
-    def _told(self, window: int, name: str, body: bytes, reply: bytes, *, last: bool, every: Listed) -> bytes:
+    def _told(self, window: int, name: str, body: bytes, reply: bytes, *, last: bool, every: ReadingList) -> bytes:
         """Store the answer; with the last one also the report, which is then due."""
         if not last:
             self.store.write(window, name, body, reply)
             return reply
-        fresh = {
-            name: (decoded(body, parameters=self.parameters.hash), decoded(reply, parameters=self.parameters.hash))
-        }
+        fresh = {name: (decode(body, parameters=self.parameters.hash), decode(reply, parameters=self.parameters.hash))}
         present = self._present(window, every, fresh.get("manifest", (None,))[0])
         asked, answered = self._said(window)
         asked, answered = asked | {name: fresh[name][0]}, answered | {name: fresh[name][1]}
-        found = concluded(self.held(window, every, present), asked, answered)
+        found = conclude(self.held(window, every, present), asked, answered)
         report = self.reported(window, every, present, found, "" if found is not None else "threshold")
         self.store.move(window, "exchanged", **{name: (body, reply), "result": (report, None)})
         log.info("window %d: exchanged, %d readings at both", window, int(present.sum()))
         self.wake()
         return reply
 
-    def _present(self, window: int, every: Listed, manifest: Frame | None = None) -> NDArray[np.bool_]:
+    def _present(self, window: int, every: ReadingList, manifest: Frame | None = None) -> NDArray[np.bool_]:
         if manifest is None:
             letter = self.store.letter(window, "manifest")
             manifest = self._decoded(b"" if letter is None else letter.asked or b"", window, Kind.MANIFEST)
@@ -107,18 +105,18 @@ class CorrectionServer(Server):
         for step in steps(self.parameters):
             letter = self.store.letter(window, step.name)
             if letter is not None and letter.asked is not None and letter.answered is not None:
-                asked[step.name] = decoded(letter.asked, parameters=self.parameters.hash)
-                answered[step.name] = decoded(letter.answered, parameters=self.parameters.hash)
+                asked[step.name] = decode(letter.asked, parameters=self.parameters.hash)
+                answered[step.name] = decode(letter.answered, parameters=self.parameters.hash)
         return asked, answered
 
     def _decoded(self, body: bytes, window: int, kind: Kind) -> Frame:
-        frame = decoded(body, parameters=self.parameters.hash, kinds=(kind,))
+        frame = decode(body, parameters=self.parameters.hash, kinds=(kind,))
         if frame.window != window:
             raise FrameError("header: the frame is not for the window that the path names. Send it where it belongs.")
         return frame
 
     def _framed(self, window: int, kind: Kind, count: int, arrays: dict[str, Any]) -> bytes:
-        return encoded(Frame(kind=kind, parameters=self.parameters.hash, window=window, count=count, arrays=arrays))
+        return encode(Frame(kind=kind, parameters=self.parameters.hash, window=window, count=count, arrays=arrays))
 
     def _values(self, frame: Frame) -> NDArray[Any]:
         if frame.kind is Kind.MOVES:

@@ -24,7 +24,7 @@ from wallflower.noise import system_noise
 from wallflower.parties.client import Link, Unreachable
 from wallflower.parties.keys import Identity, make
 from wallflower.parties.outbox import Outbox
-from wallflower.parties.parameter_file import Signed, signed
+from wallflower.parties.parameter_file import ParameterFile, sign_parameters
 from wallflower.queries.sensors.parameters import Column, Direct, Exact, Grid, Mode, Paper, Parameters
 from wallflower.synthetic import Floats, mixture
 
@@ -57,7 +57,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Outcome:
     """What came of it."""
 
     found: int
@@ -84,14 +84,14 @@ class Ended:
         return counts | {"page": str(self.page), "results": [str(path) for path in self.results]}
 
 
-def run(folder: Path, plan: Plan, told: Told) -> Ended:
+def run(folder: Path, plan: Plan, told: Told) -> Outcome:
     """Make keys and readings, start every party, and wait for the owner's results."""
     if (folder / "keys").exists():
         raise StateError(f"{folder}: a demo was run there before. Name another folder, or remove it.")
     folder.mkdir(parents=True, exist_ok=True)
     make(folder / "keys", sensors=plan.sensors)
     owner = Identity.read(folder / "keys" / "owner")
-    made = signed(parameters(folder / "keys", plan), owner)
+    made = sign_parameters(parameters(folder / "keys", plan), owner)
     (folder / "stream.json").write_bytes(made.body)
     sources = [_written(folder, plan, number) for number in range(1, plan.sensors + 1)]
     with ExitStack() as running:
@@ -221,7 +221,7 @@ def _wait(devices: list[subprocess.Popen[str]]) -> None:
             raise StateError("a sensor ended early. See what it said above.")
 
 
-def _results(owner: Link, made: Signed, plan: Plan) -> list[dict[str, Any]]:
+def _results(owner: Link, made: ParameterFile, plan: Plan) -> list[dict[str, Any]]:
     found, deadline = [], time.monotonic() + PATIENCE
     for window in range(plan.windows):
         while True:
@@ -240,8 +240,8 @@ def _results(owner: Link, made: Signed, plan: Plan) -> list[dict[str, Any]]:
 
 
 def _ended(
-    folder: Path, made: Signed, truth: list[list[Floats]], results: list[dict[str, Any]], seconds: float
-) -> Ended:
+    folder: Path, made: ParameterFile, truth: list[list[Floats]], results: list[dict[str, Any]], seconds: float
+) -> Outcome:
     """Compare with what was made up: only here, and only because these readings are nobody's."""
     flagged = {one["id"] for result in results for one in result["outliers"]}
     outliers: set[str] = set()
@@ -253,7 +253,7 @@ def _ended(
         for window, is_outlier in enumerate(windows):
             outliers |= {f"{name:016x}" for name in box.ids(window)[is_outlier].tolist()}
         box.close()
-    return Ended(
+    return Outcome(
         found=len(flagged),
         true=len(flagged & outliers),
         outliers=len(outliers),

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from wallflower.errors import DataError
 from wallflower.noise import Noise, system_noise
 from wallflower.parties.client import Link, Unreachable, pauses
-from wallflower.parties.intake import Refused
+from wallflower.parties.intake import BadCall
 from wallflower.parties.keys import Identity
-from wallflower.parties.outbox import Outbox, Pending
-from wallflower.parties.parameter_file import Signed, believed
+from wallflower.parties.outbox import Outbox, PendingFrame
+from wallflower.parties.parameter_file import ParameterFile, verify_parameters
 from wallflower.privacy import Exact
 from wallflower.queries.sensors.batches import targets
 
@@ -34,7 +34,13 @@ class Device:
     """One sensor. `add` and `finish` need no network; `send` ends when every frame has arrived or its time is over."""
 
     def __init__(
-        self, identity: Identity, signed: Signed, store: Path, urls: Mapping[str, str], *, budget: Exact | None = None
+        self,
+        identity: Identity,
+        signed: ParameterFile,
+        store: Path,
+        urls: Mapping[str, str],
+        *,
+        budget: Exact | None = None,
     ) -> None:
         self._signed, self._parameters = signed, signed.parameters
         self._noise: Noise = system_noise()
@@ -64,7 +70,7 @@ class Device:
             except Unreachable:
                 continue
             if status == 409:
-                raise Refused(409, f"{name}: another parameter set is in force there. Take that one and start again.")
+                raise BadCall(409, f"{name}: another parameter set is in force there. Take that one and start again.")
 
     def send(self, told: Told = lambda *_: None) -> dict[str, dict[str, int]]:
         """Send what is pending to all readers at once; how many frames were sent, late or refused."""
@@ -100,7 +106,7 @@ class Device:
             else:
                 self._over.wait(next(waits))
 
-    def _try(self, name: str, frame: Pending) -> int | None:
+    def _try(self, name: str, frame: PendingFrame) -> int | None:
         what = "commit" if frame.seq is None else f"b/{frame.seq}"
         path = f"/v1/{self._parameters.stream}/w/{frame.window}/s/{self.outbox.sensor}/{what}"
         try:
@@ -110,7 +116,7 @@ class Device:
         return status
 
 
-def joined(url: str, stream: str, identity: Identity, *, to: str) -> Signed:
+def fetch_parameters(url: str, stream: str, identity: Identity, *, to: str) -> ParameterFile:
     """The parameter set in force, for a sensor that joins: a server gives it, the owner's signature vouches for it."""
     link = Link(url, to=to, identity=identity)
     try:
@@ -118,11 +124,11 @@ def joined(url: str, stream: str, identity: Identity, *, to: str) -> Signed:
     finally:
         link.close()
     if status != 200:
-        raise Refused(status, f"{to}: it knows no stream {stream!r}. Check the name and the address.")
-    return believed(body, identity.authority)
+        raise BadCall(status, f"{to}: it knows no stream {stream!r}. Check the name and the address.")
+    return verify_parameters(body, identity.authority)
 
 
-def streamed(sensor: Device, batches: Iterable[tuple[int, int, Floats]]) -> dict[str, dict[str, int]]:
+def send_stream(sensor: Device, batches: Iterable[tuple[int, int, Floats]]) -> dict[str, dict[str, int]]:
     """Put batches into the outbox while what is there is sent; a window is committed when the next one begins."""
     ready = Event()
     with ThreadPoolExecutor(1) as pool:
@@ -145,7 +151,7 @@ def streamed(sensor: Device, batches: Iterable[tuple[int, int, Floats]]) -> dict
     return sensor.outbox.fates()
 
 
-def batched(rows: Iterable[Floats], size: int, window: int | None) -> Iterator[tuple[int, int, Floats]]:
+def cut_batches(rows: Iterable[Floats], size: int, window: int | None) -> Iterator[tuple[int, int, Floats]]:
     """Window, number and readings of each batch, the same for the same source however it arrives.
 
     Without a `window` the first column says it; a window that is over does not come back.

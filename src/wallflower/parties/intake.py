@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from wallflower.errors import PrivacyError
 from wallflower.parties.keys import Peer
-from wallflower.parties.parameter_file import Signed
+from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.windows import Windows
 from wallflower.queries.sensors.batches import Commit, digest
-from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decoded
+from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode
 from wallflower.queries.sensors.parameters import MOST_BATCH, Exact, Parameters
 from wallflower.queries.sensors.rounds import keys_of
-from wallflower.queries.sensors.seals import Forged, require_signed
+from wallflower.queries.sensors.seals import Forgery, require_signature
 
 KINDS: Final[Mapping[tuple[str, str], Kind]] = {
     ("analyst", "exact"): Kind.READINGS_AND_KEYS,
@@ -38,7 +38,7 @@ KINDS: Final[Mapping[tuple[str, str], Kind]] = {
 }
 
 
-class Refused(PrivacyError):
+class BadCall(PrivacyError):
     """A call that is answered with a status other than success."""
 
     exit_code: ClassVar[int] = 4
@@ -51,7 +51,7 @@ class Refused(PrivacyError):
 class Collector:
     """The part of a party that sensors talk to."""
 
-    def __init__(self, role: str, signed: Signed, store: Windows) -> None:
+    def __init__(self, role: str, signed: ParameterFile, store: Windows) -> None:
         self.role, self.signed, self.store = role, signed, store
         self.parameters: Parameters = signed.parameters
         self.kind = KINDS.get((role, self.parameters.settings.mode))
@@ -65,7 +65,7 @@ class Collector:
             keys_of(frame, self.parameters.settings)
         status = self.store.take(*place, body, frame.count, closed=self.closed(place[0]))
         if status in (409, 410):
-            raise Refused(status, _WORDS[status])
+            raise BadCall(status, _WORDS[status])
         return status
 
     def commit(self, peer: Peer, signature: bytes, body: bytes, place: tuple[int, int]) -> int:
@@ -76,13 +76,13 @@ class Collector:
         held = list(self.frames(window, sensor))
         if not self.closed(window) and self.store.state(window) in ("open", "collecting"):
             if len(held) < frame.seq:
-                raise Refused(425, "commit: not all batches are here yet. Send them, then the commit again.")
+                raise BadCall(425, "commit: not all batches are here yet. Send them, then the commit again.")
             ids = np.concatenate([np.empty(0, np.uint64), *(one["ids"] for one in held)])
             if len(held) != frame.seq or len(ids) != frame.count or digest(ids) != said.digest:
                 raise FrameError("commit: it does not fit the batches that came. Send both as they were made.")
         status = self.store.commit(window, sensor, body, closed=self.closed(window))
         if status in (409, 410):
-            raise Refused(status, _WORDS[status])
+            raise BadCall(status, _WORDS[status])
         return status
 
     def closed(self, window: int) -> bool:
@@ -96,23 +96,23 @@ class Collector:
     def frames(self, window: int, sensor: int | None = None) -> Iterator[Frame]:
         """The batches of a window, decoded."""
         for body in self.store.batches(window, sensor):
-            yield decoded(body, parameters=self.parameters.hash)
+            yield decode(body, parameters=self.parameters.hash)
 
     def spent(self, window: int) -> dict[int, tuple[Frame, Commit]]:
         """What each sensor that finished said at the end."""
         found = {}
         for sensor, body in self.store.commits(window).items():
-            frame = decoded(body, parameters=self.parameters.hash)
+            frame = decode(body, parameters=self.parameters.hash)
             found[sensor] = (frame, Commit.from_bytes(frame.rest))
         return found
 
     def _frame(self, peer: Peer, signature: bytes, body: bytes, place: tuple[int, int], kind: Kind | None) -> Frame:
         window, sensor = place
         if peer.name != f"sensor-{sensor}":
-            raise Forged(f"{peer.name}: its certificate is not that of sensor {sensor}. Send under your own number.")
-        require_signed(peer.key, signature, body)
+            raise Forgery(f"{peer.name}: its certificate is not that of sensor {sensor}. Send under your own number.")
+        require_signature(peer.key, signature, body)
         kinds = () if kind is None else (kind,)
-        frame = decoded(body, parameters=self.parameters.hash, kinds=kinds, most=_MOST.get(kind, MOST_BATCH))
+        frame = decode(body, parameters=self.parameters.hash, kinds=kinds, most=_MOST.get(kind, MOST_BATCH))
         if (frame.window, frame.sensor) != place:
             raise FrameError("header: the frame is not the batch that the path names. Send it where it belongs.")
         if self.parameters.opens(window) > time.time() + float(self.parameters.length):

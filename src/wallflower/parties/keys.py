@@ -30,7 +30,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from wallflower.errors import SourceError
-from wallflower.queries.sensors.seals import Forged
+from wallflower.queries.sensors.seals import Forgery
 
 PARTIES: Final = ("analyst", "correction", "owner")
 HOSTS: Final = ("localhost", "127.0.0.1")
@@ -76,7 +76,7 @@ class Identity:
         der, trusted = certificate.public_bytes(Encoding.DER), authority.public_bytes(Encoding.DER)
         peer = who(der, trusted)
         if not isinstance(key, Ed25519PrivateKey) or key.public_key().public_bytes_raw() != peer.key:
-            raise Forged(f"{folder}: its key is not that of its certificate. Make the keys again.")
+            raise Forgery(f"{folder}: its key is not that of its certificate. Make the keys again.")
         own = seal if isinstance(seal, X25519PrivateKey) else None
         return cls(name=peer.name, folder=folder, key=key, certificate=der, authority=trusted, seal=own)
 
@@ -113,7 +113,7 @@ def who(certificate: bytes, authority: bytes) -> Peer:
     """Whose certificate this is (DER), or a refusal if the authority did not issue it or its time is over."""
     peer, first, last = _issued(certificate, authority)
     if not first <= datetime.now(UTC) <= last:
-        raise Forged(f"{peer.name}: the certificate is not valid today. Ask the authority for a new one.")
+        raise Forgery(f"{peer.name}: the certificate is not valid today. Ask the authority for a new one.")
     return peer
 
 
@@ -125,9 +125,9 @@ def _issued(certificate: bytes, authority: bytes) -> tuple[Peer, datetime, datet
         (name,) = found.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
         key = found.public_key()
     except (InvalidSignature, ValueError, TypeError):
-        raise Forged("the certificate is not one of this stream's authority. Use the keys that it made.") from None
+        raise Forgery("the certificate is not one of this stream's authority. Use the keys that it made.") from None
     if not isinstance(key, Ed25519PublicKey) or found.not_valid_before_utc < issuer.not_valid_before_utc:
-        raise Forged("the certificate is not one that this stream's authority makes. Use the keys that it made.")
+        raise Forgery("the certificate is not one that this stream's authority makes. Use the keys that it made.")
     return Peer(str(name.value), key.public_bytes_raw()), found.not_valid_before_utc, found.not_valid_after_utc
 
 

@@ -20,7 +20,7 @@ from wallflower.noise import Noise, words
 from wallflower.parties.database import Database
 from wallflower.parties.keys import Identity
 from wallflower.privacy import Exact, Loss
-from wallflower.queries.sensors.batches import TAG_KEY, Place, committed, prepared
+from wallflower.queries.sensors.batches import TAG_KEY, Place, commit_frame, prepare_batch
 from wallflower.queries.sensors.parameters import Parameters
 from wallflower.queries.sensors.seals import signature
 
@@ -57,7 +57,7 @@ CREATE TRIGGER limits_are_kept BEFORE DELETE ON limits BEGIN SELECT RAISE(ABORT,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
+class PendingFrame:
     """A finished frame that still has to arrive; a commit has no `seq`."""
 
     id: int
@@ -112,7 +112,7 @@ class Outbox:
             if db.execute("SELECT 1 FROM frames WHERE window = ? AND seq IS NULL", (window,)).fetchone():
                 raise DataError(f"window {window}: it is committed and takes no more batches. Use the next one.")
             self._require_budget(db, len(values))
-            batch = prepared(self._parameters, values, place, self._tag_key(db, window), self._noise)
+            batch = prepare_batch(self._parameters, values, place, self._tag_key(db, window), self._noise)
             row = (window, seq, len(values), str(self._parameters.loss.amount), batch.ids.astype("<u8").tobytes())
             db.execute("INSERT INTO charges VALUES (?, ?, ?, ?, ?)", row)
             for target, body in batch.frames.items():
@@ -130,7 +130,7 @@ class Outbox:
                 return False
             ids = np.concatenate([np.frombuffer(row[0], dtype="<u8") for row in rows])
             place = Place(sensor=self.sensor, window=window, seq=len(rows))
-            body = committed(self._parameters, place, ids, _spent(db), self._tag_key(db, window))
+            body = commit_frame(self._parameters, place, ids, _spent(db), self._tag_key(db, window))
             for target in sorted(targets):
                 self._keep(db, window, None, target, body)
         return True
@@ -141,14 +141,14 @@ class Outbox:
             rows = db.execute("SELECT ids FROM charges WHERE window = ? ORDER BY seq", (window,)).fetchall()
         return np.concatenate([np.empty(0, np.uint64), *(np.frombuffer(row[0], dtype="<u8") for row in rows)])
 
-    def pending(self, target: str) -> Pending | None:
+    def pending(self, target: str) -> PendingFrame | None:
         """The next frame for a reader: windows in turn, batches before the commit."""
         asked = """
             SELECT id, window, seq, body, signature FROM frames WHERE target = ? AND state = 'pending'
             ORDER BY window, seq IS NULL, seq LIMIT 1"""
         with self._database.transaction() as db:
             row = db.execute(asked, (target,)).fetchone()
-        return None if row is None else Pending(**dict(row))
+        return None if row is None else PendingFrame(**dict(row))
 
     def settle(self, frame: int, state: str, status: int | None) -> None:
         """Note what became of a frame. What has arrived is needed no more, and both halves together tell a distance."""

@@ -13,16 +13,16 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from wallflower.errors import PrivacyError
-from wallflower.parties.intake import Refused, body_digest
+from wallflower.parties.intake import BadCall, body_digest
 from wallflower.parties.keys import Identity, Peer
 from wallflower.parties.owner_page import page
-from wallflower.parties.parameter_file import Signed
+from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.party import Party, log
 from wallflower.queries.sensors.batches import TAG_KEY, Commit, Place, about, about_commit
-from wallflower.queries.sensors.findings import UNSOUND, Report, Tally, judged, told
-from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decoded
+from wallflower.queries.sensors.findings import UNSOUND, Report, Tally, tally_reports, window_result
+from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode
 from wallflower.queries.sensors.parameters import Direct
-from wallflower.queries.sensors.seals import Forged, require_signed, unsealed
+from wallflower.queries.sensors.seals import Forgery, require_signature, unseal
 
 SERVERS: Final = ("analyst", "correction")
 _RESULT: Final = "told"
@@ -33,9 +33,9 @@ class Owner(Party):
 
     role: ClassVar[str] = "owner"
 
-    def __init__(self, identity: Identity, signed: Signed, store: Path, *, out: Path | None = None) -> None:
+    def __init__(self, identity: Identity, signed: ParameterFile, store: Path, *, out: Path | None = None) -> None:
         if identity.seal is None or identity.seal_public != signed.parameters.seal:
-            raise Forged("the parameter set is sealed to another key. Use the owner's keys that it names.")
+            raise Forgery("the parameter set is sealed to another key. Use the owner's keys that it names.")
         super().__init__(identity, signed, store)
         self._seal: X25519PrivateKey = identity.seal
         self._out = out
@@ -45,18 +45,18 @@ class Owner(Party):
     def report(self, peer: Peer, signature: bytes, body: bytes) -> int:
         """Take a server's report: 201 new, 200 the same again, 409 another one, 410 the result was told without it."""
         if peer.name not in SERVERS:
-            raise Forged(f"{peer.name}: only the two servers report.")
-        require_signed(peer.key, signature, body)
-        frame = decoded(body, parameters=self.parameters.hash, kinds=(Kind.RESULT,))
+            raise Forgery(f"{peer.name}: only the two servers report.")
+        require_signature(peer.key, signature, body)
+        frame = decode(body, parameters=self.parameters.hash, kinds=(Kind.RESULT,))
         self._opened(peer.name, frame)
         with self.turn:
             known = self.store.letter(frame.window, peer.name)
             if known is not None:
                 if known.digest == body_digest(body):
                     return 200
-                raise Refused(409, "another report was sent before. A window is reported once.")
+                raise BadCall(409, "another report was sent before. A window is reported once.")
             if self.store.letter(frame.window, _RESULT) is not None:
-                raise Refused(410, "the result was told already. What was not reported in time stays unjudged.")
+                raise BadCall(410, "the result was told already. What was not reported in time stays unjudged.")
             self.store.move(frame.window, "sealed")
             self.store.write(frame.window, peer.name, body)
         log.info("window %d: report of the %s", frame.window, peer.name)
@@ -107,9 +107,9 @@ class Owner(Party):
                 tally, sensors = self._bits(window), self._said(self.collector.spent(window))
             else:
                 sensors = self._told_of(reports)
-                tally = judged(self.parameters, reports, lambda sensor: self._tag_key(window, sensor, sensors))
+                tally = tally_reports(self.parameters, reports, lambda sensor: self._tag_key(window, sensor, sensors))
             facts = {number: {name: one[name] for name in ("readings", "spent")} for number, one in sensors.items()}
-            found = told(self.parameters, window, tally, facts)
+            found = window_result(self.parameters, window, tally, facts)
             found["reported"] = sorted(reports) or ["sensors"]
             self.store.move(window, "exchanged", **{_RESULT: (b"", json.dumps(found, sort_keys=True).encode("ascii"))})
         log.info("window %d: %d judged, %d unjudged", window, tally.judged, len(tally.unjudged))
@@ -126,13 +126,13 @@ class Owner(Party):
         for name in SERVERS:
             letter = self.store.letter(window, name)
             if letter is not None and letter.asked is not None:
-                frame = decoded(letter.asked, parameters=self.parameters.hash)
+                frame = decode(letter.asked, parameters=self.parameters.hash)
                 found[name] = self._opened(name, frame)
         return found
 
     def _opened(self, name: str, frame: Frame) -> Report:
         bound = self.parameters.hash + frame.window.to_bytes(8, "little") + name.encode("ascii")
-        report = Report.from_bytes(unsealed(self._seal, frame.rest, bound), self.parameters)
+        report = Report.from_bytes(unseal(self._seal, frame.rest, bound), self.parameters)
         if report.unjudged.window != frame.window or (report.found and report.found.window != frame.window):
             raise FrameError("report: it is about another window than its envelope. Send it as it was made.")
         return report
@@ -154,8 +154,8 @@ class Owner(Party):
     def _tag_key(self, window: int, sensor: int, sensors: Mapping[str, Mapping[str, Any]]) -> bytes | None:
         letter = b64decode(sensors.get(str(sensor), {}).get("letter", ""))
         try:
-            key = unsealed(self._seal, letter, about_commit(self.parameters, sensor, window)) if letter else b""
-        except Forged:
+            key = unseal(self._seal, letter, about_commit(self.parameters, sensor, window)) if letter else b""
+        except Forgery:
             return None
         return key if len(key) == TAG_KEY else None
 
@@ -165,7 +165,7 @@ class Owner(Party):
             ids, sensors = frame["ids"], np.full(frame.count, frame.sensor, dtype=np.uint64)
             place = Place(sensor=frame.sensor, window=window, seq=frame.seq)
             try:
-                packed = np.frombuffer(unsealed(self._seal, frame.rest, about(self.parameters, place, ids)), np.uint8)
+                packed = np.frombuffer(unseal(self._seal, frame.rest, about(self.parameters, place, ids)), np.uint8)
             except PrivacyError:
                 tally.give_up(ids, sensors, UNSOUND)
                 continue

@@ -10,11 +10,11 @@ from typing import Any
 from wallflower.errors import ParameterError
 from wallflower.parties.keys import Identity, Peer, who
 from wallflower.queries.sensors.parameters import Parameters
-from wallflower.queries.sensors.seals import Forged, require_signed, signature
+from wallflower.queries.sensors.seals import Forgery, require_signature, signature
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
+class ParameterFile:
     """A parameter set together with the bytes that prove whose it is."""
 
     parameters: Parameters
@@ -30,23 +30,23 @@ class Signed:
         """Refuse a party whose certificate holds another key than the owner signed."""
         key = self.key_of(peer.name)
         if key is not None and key != peer.key:
-            raise Forged(f"{peer.name}: its key is not the one in the parameter set. Sign a set that names it.")
+            raise Forgery(f"{peer.name}: its key is not the one in the parameter set. Sign a set that names it.")
         return peer
 
 
-def signed(parameters: Parameters, owner: Identity) -> Signed:
+def sign_parameters(parameters: Parameters, owner: Identity) -> ParameterFile:
     """The set with the owner's signature and certificate."""
     if owner.name != "owner" or owner.public != parameters.owner:
-        raise Forged("only the owner that the parameter set names can sign it. Use the owner's keys.")
+        raise Forgery("only the owner that the parameter set names can sign it. Use the owner's keys.")
     content = {
         "parameters": parameters.to_json(),
         "signature": b64encode(signature(owner.key, parameters.body)).decode("ascii"),
         "certificate": b64encode(owner.certificate).decode("ascii"),
     }
-    return Signed(parameters, (json.dumps(content, indent=1) + "\n").encode("ascii"))
+    return ParameterFile(parameters, (json.dumps(content, indent=1) + "\n").encode("ascii"))
 
 
-def believed(body: bytes, authority: bytes) -> Signed:
+def verify_parameters(body: bytes, authority: bytes) -> ParameterFile:
     """The set in a signed file, or a refusal if the owner did not sign exactly that."""
     try:
         content: dict[str, Any] = json.loads(body)
@@ -57,6 +57,6 @@ def believed(body: bytes, authority: bytes) -> Signed:
     owner = who(der, authority)
     parameters = Parameters.from_json(stored)
     if owner.name != "owner" or owner.key.hex() != parameters.owner:
-        raise Forged("the parameter set is not signed by the owner that it names. Ask the owner for the right one.")
-    require_signed(owner.key, proof, parameters.body)
-    return Signed(parameters, body)
+        raise Forgery("the parameter set is not signed by the owner that it names. Ask the owner for the right one.")
+    require_signature(owner.key, proof, parameters.body)
+    return ParameterFile(parameters, body)

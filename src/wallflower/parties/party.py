@@ -19,7 +19,7 @@ from wallflower.noise import Noise, system_noise
 from wallflower.parties.client import Unreachable, pauses
 from wallflower.parties.intake import Collector
 from wallflower.parties.keys import Identity
-from wallflower.parties.parameter_file import Signed
+from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.windows import Windows
 from wallflower.queries.sensors.parameters import Parameters
 
@@ -32,7 +32,7 @@ class Party:
 
     role: ClassVar[str]
 
-    def __init__(self, identity: Identity, signed: Signed, store: Path) -> None:
+    def __init__(self, identity: Identity, signed: ParameterFile, store: Path) -> None:
         self.identity, self.signed = identity, signed
         self.parameters: Parameters = signed.parameters
         self.store = Windows(store, parameters=self.parameters.hash, party=self.role)

@@ -15,20 +15,20 @@ from numpy.typing import NDArray
 from wallflower.parties.client import Link, Unreachable
 from wallflower.parties.intake import body_digest, distinct
 from wallflower.parties.keys import Identity
-from wallflower.parties.parameter_file import Signed
+from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.party import Party, log
 from wallflower.queries.sensors.comparison import Keys
 from wallflower.queries.sensors.findings import Report
-from wallflower.queries.sensors.frames import Frame, Kind, encoded
+from wallflower.queries.sensors.frames import Frame, Kind, encode
 from wallflower.queries.sensors.parameters import Exact
-from wallflower.queries.sensors.rounds import Held, keys_of, taken
-from wallflower.queries.sensors.seals import sealed
+from wallflower.queries.sensors.rounds import Holdings, keys_of, take_keys
+from wallflower.queries.sensors.seals import seal
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Listed:
+class ReadingList:
     """Every reading of a window at one server, sorted by id; ids that came twice are left out."""
 
     ids: NDArray[np.uint64]
@@ -41,7 +41,7 @@ class Server(Party):
 
     role: Literal["analyst", "correction"]  # type: ignore[misc]
 
-    def __init__(self, identity: Identity, signed: Signed, store: Path, *, owner: str) -> None:
+    def __init__(self, identity: Identity, signed: ParameterFile, store: Path, *, owner: str) -> None:
         super().__init__(identity, signed, store)
         self._owner = Link(owner, to="owner", identity=identity, signed=signed)
 
@@ -54,7 +54,7 @@ class Server(Party):
         log.info("window %d: sealed", window)
         return True
 
-    def listed(self, window: int) -> Listed:
+    def listed(self, window: int) -> ReadingList:
         """All that came."""
         width = len(self.parameters.columns)
         ids, sensors = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
@@ -65,12 +65,12 @@ class Server(Party):
             values.append(self._values(frame))
         together = np.concatenate(ids)
         order = distinct(together)
-        return Listed(together[order], np.concatenate(sensors)[order], np.concatenate(values)[order])
+        return ReadingList(together[order], np.concatenate(sensors)[order], np.concatenate(values)[order])
 
-    def held(self, window: int, every: Listed, present: Array) -> Held:
+    def held(self, window: int, every: ReadingList, present: Array) -> Holdings:
         """What both servers have."""
         ids = every.ids[present]
-        return Held(
+        return Holdings(
             parameters=self.parameters,
             role=self.role,
             window=window,
@@ -80,7 +80,7 @@ class Server(Party):
             batches=lambda: self._batches(window, ids),
         )
 
-    def reported(self, window: int, every: Listed, present: Array, found: Frame | None, failed: str = "") -> bytes:
+    def reported(self, window: int, every: ReadingList, present: Array, found: Frame | None, failed: str = "") -> bytes:
         """The sealed report as a frame, finished: it is stored before it is sent."""
         missing = every.ids[~present] if found is not None else every.ids
         whose = every.sensors[~present] if found is not None else every.sensors
@@ -93,8 +93,8 @@ class Server(Party):
         )
         report = Report(found=found, unjudged=left, facts={"failed": failed, "sensors": self._sensors(window)})
         about = self.parameters.hash + window.to_bytes(8, "little") + self.role.encode("ascii")
-        letter = sealed(bytes.fromhex(self.parameters.seal), report.to_bytes(), about)
-        return encoded(Frame(kind=Kind.RESULT, parameters=self.parameters.hash, window=window, rest=letter))
+        letter = seal(bytes.fromhex(self.parameters.seal), report.to_bytes(), about)
+        return encode(Frame(kind=Kind.RESULT, parameters=self.parameters.hash, window=window, rest=letter))
 
     def give_up(self, window: int) -> bool:
         """Report every reading as unjudged when the other server was not there in time."""
@@ -144,7 +144,7 @@ class Server(Party):
                 (at < len(ids)) & (ids[np.minimum(at, len(ids) - 1)] == frame["ids"]) if len(ids) else ()
             )
             if len(rows):
-                yield at[rows], taken(keys_of(frame, settings), rows)
+                yield at[rows], take_keys(keys_of(frame, settings), rows)
 
     def _sensors(self, window: int) -> dict[str, dict[str, Any]]:
         return {

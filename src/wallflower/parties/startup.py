@@ -11,19 +11,19 @@ from wallflower.parties.analyst import Analyst
 from wallflower.parties.correction import CorrectionServer
 from wallflower.parties.keys import Identity
 from wallflower.parties.owner import Owner
-from wallflower.parties.parameter_file import Signed
+from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.party import Party
-from wallflower.parties.web import bound, serve
-from wallflower.queries.sensors.seals import Forged
+from wallflower.parties.web import bind_socket, serve
+from wallflower.queries.sensors.seals import Forgery
 
 ROLES: Final[Mapping[str, Any]] = {"analyst": Analyst, "correction": CorrectionServer, "owner": Owner}
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
-def started(
+def run_party(
     role: str,
     identity: Identity,
-    signed: Signed,
+    signed: ParameterFile,
     store: Path,
     where: tuple[str, int, bool],
     own: Mapping[str, Any],
@@ -32,12 +32,12 @@ def started(
     """Run one party until a signal comes; `told` hears where it listens."""
     host, port, tls = where
     if identity.name != role or identity.public != getattr(signed.parameters, role):
-        raise Forged(f"{identity.folder}: not the keys of the {role} in the parameter set. Name the right folder.")
+        raise Forgery(f"{identity.folder}: not the keys of the {role} in the parameter set. Name the right folder.")
     if not tls and host not in LOOPBACK:
         raise ParameterError(f"--host {host}: without TLS only loopback is served. Leave --no-tls out.")
     party: Party = ROLES[role](identity, signed, store, **own)
     try:
-        listening = bound(host, port)
+        listening = bind_socket(host, port)
     except OSError as error:
         party.stop()
         raise StateError(f"{host}:{port}: {error.strerror}. Choose another port.") from None

@@ -28,12 +28,12 @@ from wallflower.errors import PrivacyError
 from wallflower.parties.client import CERTIFICATE, SIGNATURE
 from wallflower.parties.correction import CorrectionServer
 from wallflower.parties.database import DiskFull
-from wallflower.parties.intake import Refused
+from wallflower.parties.intake import BadCall
 from wallflower.parties.keys import Peer, who
 from wallflower.parties.owner import Owner
 from wallflower.parties.party import Party, log, place
 from wallflower.queries.sensors.frames import FrameError
-from wallflower.queries.sensors.seals import Forged
+from wallflower.queries.sensors.seals import Forgery
 
 MOST_BYTES: Final = 160 * 2**20
 _BINARY: Final = "application/octet-stream"
@@ -90,7 +90,7 @@ def serve(party: Party, listening: socket.socket, *, tls: bool) -> None:
         party.stop()
 
 
-def bound(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0 takes any that is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio lets small answers wait
@@ -136,7 +136,7 @@ def _guarded(party: Party, call: Handler, tls: bool) -> Callable[[Request], Any]
 
 def _refusal(request: Request, error: Exception) -> Response:
     status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
-    if isinstance(error, Refused):
+    if isinstance(error, BadCall):
         status = error.status
     words = str(error) if isinstance(error, PrivacyError) else "internal error; the log has its place."
     if not isinstance(error, PrivacyError):
@@ -147,7 +147,7 @@ def _refusal(request: Request, error: Exception) -> Response:
 
 
 _STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
-    (Forged, 403),
+    (Forgery, 403),
     (FrameError, 422),
     (DiskFull, 507),
     (PrivacyError, 500),
@@ -163,7 +163,7 @@ def _decoded(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except (Misencoded, ValueError):
-        raise Forged("a header is not what it should be. Send signature and certificate as base64.") from None
+        raise Forgery("a header is not what it should be. Send signature and certificate as base64.") from None
 
 
 async def _body(request: Request) -> bytes:
@@ -171,7 +171,7 @@ async def _body(request: Request) -> bytes:
     async for piece in request.stream():
         size += len(piece)
         if size > MOST_BYTES:
-            raise Refused(413, "the body is too large. Send smaller batches.")
+            raise BadCall(413, "the body is too large. Send smaller batches.")
         pieces.append(piece)
     return b"".join(pieces)
 
@@ -238,7 +238,7 @@ def _owned(party: Owner, call: Callable[[Owner, Request], Response], tls: bool) 
     def owned(request: Request) -> Response:
         try:
             if tls and _peer(party, request, tls).name != "owner":
-                raise Forged("results are for the owner. Use the owner's certificate.")
+                raise Forgery("results are for the owner. Use the owner's certificate.")
             return call(party, request)
         except Exception as error:  # noqa: BLE001 - whatever happens, only public words may leave
             return _refusal(request, error)
@@ -250,7 +250,7 @@ def _result(party: Owner, request: Request) -> Response:
     window = _number(request, "window")
     found = party.result(window)
     if found is None or party.store.state(window) == "exchanged":  # not before its files are there
-        raise Refused(404, "no result yet. Ask again when the window is over.")
+        raise BadCall(404, "no result yet. Ask again when the window is over.")
     return JSONResponse(found)
 
 

@@ -9,7 +9,7 @@ from string import Template
 from typing import Any, Final
 
 from wallflower.ledger import Ledger
-from wallflower.ledger.chain import Entry, Verified
+from wallflower.ledger.chain import Entry, Verification
 from wallflower.query import Plan
 from wallflower.release import Release, readable, rows_of
 from wallflower.report.drawing import figure, plan_of, svg
@@ -37,7 +37,7 @@ def card(release: Release[Any]) -> str:
     )
 
 
-def page(releases: Sequence[Release[Any]], entries: Sequence[Entry], verified: Verified) -> str:
+def page(releases: Sequence[Release[Any]], entries: Sequence[Entry], verified: Verification) -> str:
     """One HTML page, complete in itself: no script, no other file."""
     names = sorted({release.dataset for release in releases})
     return Template(_PAGE).substitute(

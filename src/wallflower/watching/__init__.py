@@ -26,8 +26,8 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.columns import listed, pick
-from wallflower.data import Column, Schema, scaled
+from wallflower.columns import list_names, pick
+from wallflower.data import Column, Schema, scale_columns
 from wallflower.data.lines import number
 from wallflower.errors import DataError, ParameterError, StateError
 from wallflower.ledger import Ledger
@@ -283,7 +283,7 @@ class _Rule:
         if isinstance(x, Mapping):
             if not x.keys() <= self._known:
                 raise DataError(
-                    f"an observation has names that are not columns; the columns are {listed(self.columns)}. "
+                    f"an observation has names that are not columns; the columns are {list_names(self.columns)}. "
                     "Leave the others out."
                 )
             return [number(x.get(name)) for name in self.columns]
@@ -291,7 +291,8 @@ class _Rule:
         cells: Sequence[Any] = x.ravel() if isinstance(x, np.ndarray) else x if many else [x]  # type: ignore[assignment]
         if len(cells) != len(self.columns):
             raise DataError(
-                f"an observation has {len(self.columns)} entries here ({listed(self.columns)}). Pass as many, in order."
+                f"an observation has {len(self.columns)} entries here ({list_names(self.columns)}). "
+                "Pass as many, in order."
             )
         return [number(cell) for cell in cells]
 
@@ -301,7 +302,7 @@ class _Rule:
         if array is None or array.dtype.kind not in "biuf":
             array = np.array([self.row(x) for x in rows], dtype=np.float64).reshape(-1, len(self.columns))
         found = self.gauge.shaped(array)
-        return self.gauge.measure(found if self._is_plain else scaled(found.T, self._facts))
+        return self.gauge.measure(found if self._is_plain else scale_columns(found.T, self._facts))
 
     def quick(self) -> Callable[[float, int], bool] | None:
         """The same for one number and one word, where that is all it takes, without the overhead of arrays."""

@@ -13,7 +13,7 @@ from wallflower.errors import ParameterError
 from wallflower.neighbours import extension as room
 from wallflower.neighbours import programme
 from wallflower.neighbours.pairs import plant, squared_reach
-from wallflower.queries.count.extension import certified, inliers, outlier_mass
+from wallflower.queries.count.extension import certify, inliers, outlier_mass
 
 
 @pytest.mark.parametrize("case", vectors("extension.json"))
@@ -75,7 +75,7 @@ def test_the_climb_to_the_programme_is_exact_on_crowded_data(seed, slack):
     """Sparse data, where prices alone do not settle it: compare with the whole programme."""
     points = np.random.default_rng(seed).uniform(0, 1, (150, 2))
     truth = extension(points, 0.11, 5, slack)
-    bounds = certified(plant(points, squared_reach(0.11, 2, normalise=True)), 5, slack)
+    bounds = certify(plant(points, squared_reach(0.11, 2, normalise=True)), 5, slack)
     assert bounds.lower == pytest.approx(truth, abs=1e-6)
     assert bounds.lower <= bounds.upper <= bounds.lower + room.TOLERANCE
     assert truth < 150 - outliers(points, 0.11, 5)  # there is a bias, so the programme was needed
@@ -103,7 +103,7 @@ def test_bounds_do_not_trust_the_solver(monkeypatch):
     truth = extension(points, 0.03, 3, 2.0)
     monkeypatch.setattr(programme, "_highs", lambda contest, method, options: rubbish(contest))
     tree = plant(points, squared_reach(0.03, 1, normalise=True))
-    bounds = certified(tree, 3, 2.0, tolerance=0.05)
+    bounds = certify(tree, 3, 2.0, tolerance=0.05)
     assert bounds.upper - bounds.lower <= 0.05
     assert bounds.lower - 1e-9 <= truth <= bounds.upper + 1e-9
 

@@ -9,7 +9,7 @@ from worlds import FINE_LINE, LINE, SQUARE, neighbours_of, outliers, tables
 
 from vectors import vectors
 from wallflower.errors import ParameterError
-from wallflower.neighbours.limits import KISSING, kissing
+from wallflower.neighbours.limits import KISSING, kissing_number
 from wallflower.queries.count.sensitivity import (
     _adjacency,
     global_bound,
@@ -97,13 +97,13 @@ def test_the_global_bound_is_reached_in_the_plane():
 
 
 def test_kissing_numbers_never_fall_and_continue_past_the_table():
-    values = [kissing(d) for d in range(1, 61)]
+    values = [kissing_number(d) for d in range(1, 61)]
     assert values == sorted(values)
     assert values[: len(KISSING)] == list(KISSING)
-    assert kissing(25) >= 197_040  # a lattice packing that is known
-    assert kissing(5000) > 0
+    assert kissing_number(25) >= 197_040  # a lattice packing that is known
+    assert kissing_number(5000) > 0
     with pytest.raises(ParameterError, match="dimension"):
-        kissing(0)
+        kissing_number(0)
 
 
 @pytest.mark.parametrize("radius", [0.7, 1.0, 1.5])

@@ -9,7 +9,7 @@ from itertools import permutations
 import numpy as np
 from scipy.stats import chisquare
 
-from wallflower.queries.explain.space.ranked import ranked
+from wallflower.queries.explain.space.ranked import rank_table
 
 ALARM = 1e-9
 
@@ -51,7 +51,7 @@ def world(n=60, sizes=(3, 3, 2), seed=5):
 
 
 def table_of(*given, **changes):
-    return ranked(*world(*given, **changes))
+    return rank_table(*world(*given, **changes))
 
 
 class Replayed:

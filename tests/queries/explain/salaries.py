@@ -12,7 +12,7 @@ import numpy as np
 from wallflower.queries.explain import exact
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Grubbs, Histogram, Lof, Tukey
 from wallflower.queries.explain.margins import MARGINS, margins
-from wallflower.queries.explain.space.ranked import ranked
+from wallflower.queries.explain.space.ranked import rank_table
 from wallflower.synthetic import salaries
 
 __all__ = ["salaries"]
@@ -28,7 +28,7 @@ def _measure(sizes):
         Grubbs(), Distance(25, 2000.0), FixedBins.equal(low, high, 200), ClampedGrubbs(low, high, 100_000),
         Tukey(tuple(np.linspace(low, high, 101).tolist())), Histogram(), Lof(),
     ]  # fmt: skip
-    table = ranked(codes, sizes, metric, record)
+    table = rank_table(codes, sizes, metric, record)
     for detector in detectors:
         name = type(detector).__name__
         _time(name, bits, lambda it=detector: int(exact.evaluate(codes, sizes, metric, record, it).valid.sum()))

@@ -11,11 +11,11 @@ from scipy.stats import kstest
 from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
 from wallflower.queries.explain.detectors import Custom, Distance, Grubbs, Histogram, Lof
-from wallflower.queries.explain.draws import best_first as lazily
+from wallflower.queries.explain.draws import best_first as module
 from wallflower.queries.explain.draws.best_first import best_first
-from wallflower.queries.explain.draws.utilities import Overlap, Population, Rated
+from wallflower.queries.explain.draws.utilities import Overlap, Population, Rating
 from wallflower.queries.explain.exact import evaluate, examiner
-from wallflower.queries.explain.space.ranked import ranked
+from wallflower.queries.explain.space.ranked import rank_table
 
 RATE = Fraction(1, 6)
 RATES = {Population(): Fraction(1, 12), Overlap("10110110"): RATE}
@@ -48,7 +48,7 @@ def test_contexts_have_the_law_of_the_exponential_mechanism(drawn, stretch, same
 
 def test_all_contexts_come_in_falling_order_of_their_perturbed_scores():
     """With no weight on scores every order of contexts is equally likely."""
-    table = ranked([[0, 0], [1, 0], [2, 1]], [3, 2], [1.0, 2.0, 3.0], 0)
+    table = rank_table([[0, 0], [1, 0], [2, 1]], [3, 2], [1.0, 2.0, 3.0], 0)
     sample = [
         tuple(best_first(table, EVER, Population(), rate=Fraction(1, 10**9), top=8, noise=system_noise())[0])
         for _ in range(800)
@@ -60,11 +60,11 @@ def test_all_contexts_come_in_falling_order_of_their_perturbed_scores():
 
 
 def test_the_exponential_variables_are_never_none_and_never_infinite():
-    extreme = [lazily._exponential(np.uint64(word)) for word in (0, 1, 2**63, 2**64 - 2, 2**64 - 1)]
+    extreme = [module._exponential(np.uint64(word)) for word in (0, 1, 2**63, 2**64 - 2, 2**64 - 1)]
     assert all(0 < each < 40 for each in extreme)
     assert extreme == sorted(extreme)
     assert extreme[0] == pytest.approx(2.0**-64)
-    sample = [lazily._exponential(word) for word in system_noise().words(4000)]
+    sample = [module._exponential(word) for word in system_noise().words(40_000)]
     assert kstest(sample, "expon").pvalue > 1e-9
     assert kstest(np.array(sample) * 1.2, "expon").pvalue < 1e-9
 
@@ -78,7 +78,7 @@ def test_the_search_ends_with_all_that_are_valid(detector):
 
 
 def test_a_table_with_a_single_context_is_searched_too():
-    table = ranked([[0], [0]], [1], [1.0, 5.0], 0)
+    table = rank_table([[0], [0]], [1], [1.0, 5.0], 0)
     assert best_first(table, EVER, Population(), rate=RATE, top=2, noise=system_noise()) == ([0], True)
     assert best_first(table, NEVER, Population(), rate=RATE, top=2, noise=system_noise()) == ([], True)
     assert best_first(table, EVER, Overlap("0"), rate=RATE, top=2, noise=system_noise()) == ([0], True)
@@ -86,7 +86,7 @@ def test_a_table_with_a_single_context_is_searched_too():
 
 def test_a_search_that_goes_on_for_too_long_says_so():
     codes, metric, record = salaries(n=500, sizes=(8, 8))
-    table = ranked(codes, (8, 8), metric, record)
+    table = rank_table(codes, (8, 8), metric, record)
     given = {"rate": RATE, "top": 1, "noise": system_noise()}
     assert best_first(table, NEVER, Population(), **given, limit=2000) == ([], False)
     assert best_first(table, NEVER, Population(), **given, limit=1 << 14) == ([], True)
@@ -98,11 +98,11 @@ def test_a_search_that_goes_on_for_too_long_says_so():
 @pytest.mark.parametrize("detector", [Lof(5, 1.2), Histogram(0.01), Grubbs(), Distance(60, 3000.0)], ids=repr)
 def test_it_matters_not_whether_contexts_are_examined_one_by_one(monkeypatch, detector):
     codes, metric, record = salaries(n=2000, sizes=(5, 5, 4))
-    table, whole = ranked(codes, (5, 5, 4), metric, record), evaluate(codes, (5, 5, 4), metric, record, detector)
+    table, whole = rank_table(codes, (5, 5, 4), metric, record), evaluate(codes, (5, 5, 4), metric, record, detector)
     valid = np.flatnonzero(whole.valid).tolist()
     for share, few in ((256, 16), (1, 1 << 20), (1 << 30, 0)):
-        monkeypatch.setattr(lazily, "SHARE", share)
-        monkeypatch.setattr(lazily, "FEW", few)
+        monkeypatch.setattr(module, "SHARE", share)
+        monkeypatch.setattr(module, "FEW", few)
         found, finished = best_first(table, detector, Population(), rate=Fraction(1), top=9999, noise=system_noise())
         assert (sorted(found), finished) == (valid, True)
         scores = whole.populations[found]
@@ -114,13 +114,13 @@ def test_it_matters_not_whether_contexts_are_examined_one_by_one(monkeypatch, de
 def test_scores_of_nodes_are_those_of_their_largest_contexts(monkeypatch, sizes, utility):
     draw = np.random.default_rng(4)
     codes = np.stack([draw.integers(0, size, 50) for size in sizes], axis=1)
-    table = ranked(codes, sizes, draw.normal(size=50), 3)
+    table = rank_table(codes, sizes, draw.normal(size=50), 3)
     utility = Overlap(utility.context[: sum(sizes)]) if isinstance(utility, Overlap) else utility
     measure = utility.measure(table)
     length, free = table.space.length, ~np.int64(0)
     for many in (1 << 22, 0):
-        monkeypatch.setattr(lazily, "CELLS", many)
-        masks, counts, starts = lazily._cells(table, measure)
+        monkeypatch.setattr(module, "CELLS", many)
+        masks, counts, starts = module._cells(table, measure)
         for index in range(table.space.count):
             for bit in range(length):
                 if index >> bit & 1:
@@ -133,7 +133,7 @@ def test_scores_of_nodes_are_those_of_their_largest_contexts(monkeypatch, sizes,
 def test_a_draw_from_millions_of_contexts_is_a_matter_of_milliseconds():
     codes, metric, record = salaries()
     record = int(np.argsort(metric)[-51])
-    table = ranked(codes, (9, 8, 8), metric, record)
+    table = rank_table(codes, (9, 8, 8), metric, record)
     (found,), finished = best_first(table, Lof(), Population(), rate=Fraction(1, 5), top=1, noise=system_noise())
     assert finished
     assert Lof().outlier(table.values[table.members(found)], int(table.members(found)[: table.record].sum()))
@@ -143,7 +143,7 @@ def test_a_draw_from_millions_of_contexts_is_a_matter_of_milliseconds():
 @pytest.mark.slow
 def test_a_draw_agrees_with_the_exact_one_where_small_contexts_are_valid():
     codes, metric, record = salaries()
-    table, whole = ranked(codes, (9, 8, 8), metric, record), evaluate(codes, (9, 8, 8), metric, record, Lof())
+    table, whole = rank_table(codes, (9, 8, 8), metric, record), evaluate(codes, (9, 8, 8), metric, record, Lof())
     found, finished = best_first(table, Lof(), Population(), rate=Fraction(1, 5), top=5, noise=system_noise())
     assert finished
     assert whole.valid[found].all()
@@ -153,6 +153,6 @@ def test_a_draw_agrees_with_the_exact_one_where_small_contexts_are_valid():
 def test_what_has_no_bound_is_refused():
     table, given = table_of(), {"rate": RATE, "top": 1, "noise": system_noise()}
     with pytest.raises(ParameterError, match=r"^utility: .+; .+\.$"):
-        best_first(table, EVER, Rated(lambda bits, values: 1, 1), **given)
+        best_first(table, EVER, Rating(lambda bits, values: 1, 1), **given)
     with pytest.raises(ParameterError, match=r"^domain_sizes: .+; .+\.$"):
-        best_first(ranked([[0]], [80], [1.0], 0), EVER, Population(), **given)
+        best_first(rank_table([[0]], [80], [1.0], 0), EVER, Population(), **given)

@@ -23,12 +23,12 @@ from wallflower.queries.explain.detectors import (
     Tukey,
     kappas,
 )
-from wallflower.queries.explain.draws import direct as choosing
+from wallflower.queries.explain.draws import direct as module
 from wallflower.queries.explain.draws.direct import GRID, best_margin, by_margin, choose, direct, rounding
-from wallflower.queries.explain.draws.utilities import Overlap, Population, Rated
+from wallflower.queries.explain.draws.utilities import Overlap, Population, Rating
 from wallflower.queries.explain.exact import evaluate, valid_contexts
 from wallflower.queries.explain.margins import margins, scales
-from wallflower.queries.explain.space.ranked import ranked
+from wallflower.queries.explain.space.ranked import rank_table
 
 RATE = Fraction(1, 6)
 RATES = {Population(): Fraction(1, 12), Overlap("10110110"): RATE}
@@ -87,7 +87,7 @@ def test_contexts_are_drawn_by_their_weight_without_replacement(drawn, stretch, 
 
 def test_a_function_of_ones_own_is_drawn_by_as_well():
     table, detector, rate = table_of(), Lof(3, 1.3), Fraction(1, 12)
-    utility = Rated(lambda bits, values: -(10**6) + 9 * bits.count("1"), 9)
+    utility = Rating(lambda bits, values: -(10**6) + 9 * bits.count("1"), 9)
     scores = scores_of(table, detector, utility)
     sample = [tuple(direct(table, detector, utility, rate=rate, top=1, noise=system_noise())) for _ in range(400)]
     assert fits(sample, exponential_law(scores, float(rate)))
@@ -108,14 +108,14 @@ def test_one_valid_context_is_the_draw_and_none_is_no_draw():
     only = Custom(lambda values, index: len(values) == table.n)
     assert direct(table, only, Population(), rate=RATE, top=3, noise=system_noise()) == [table.space.count - 1]
     never = Custom(lambda values, index: False)
-    for utility in (Population(), Overlap(NEAR), Rated(lambda bits, values: 1, 1)):
+    for utility in (Population(), Overlap(NEAR), Rating(lambda bits, values: 1, 1)):
         assert direct(table, never, utility, rate=RATE, top=3, noise=system_noise()) == []
 
 
 @pytest.mark.parametrize("utility", [Population(), Overlap("1" * 6 + "101010" + "010111")], ids=repr)
 def test_what_is_not_kept_is_drawn_alike(monkeypatch, utility):
     codes, metric, record = salaries(n=2000, sizes=(6, 6, 6))
-    table = ranked(codes, (6, 6, 6), metric, record)
+    table = rank_table(codes, (6, 6, 6), metric, record)
     given = [(top, seed) for top in (1, 4) for seed in range(6)]
 
     def draws():
@@ -126,16 +126,16 @@ def test_what_is_not_kept_is_drawn_alike(monkeypatch, utility):
 
     kept = draws()
     assert len({index for found in kept for index in found}) > 12
-    monkeypatch.setattr(choosing, "HELD", 1)
+    monkeypatch.setattr(module, "HELD", 1)
     assert draws() == kept
 
 
 def test_margins_that_are_not_kept_are_drawn_alike(monkeypatch):
     codes, metric, record = salaries(n=2000, sizes=(6, 6, 6))
-    table, detector = ranked(codes, (6, 6, 6), metric, record), ClampedGrubbs(5e4, 4e5, 5000)
+    table, detector = rank_table(codes, (6, 6, 6), metric, record), ClampedGrubbs(5e4, 4e5, 5000)
     given = {"scale": Fraction(31, 3), "cap": Fraction(99, 2), "epsilon": Fraction(1, 5), "top": 3}
     kept = [by_margin(table, detector, **given, noise=Replayed(seed)) for seed in range(5)]
-    monkeypatch.setattr(choosing, "HELD", 1)
+    monkeypatch.setattr(module, "HELD", 1)
     assert [by_margin(table, detector, **given, noise=Replayed(seed)) for seed in range(5)] == kept
 
 
@@ -152,7 +152,7 @@ def test_a_chosen_place_has_the_law_of_its_score():
 
 @pytest.mark.parametrize("case", vectors("explain.json", lambda case: "max_utility" in case["detectors"]["grubbs"]))
 def test_expected_utility_is_that_of_the_vectors(case):
-    table = ranked(case["codes"], case["domain_sizes"], case["metric"], case["v"])
+    table = rank_table(case["codes"], case["domain_sizes"], case["metric"], case["v"])
     detector, expected = Grubbs(case["params"]["alpha"]), case["detectors"]["grubbs"]
     populations = np.array(sorted(expected["valid"].values()))
     for rate in ("0.02", "0.1"):
@@ -181,7 +181,7 @@ VALUES = (0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 9.0)
 
 def steps_of(table, detector, scale, cap):
     """The scores of all contexts in steps."""
-    blocks = choosing._kept(table.space, choosing._stepped(table, detector, scale, int(GRID * cap)))
+    blocks = module._kept(table.space, module._stepped(table, detector, scale, int(GRID * cap)))
     (found,) = blocks(lambda first, taking, scores: scores.astype(int))
     return found
 
@@ -199,13 +199,13 @@ def plain_steps(table, detector, scale, cap):
 @pytest.mark.parametrize(("scale", "cap"), [(Fraction(1), Fraction(50)), (Fraction(10, 7), Fraction(5, 3))])
 def test_scores_are_the_lesser_of_population_and_margin_on_a_grid(detector, scale, cap):
     codes, sizes, _, record = world(n=14, sizes=(3, 2))
-    table = ranked(codes, sizes, np.random.default_rng(1).choice(VALUES, 14), record)
+    table = rank_table(codes, sizes, np.random.default_rng(1).choice(VALUES, 14), record)
     assert steps_of(table, detector, scale, cap).tolist() == plain_steps(table, detector, scale, cap)
 
 
 def test_any_scale_is_divided_by_exactly():
     codes, sizes, metric, record = world()
-    table, detector = ranked(codes, sizes, metric, record), Tukey(tuple(range(30)))
+    table, detector = rank_table(codes, sizes, metric, record), Tukey(tuple(range(30)))
     for scale in (Fraction(10**30 + 1, 10**29), Fraction(3**50, 2**60), Fraction(2**70, 2**70 - 1)):
         assert steps_of(table, detector, scale, Fraction(40)).tolist() == plain_steps(table, detector, scale, 40)
 
@@ -217,13 +217,13 @@ def test_one_record_anywhere_moves_a_score_by_a_step_more_than_the_grid_at_most(
         n = int(draw.integers(1, 14))
         codes, metric = np.stack([draw.integers(0, size, n) for size in sizes], 1), draw.choice(VALUES, n)
         scale, cap = (Fraction(1), Fraction(99)) if turn % 2 else (Fraction(9, 7), Fraction(17, 6))
-        one = ranked(codes, sizes, metric, 0)
+        one = rank_table(codes, sizes, metric, 0)
         before, best = steps_of(one, detector, scale, cap), best_margin(one, detector)
         for cell, value in product(np.ndindex(*sizes), VALUES):
-            more = ranked(np.append(codes, [cell], axis=0), sizes, np.append(metric, value), 0)
+            more = rank_table(np.append(codes, [cell], axis=0), sizes, np.append(metric, value), 0)
             moved = int(np.abs(steps_of(more, detector, scale, cap) - before).max())
             most = max(most, moved, abs(best_margin(more, detector) - best))
-    assert GRID * 0.9 < most <= choosing.STEPS
+    assert GRID * 0.9 < most <= module.STEPS
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +246,7 @@ def test_all_contexts_are_drawn_by_their_margin(by_margins, stretch, same):
 
 def test_the_best_margin_is_the_largest_rounded_down():
     codes, metric, record = salaries(n=2000, sizes=(6, 6, 6))
-    table = ranked(codes, (6, 6, 6), metric, record)
+    table = rank_table(codes, (6, 6, 6), metric, record)
     for detector in (ClampedGrubbs(5e4, 4e5, 5000), FixedBins.equal(5e4, 4e5, 90), Distance(9, 500.0)):
         assert best_margin(table, detector) == int(np.floor(GRID * margins(table, detector)[0].max()))
 
@@ -254,7 +254,7 @@ def test_the_best_margin_is_the_largest_rounded_down():
 def test_valid_contexts_win_where_the_record_stands_out():
     codes, metric, _ = salaries(n=6000, sizes=(5, 5, 5))
     record, detector = int(np.argsort(metric)[-200]), Tukey(tuple(np.linspace(5e4, 4e5, 101).tolist()))
-    table, whole = ranked(codes, (5, 5, 5), metric, record), evaluate(codes, (5, 5, 5), metric, record, detector)
+    table, whole = rank_table(codes, (5, 5, 5), metric, record), evaluate(codes, (5, 5, 5), metric, record, detector)
     given = {"scale": Fraction(50), "cap": Fraction(100), "epsilon": Fraction(1)}
     assert 0.2 < whole.valid.mean() < 0.4
     for _ in range(20):
@@ -268,7 +268,7 @@ def test_valid_contexts_win_where_the_record_stands_out():
 def test_computed_margins_are_as_near_to_the_true_ones_as_is_claimed(n, own):
     draw, detector = np.random.default_rng(n), ClampedGrubbs(0.1, 6.7, n + 1, 0.3, 12)
     metric = np.append(own, np.where(draw.random(n) < 0.9, draw.normal(own, 1e-3, n), draw.normal(3, 2, n)))
-    table = ranked(np.zeros((n + 1, 1), int), [1], metric, 0)
+    table = rank_table(np.zeros((n + 1, 1), int), [1], metric, 0)
     clamped = np.clip(table.values, 0.1, 6.7)
     z = [Fraction(each) for each in (clamped[table.record] - clamped).tolist()]
     one, two, bound = sum(z), sum(each * each for each in z), Fraction(float(kappas(0.3, n + 1)[n + 1]))
@@ -278,12 +278,12 @@ def test_computed_margins_are_as_near_to_the_true_ones_as_is_claimed(n, own):
 
 
 def test_rounding_grows_with_the_public_bound_until_it_is_refused():
-    table = ranked([[0]] * 3, [1], [1.0, 2.0, 9.0], 2)
+    table = rank_table([[0]] * 3, [1], [1.0, 2.0, 9.0], 2)
     errors = [rounding(ClampedGrubbs(0.0, 9.0, largest), 9.0) for largest in (100, 10_000, 300_000, 2_000_000)]
     assert errors == sorted(errors)
     assert errors[2] < 1 / (2 * GRID) <= errors[3]
     best_margin(table, ClampedGrubbs(0.0, 9.0, 300_000))
-    for refused in (best_margin, lambda *given: choosing._stepped(*given, Fraction(1), 5)):
+    for refused in (best_margin, lambda *given: module._stepped(*given, Fraction(1), 5)):
         with pytest.raises(ParameterError, match=r"^largest: .+; .+\.$"):
             refused(table, ClampedGrubbs(0.0, 9.0, 2_000_000))
 

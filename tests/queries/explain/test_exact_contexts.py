@@ -23,7 +23,7 @@ from wallflower.queries.explain.detectors import (
 from wallflower.queries.explain.exact import by_population, evaluate, examiner, valid_contexts
 from wallflower.queries.explain.space import bitsets, blocks, cube
 from wallflower.queries.explain.space.contexts import Space
-from wallflower.queries.explain.space.ranked import ranked
+from wallflower.queries.explain.space.ranked import rank_table
 
 
 def table_of(case):
@@ -115,7 +115,7 @@ def test_no_border_between_leaves_blocks_and_cubes_shows(monkeypatch, detector, 
 @pytest.mark.parametrize("sizes", [(14,), (3, 13), (6, 5, 5)])
 def test_engines_obey_the_references_on_samples_of_larger_tables(detector, sizes):
     codes, metric, record = salaries(n=2000, sizes=sizes)
-    found, table = evaluate(codes, sizes, metric, record, detector), ranked(codes, sizes, metric, record)
+    found, table = evaluate(codes, sizes, metric, record, detector), rank_table(codes, sizes, metric, record)
     examine = examiner(table, detector)
     for index in np.random.default_rng(3).integers(0, found.space.count, 60).tolist():
         members = found.space.members(codes, index)
@@ -192,7 +192,7 @@ def test_every_context_is_told_of_once():
             pass
 
     codes, metric, record = salaries(n=300, sizes=(8, 8))
-    with progress.shown_by(Listener()):
+    with progress.report_to(Listener()):
         evaluate(codes, (8, 8), metric, record, Grubbs())
     assert told[0] == 1 << 14
     assert sum(told) == 0

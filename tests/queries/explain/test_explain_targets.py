@@ -11,7 +11,7 @@ from wallflower.queries.explain.draws.direct import GRID
 from wallflower.queries.explain.exact import evaluate
 from wallflower.queries.explain.margins import margins
 from wallflower.queries.explain.modes import enough, scale_of
-from wallflower.queries.explain.space.ranked import ranked
+from wallflower.queries.explain.space.ranked import rank_table
 from wallflower.synthetic import salaries
 
 SIZES, SIZE = (9, 8, 8), 60_000
@@ -42,7 +42,7 @@ def test_differential_privacy_leaves_a_valid_and_large_context(seed):
     detector = query.made(SIZE)
     assert isinstance(detector, Tukey)
     deciding, each = query.parts()
-    table = ranked(codes, SIZES, metric, row)
+    table = rank_table(codes, SIZES, metric, row)
     margin, populations = margins(table, detector)
     scale, cap = float(scale_of(table.space.count, SIZE, each)), 3 * float(enough(table.space.count, each))
     scores = np.clip(np.minimum(populations / scale, margin), -cap, cap)

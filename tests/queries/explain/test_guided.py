@@ -12,10 +12,10 @@ from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
 from wallflower.queries.explain.detectors import Custom, Distance, Lof
 from wallflower.queries.explain.draws import guided as module
-from wallflower.queries.explain.draws.guided import guided
-from wallflower.queries.explain.draws.utilities import Overlap, Population, Rated
+from wallflower.queries.explain.draws.guided import guided_search
+from wallflower.queries.explain.draws.utilities import Overlap, Population, Rating
 from wallflower.queries.explain.exact import evaluate
-from wallflower.queries.explain.space.ranked import ranked
+from wallflower.queries.explain.space.ranked import rank_table
 
 EVER, NEVER = Custom(lambda values, index: True), Custom(lambda values, index: False)
 CLEAR = Fraction(10**6)
@@ -46,7 +46,7 @@ def test_contexts_come_in_falling_order_of_their_noisy_scores(context):
     table = table_of()
     utility = Overlap(context) if context else Population()
     for seed in range(5):
-        order = guided(table, EVER, utility, epsilon=Fraction(1), evaluations=32, top=32, noise=Noted(seed, 9))
+        order = guided_search(table, EVER, utility, epsilon=Fraction(1), evaluations=32, top=32, noise=Noted(seed, 9))
         noise = Noted(seed, 9)
         counts = Counter(map(tuple, codes.tolist()))
         slots = [
@@ -65,12 +65,12 @@ def test_contexts_come_in_falling_order_of_their_noisy_scores(context):
 
 def test_every_cell_gets_noise_once_with_the_scale_of_one_record():
     noise = Noted(1, 3)
-    guided(table_of(), EVER, Population(), epsilon=Fraction(2, 7), evaluations=5, top=5, noise=noise)
+    guided_search(table_of(), EVER, Population(), epsilon=Fraction(2, 7), evaluations=5, top=5, noise=noise)
     assert noise.scales == [Fraction(7, 2)] * 18
 
 
 def test_the_noise_in_a_cell_is_that_of_its_scale():
-    table = ranked([[0]] * 4, [1], [1.0] * 4, 0)
+    table = rank_table([[0]] * 4, [1], [1.0] * 4, 0)
     sample = [int(module._noisy(table, Population(), Fraction(1, 2), system_noise())[1][0]) for _ in range(2000)]
     for scale, same in ((1.4, False), (2.0, True), (2.8, False)):
         weights = {4 + z: float(np.exp(-abs(z) / scale)) for z in range(-80, 81)}
@@ -83,7 +83,7 @@ def test_the_best_valid_contexts_are_found_where_noise_is_small(detector):
     valid = sorted(np.flatnonzero(whole.valid).tolist(), key=lambda index: (-whole.populations[index], index))
     for top in (1, 3, 99):
         given = {"epsilon": CLEAR, "evaluations": 32, "top": top, "noise": system_noise()}
-        assert guided(table, detector, Population(), **given) == valid[:top]
+        assert guided_search(table, detector, Population(), **given) == valid[:top]
 
 
 def test_the_detector_is_asked_no_more_than_was_allowed():
@@ -94,12 +94,18 @@ def test_the_detector_is_asked_no_more_than_was_allowed():
         return len(values) < 30
 
     table = table_of()
-    assert guided(table, Custom(slow), Population(), epsilon=CLEAR, evaluations=4, top=1, noise=system_noise()) == []
+    assert (
+        guided_search(table, Custom(slow), Population(), epsilon=CLEAR, evaluations=4, top=1, noise=system_noise())
+        == []
+    )
     assert asked == [60, 47, 42, 37]
-    assert guided(table, NEVER, Population(), epsilon=CLEAR, evaluations=99, top=1, noise=system_noise()) == []
+    assert guided_search(table, NEVER, Population(), epsilon=CLEAR, evaluations=99, top=1, noise=system_noise()) == []
     asked.clear()
     assert (
-        len(guided(table, Custom(slow), Population(), epsilon=CLEAR, evaluations=99, top=2, noise=system_noise())) == 2
+        len(
+            guided_search(table, Custom(slow), Population(), epsilon=CLEAR, evaluations=99, top=2, noise=system_noise())
+        )
+        == 2
     )
     assert len(asked) < 32
 
@@ -107,9 +113,9 @@ def test_the_detector_is_asked_no_more_than_was_allowed():
 def test_useful_contexts_are_found_in_a_large_table():
     codes, metric, record = salaries(n=20_000)
     record = int(np.argsort(metric)[-21])
-    table, detector = ranked(codes, (9, 8, 8), metric, record), Lof()
+    table, detector = rank_table(codes, (9, 8, 8), metric, record), Lof()
     given = {"epsilon": Fraction(1, 5), "evaluations": 2000, "noise": system_noise()}
-    found = guided(table, detector, Population(), top=2, **given)
+    found = guided_search(table, detector, Population(), top=2, **given)
     assert len(found) == 2
     for index in found:
         inside = table.members(index)
@@ -119,14 +125,16 @@ def test_useful_contexts_are_found_in_a_large_table():
 
 def test_immense_noise_overflows_nothing():
     table = table_of()
-    found = guided(table, EVER, Population(), epsilon=Fraction(1, 10**12), evaluations=32, top=32, noise=system_noise())
+    found = guided_search(
+        table, EVER, Population(), epsilon=Fraction(1, 10**12), evaluations=32, top=32, noise=system_noise()
+    )
     assert sorted(found) == list(range(32))
 
 
 def test_what_cannot_be_guided_is_refused(monkeypatch):
     given = {"epsilon": Fraction(1), "evaluations": 5, "top": 1, "noise": system_noise()}
     with pytest.raises(ParameterError, match=r"^utility: .+; .+\.$"):
-        guided(table_of(), EVER, Rated(lambda bits, values: 1, 1), **given)
+        guided_search(table_of(), EVER, Rating(lambda bits, values: 1, 1), **given)
     monkeypatch.setattr(module, "CELLS", 17)
     with pytest.raises(ParameterError, match=r"^domain_sizes: .+; .+\.$"):
-        guided(table_of(), EVER, Population(), **given)
+        guided_search(table_of(), EVER, Population(), **given)

@@ -22,7 +22,7 @@ from wallflower.queries.explain.detectors import (
 )
 from wallflower.queries.explain.exact import evaluate, valid_contexts
 from wallflower.queries.explain.margins import margin, margins, margins_in_blocks
-from wallflower.queries.explain.space.ranked import ranked
+from wallflower.queries.explain.space.ranked import rank_table
 
 
 @pytest.mark.parametrize("case", vectors("explain.json"))
@@ -105,7 +105,7 @@ def test_the_margin_of_a_fence_is_its_definition():
 
 def test_blocks_hold_what_the_whole_holds():
     codes, metric, record = salaries(n=2000, sizes=(6, 6, 6))
-    table = ranked(codes, (6, 6, 6), metric, record)
+    table = rank_table(codes, (6, 6, 6), metric, record)
     detector = ClampedGrubbs(5e4, 4e5, 5000)
     found, populations = margins(table, detector)
     sums = list(margins_in_blocks(table, detector, lambda first, here, counts: (first, here.sum(), counts.sum())))

@@ -7,11 +7,11 @@ from laws import table_of, world
 from wallflower.errors import ParameterError
 from wallflower.queries.explain.detectors import Custom, Distance, Grubbs, Lof, Tukey
 from wallflower.queries.explain.draws import utilities
-from wallflower.queries.explain.draws.utilities import Even, Overlap, Population, Rated
+from wallflower.queries.explain.draws.utilities import Even, Overlap, Population, Rating
 from wallflower.queries.explain.exact import evaluate, examiner, parts
 from wallflower.queries.explain.space import blocks, cube
 from wallflower.queries.explain.space.blocks import in_blocks
-from wallflower.queries.explain.space.ranked import ranked
+from wallflower.queries.explain.space.ranked import rank_table
 
 
 def scores_of(table, detector, utility):
@@ -49,7 +49,7 @@ def test_overlap_counts_the_records_that_two_contexts_share(detector, context):
 def test_no_border_between_the_parts_of_two_cubes_shows(monkeypatch, detector, leaf, cells):
     draw, sizes = np.random.default_rng(leaf), (4, 3, 2, 5)
     codes = np.stack([draw.integers(0, size, 70) for size in sizes], axis=1)
-    table = ranked(codes, sizes, draw.integers(0, 40, 70), 11)
+    table = rank_table(codes, sizes, draw.integers(0, 40, 70), 11)
     context = "".join(draw.choice(["0", "1"], sum(sizes), p=[0.3, 0.7]))
     expected, valid = overlaps(codes, table.space, context), scores_of(table, detector, Population())[0]
     for module, name, value in ((cube, "LEAF", leaf), (cube, "CELLS", cells), (utilities, "LEAF", leaf)):
@@ -67,7 +67,7 @@ def spread(bits, values):
 
 def test_a_function_rates_valid_contexts_by_their_bits_and_their_values_in_order():
     codes, _, metric, _ = world()
-    table, utility, detector = table_of(), Rated(spread, sensitivity=100), Lof(3, 1.3)
+    table, utility, detector = table_of(), Rating(spread, sensitivity=100), Lof(3, 1.3)
     valid, scores = scores_of(table, detector, utility)
     ask = utility.asked(table, examiner(table, detector))
     assert 0 < valid.sum() < len(valid)
@@ -81,7 +81,7 @@ def test_a_function_rates_valid_contexts_by_their_bits_and_their_values_in_order
 def test_immense_ratings_count_as_the_largest():
     table, detector = table_of(), Custom(lambda values, index: True)
     for huge, counted in ((10**30, 2**31 - 1), (-(10**30), -(2**31) + 1), (np.int64(7), 7)):
-        assert set(scores_of(table, detector, Rated(lambda bits, values, it=huge: it, 1))[1].tolist()) == {counted}
+        assert set(scores_of(table, detector, Rating(lambda bits, values, it=huge: it, 1))[1].tolist()) == {counted}
 
 
 def test_population_and_even_are_what_they_say():
@@ -107,10 +107,10 @@ def test_a_measure_adds_up_to_the_score(utility):
 def test_one_record_more_moves_counts_up_by_one_at_most(utility):
     assert (utility.sensitivity, utility.monotone) == (1, True)
     codes, sizes, metric, record = world(n=20)
-    before = scores_of(ranked(codes, sizes, metric, record), Distance(3, 1.0), utility)[1]
+    before = scores_of(rank_table(codes, sizes, metric, record), Distance(3, 1.0), utility)[1]
     moved = set()
     for cell in np.ndindex(*sizes):
-        more = ranked(np.append(codes, [cell], axis=0), sizes, np.append(metric, 3.0), record)
+        more = rank_table(np.append(codes, [cell], axis=0), sizes, np.append(metric, 3.0), record)
         moved |= set((scores_of(more, Distance(3, 1.0), utility)[1] - before).tolist())
     assert moved <= {0, 1}
     assert 0 in moved
@@ -123,7 +123,7 @@ def test_what_cannot_be_a_utility_is_refused():
             scores_of(table, detector, Overlap(context))
     for sensitivity in (0, -1, 2**31, 0.5):
         with pytest.raises(ParameterError, match=r"^sensitivity: .+; .+\.$"):
-            Rated(spread, sensitivity)
-    large = ranked([[0]], [22], [1.0], 0)
+            Rating(spread, sensitivity)
+    large = rank_table([[0]], [22], [1.0], 0)
     with pytest.raises(ParameterError, match="asked to rate"):
-        next(Rated(spread, 1).scored(large, parts(large, detector)))
+        next(Rating(spread, 1).scored(large, parts(large, detector)))

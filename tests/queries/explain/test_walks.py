@@ -12,22 +12,22 @@ from salaries import salaries
 from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
 from wallflower.queries.explain.detectors import Custom, Distance, Lof
-from wallflower.queries.explain.draws import walks as searching
-from wallflower.queries.explain.draws.utilities import Overlap, Population, Rated
+from wallflower.queries.explain.draws import walks
+from wallflower.queries.explain.draws.utilities import Overlap, Population, Rating
 from wallflower.queries.explain.draws.walks import (
-    Asked,
-    asked,
+    ContextScores,
     bfs,
     dfs,
     first_valid,
     rate_of,
+    score_contexts,
     uniform,
     uniform_valid,
     walk,
 )
 from wallflower.queries.explain.exact import evaluate
 from wallflower.queries.explain.space.contexts import Space
-from wallflower.queries.explain.space.ranked import ranked
+from wallflower.queries.explain.space.ranked import rank_table
 
 RATE = Fraction(1, 4)
 SPACE = Space((3, 3), (0, 0))
@@ -36,7 +36,7 @@ STRETCHES = [(0.1, False), (1.0, True), (3.0, False)]
 
 
 def graph(scores=SCORES):
-    return Asked(SPACE, lambda index: (index in scores, scores.get(index, 99)))
+    return ContextScores(SPACE, lambda index: (index in scores, scores.get(index, 99)))
 
 
 def beside(index):
@@ -103,7 +103,7 @@ LAWS = [
 
 @pytest.mark.parametrize(("search", "law", "start", "samples"), LAWS)
 def test_searches_release_by_the_law_of_their_choices(monkeypatch, search, law, start, samples):
-    monkeypatch.setattr(searching, "PATIENCE", 2)
+    monkeypatch.setattr(walks, "PATIENCE", 2)
     given = {"start": start, "samples": samples, "rate": RATE, "top": 1, "noise": system_noise()}
     sample = [search(graph(), **given)[0] for _ in range(1200)]
     assert sum(law(start, samples, float(RATE)).values()) == pytest.approx(1)
@@ -142,7 +142,7 @@ def test_searches_end_with_what_is_within_reach(search, scores, start, expected)
 
 @pytest.mark.parametrize("search", STEPPING)
 def test_no_more_is_visited_than_was_asked_for(search):
-    ask = Asked(Space((13,), (0,)), lambda index: (True, index.bit_count()))
+    ask = ContextScores(Space((13,), (0,)), lambda index: (True, index.bit_count()))
     for samples in (1, 2, 7):
         found = search(ask, start=0, samples=samples, rate=RATE, top=99, noise=system_noise())
         assert len(found) == samples + (search is not walk)
@@ -156,19 +156,19 @@ def test_a_context_is_asked_about_once(search):
         times[index] += 1
         return index % 3 > 0, index
 
-    search(Asked(Space((9,), (0,)), examine), start=1, samples=12, rate=RATE, top=2, noise=system_noise())
+    search(ContextScores(Space((9,), (0,)), examine), start=1, samples=12, rate=RATE, top=2, noise=system_noise())
     assert set(times.values()) == {1}
 
 
 def test_the_first_valid_context_is_the_largest_in_a_public_order():
-    assert list(searching._from_largest(3)) == [7, 3, 5, 6, 1, 2, 4, 0]
-    assert list(searching._from_largest(0)) == [0]
+    assert list(walks._from_largest(3)) == [7, 3, 5, 6, 1, 2, 4, 0]
+    assert list(walks._from_largest(0)) == [0]
     assert first_valid(graph()) == 15
     assert first_valid(graph({12: 1, 3: 9, 4: 20})) == 3
     assert first_valid(graph({0: 1})) == 0
     assert first_valid(graph({})) is None
     assert first_valid(graph({0: 1}), limit=15) is None
-    endless = Asked(Space((80,), (0,)), lambda index: (index.bit_count() < 77, 1))
+    endless = ContextScores(Space((80,), (0,)), lambda index: (index.bit_count() < 77, 1))
     assert first_valid(endless) == (1 << 76) - 1
 
 
@@ -196,7 +196,7 @@ def uniform_law(scores, samples, rate):
 def test_the_best_of_a_uniform_sample_is_chosen(monkeypatch, detector, limit):
     table, whole = table_of(), evaluate(*world(), detector)
     scores = {index: int(whole.populations[index]) for index in np.flatnonzero(whole.valid).tolist()}
-    monkeypatch.setattr(searching, "ASKED", limit)
+    monkeypatch.setattr(walks, "ASKED", limit)
     given = {"samples": 3, "rate": Fraction(1, 6), "top": 1, "noise": system_noise()}
     sample = [uniform(table, detector, Population(), **given)[0] for _ in range(500)]
     if limit > 15:  # else some samples are smaller
@@ -208,7 +208,7 @@ def test_the_best_of_a_uniform_sample_is_chosen(monkeypatch, detector, limit):
 @pytest.mark.parametrize("limit", [1 << 14, 4])
 def test_uniform_sampling_ends_where_fewer_are_valid(monkeypatch, limit):
     table, codes = table_of(), world()[0]
-    monkeypatch.setattr(searching, "ASKED", limit)
+    monkeypatch.setattr(walks, "ASKED", limit)
     none, one = Custom(lambda values, index: False), Custom(lambda values, index: len(values) == len(codes))
     given = {"samples": 7, "rate": RATE, "top": 9, "noise": system_noise()}
     assert uniform(table, none, Population(), **given) == []
@@ -219,13 +219,13 @@ def test_uniform_sampling_ends_where_fewer_are_valid(monkeypatch, limit):
     assert sorted(found) == np.flatnonzero(evaluate(*world(), some).valid).tolist()
 
 
-UTILITIES = {"population": Population(), "overlap": Overlap("10110111"), "own": Rated(lambda bits, x: len(x), 1)}
+UTILITIES = {"population": Population(), "overlap": Overlap("10110111"), "own": Rating(lambda bits, x: len(x), 1)}
 
 
 @pytest.mark.parametrize("utility", UTILITIES.values(), ids=UTILITIES)
 def test_a_search_goes_by_the_utility_it_is_given(utility):
     table = table_of()
-    ask = asked(table, Distance(3, 1.0), utility)
+    ask = score_contexts(table, Distance(3, 1.0), utility)
     start = first_valid(ask)
     found = bfs(ask, start=start, samples=99, rate=Fraction(50), top=99, noise=system_noise())
     scores = [ask.score(index) for index in found]
@@ -236,9 +236,9 @@ def test_a_search_goes_by_the_utility_it_is_given(utility):
 def test_breadth_first_finds_useful_contexts_in_a_large_table():
     codes, metric, record = salaries(n=20_000)
     record = int(np.argsort(metric)[-21])
-    table, detector = ranked(codes, (9, 8, 8), metric, record), Lof()
+    table, detector = rank_table(codes, (9, 8, 8), metric, record), Lof()
     whole = evaluate(codes, (9, 8, 8), metric, record, Distance(1, 1e9))
-    ask = asked(table, detector, Population())
+    ask = score_contexts(table, detector, Population())
     start = first_valid(ask)
     rate = rate_of("bfs", Fraction(1, 5), utility=Population(), samples=50, top=3)
     found = bfs(ask, start=start, samples=50, rate=rate, top=3, noise=system_noise())
@@ -253,20 +253,20 @@ def test_breadth_first_finds_useful_contexts_in_a_large_table():
 def test_searches_that_choose_at_the_end_only_pay_for_that(search):
     given = {"samples": 50, "top": 4}
     assert rate_of(search, Fraction(1), utility=Population(), **given) == Fraction(1, 4)
-    assert rate_of(search, Fraction(1), utility=Rated(max, 3), **given) == Fraction(1, 24)
-    assert rate_of(search, Fraction(1), utility=Rated(max, 3, monotone=True), **given) == Fraction(1, 12)
+    assert rate_of(search, Fraction(1), utility=Rating(max, 3), **given) == Fraction(1, 24)
+    assert rate_of(search, Fraction(1), utility=Rating(max, 3, monotone=True), **given) == Fraction(1, 12)
 
 
 @pytest.mark.parametrize("search", ["bfs", "dfs"])
 def test_searches_that_choose_every_step_pay_for_every_step(search):
     assert rate_of(search, Fraction(1), utility=Overlap("1"), samples=50, top=4) == Fraction(1, 54)
-    assert rate_of(search, Fraction(1), utility=Rated(max, 1), samples=50, top=4) == Fraction(1, 108)
+    assert rate_of(search, Fraction(1), utility=Rating(max, 1), samples=50, top=4) == Fraction(1, 108)
 
 
 def test_more_contexts_than_an_index_can_count_are_refused():
     with pytest.raises(ParameterError, match=r"^domain_sizes: .+; .+\.$"):
-        asked(ranked([[0]], [64], [1.0], 0), Lof(), Population())
-    assert asked(ranked([[0]], [63], [1.0], 0), Lof(), Population()).score((1 << 62) - 1) is None
+        score_contexts(rank_table([[0]], [64], [1.0], 0), Lof(), Population())
+    assert score_contexts(rank_table([[0]], [63], [1.0], 0), Lof(), Population()).score((1 << 62) - 1) is None
 
 
 def test_a_search_that_pays_otherwise_is_refused():
@@ -278,7 +278,7 @@ def test_a_search_that_pays_otherwise_is_refused():
 def test_the_rate_keeps_the_laws_of_neighbours_within_epsilon(monotone):
     """All tables of scores of three contexts, and all that one record could make of them."""
     epsilon, worst = Fraction(1), 0.0
-    utility = Rated(max, 1, monotone=monotone)
+    utility = Rating(max, 1, monotone=monotone)
     rate = float(rate_of("direct", epsilon, utility=utility, samples=1, top=1))
     moves = [(0, 1)] * 3 if monotone else [(-1, 0, 1)] * 3
     for scores in np.ndindex(3, 3, 3):

@@ -12,21 +12,21 @@ from wallflower.errors import DataError, ParameterError
 from wallflower.noise import system_noise
 from wallflower.queries.sensors.comparison import (
     Keys,
-    checked,
     deal,
     evaluate,
     evaluate_tagged,
     judge,
     judge_tagged,
-    opened,
+    open_flags,
+    open_tagged_flags,
 )
-from wallflower.queries.sensors.dcf import dealt, walked
+from wallflower.queries.sensors.dcf import dealt, walk_key
 
 WORDS = np.random.default_rng(11)
 
 
 def said(keys, threshold):
-    return opened(evaluate(0, keys[0], threshold), evaluate(1, keys[1], threshold))
+    return open_flags(evaluate(0, keys[0], threshold), evaluate(1, keys[1], threshold))
 
 
 def test_every_score_and_every_threshold_at_six_bits_under_random_masks():
@@ -61,7 +61,7 @@ def test_the_function_behind_it_is_beta_below_alpha_and_nothing_above():
     betas = WORDS.integers(0, 2**32, (1024, 2), dtype=np.uint32)
     roots = WORDS.integers(0, 2**64, (2, 1024, 2), dtype=np.uint64)
     words = dealt(alphas, betas, roots, 5)
-    total = walked(0, at, roots[0], *words, 2) + walked(1, at, roots[1], *words, 2)
+    total = walk_key(0, at, roots[0], *words, 2) + walk_key(1, at, roots[1], *words, 2)
     assert np.array_equal(total, np.where((at < alphas)[:, None], betas, 0))
 
 
@@ -123,10 +123,10 @@ def test_a_changed_share_is_refused_unless_it_hits_zero_or_one():
     scores = np.array([3, 20])
     keys = deal(scores, 6)
     share = evaluate(0, keys[0], 10), evaluate(1, keys[1], 10)
-    assert np.array_equal(opened(*share), [False, True])
+    assert np.array_equal(open_flags(*share), [False, True])
     for change in (2, 7, 2**31, 2**32 - 2):
         with pytest.raises(DataError, match="no honest servers send"):
-            opened(share[0] + np.array([0, change], dtype=np.uint32), share[1])
+            open_flags(share[0] + np.array([0, change], dtype=np.uint32), share[1])
     flags, sound = judge(share[0] + np.array([5, 0], dtype=np.uint32), share[1])
     assert sound.tolist() == [False, True]
     assert flags[1]
@@ -155,7 +155,7 @@ def test_tags_are_right_for_every_threshold_at_six_bits():
     keys = deal(scores, 6, tags=tags)
     for threshold in range(33):
         shares = [evaluate_tagged(party, keys[party], threshold) for party in (0, 1)]
-        assert np.array_equal(checked(*shares, tags), scores >= threshold)
+        assert np.array_equal(open_tagged_flags(*shares, tags), scores >= threshold)
         assert np.array_equal(said(keys, threshold), scores >= threshold)
 
 
@@ -168,14 +168,14 @@ def test_a_server_that_does_not_know_the_tag_cannot_turn_an_answer(change):
     _, sound = judge_tagged(shares[0] + np.array(change, dtype=np.uint32), shares[1], tags)
     assert not sound.any()
     with pytest.raises(DataError, match="no honest servers send"):
-        checked(shares[0] + np.array(change, dtype=np.uint32), shares[1], tags)
+        open_tagged_flags(shares[0] + np.array(change, dtype=np.uint32), shares[1], tags)
 
 
 def test_who_knows_the_tag_could():
     """So tags must stay with sensor and owner: this is what they protect against."""
     keys = deal([3], 6, tags=[77])
     shares = [evaluate_tagged(party, keys[party], 16) for party in (0, 1)]
-    assert checked(shares[0] + np.array([1, 77], dtype=np.uint32), shares[1], [77]).tolist() == [True]
+    assert open_tagged_flags(shares[0] + np.array([1, 77], dtype=np.uint32), shares[1], [77]).tolist() == [True]
 
 
 # What one server sees
@@ -238,12 +238,12 @@ def test_other_refusals():
     share = evaluate(0, keys[0], 3)
     for wrong in (share.astype(np.int64), share[:, None], [1]):
         with pytest.raises(DataError, match="32-bit numbers"):
-            opened(wrong, share)
+            open_flags(wrong, share)
     with pytest.raises(DataError, match="not as many"):
-        opened(share, np.zeros(2, dtype=np.uint32))
+        open_flags(share, np.zeros(2, dtype=np.uint32))
     pair = np.zeros((2, 2), dtype=np.uint32)
     with pytest.raises(DataError, match="tag of each"):
-        checked(pair, pair, [1])
+        open_tagged_flags(pair, pair, [1])
 
 
 def test_100_000_readings_take_no_longer_than_they_may():
@@ -257,4 +257,4 @@ def test_100_000_readings_take_no_longer_than_they_may():
     evaluate(0, keys[0], 10_000)
     assert time.process_time() - start < 0.15
     assert dealt_in < 0.8
-    assert np.array_equal(opened(*shares), scores >= 9000)
+    assert np.array_equal(open_flags(*shares), scores >= 9000)

@@ -15,9 +15,9 @@ from wallflower.queries.sensors.lattice import (
     LARGEST,
     MOST_COLUMNS,
     SMALLEST,
-    flipped_exactly,
-    inverted_exactly,
-    kept,
+    flip_exactly,
+    invert_exactly,
+    keep_candidates,
     laplace,
     planar,
     wider,
@@ -72,7 +72,9 @@ def test_floats_decide_as_exact_arithmetic_does(scale, columns):
     """With a margin of everything, every decision is made exactly; the points are the same."""
     noise = system_noise()
     drawn = noise.words(150 * (1 if columns == 1 else columns + 1)).reshape(150, -1)
-    assert np.array_equal(kept(drawn, scale, columns, noise), kept(drawn, scale, columns, noise, margin=2.0))
+    assert np.array_equal(
+        keep_candidates(drawn, scale, columns, noise), keep_candidates(drawn, scale, columns, noise, margin=2.0)
+    )
 
 
 @pytest.mark.parametrize("scale", [Fraction(3), Fraction(1, 3), Fraction(1000)], ids=str)
@@ -83,17 +85,17 @@ def test_a_word_on_the_border_is_decided_by_further_ones(scale, length):
     border = context.exp(context.divide(Decimal(-ratio.numerator), Decimal(ratio.denominator)))
     word = int(context.multiply(border, Decimal(2**63)))
     nobody = Script([])
-    assert inverted_exactly(word - 1, scale, nobody) == length
-    assert inverted_exactly(word + 1, scale, nobody) == length - 1
-    assert inverted_exactly(word, scale, Script([0])) == length
-    assert inverted_exactly(word, scale, Script([LAST])) == length - 1
+    assert invert_exactly(word - 1, scale, nobody) == length
+    assert invert_exactly(word + 1, scale, nobody) == length - 1
+    assert invert_exactly(word, scale, Script([0])) == length
+    assert invert_exactly(word, scale, Script([LAST])) == length - 1
 
 
 def test_the_smallest_words_draw_on_and_the_largest_give_zero():
-    assert inverted_exactly(0, Fraction(1), Script([0, 2**63])) == math.floor((63 + 64 + 1) * math.log(2))
-    assert inverted_exactly(2**63 - 1, Fraction(10), Script([])) == 0
+    assert invert_exactly(0, Fraction(1), Script([0, 2**63])) == math.floor((63 + 64 + 1) * math.log(2))
+    assert invert_exactly(2**63 - 1, Fraction(10), Script([])) == 0
     drawn = np.array([[6], [2**64 - 2], [2**64 - 1]], dtype=np.uint64)
-    assert kept(drawn, Fraction(1), 1, Script([])).ravel().tolist() == [math.floor(61 * math.log(2)), 0]
+    assert keep_candidates(drawn, Fraction(1), 1, Script([])).ravel().tolist() == [math.floor(61 * math.log(2)), 0]
 
 
 def test_a_coin_on_the_border_is_decided_by_further_words():
@@ -103,17 +105,17 @@ def test_a_coin_on_the_border_is_decided_by_further_words():
     exponent = Fraction(7) / wide - Fraction(5) / scale
     border = context.exp(context.divide(Decimal(exponent.numerator), Decimal(exponent.denominator)))
     word = int(context.multiply(border, Decimal(2**64)))
-    assert flipped_exactly(point, word - 1, scale, wide, Script([]))
-    assert not flipped_exactly(point, word + 1, scale, wide, Script([]))
-    assert flipped_exactly(point, word, scale, wide, Script([0]))
-    assert not flipped_exactly(point, word, scale, wide, Script([LAST]))
+    assert flip_exactly(point, word - 1, scale, wide, Script([]))
+    assert not flip_exactly(point, word + 1, scale, wide, Script([]))
+    assert flip_exactly(point, word, scale, wide, Script([0]))
+    assert not flip_exactly(point, word, scale, wide, Script([LAST]))
 
 
 def test_the_zero_is_always_kept_and_counted_once():
-    assert flipped_exactly([0, 0], LAST, Fraction(3), wider(Fraction(3), 2), Script([0]))
+    assert flip_exactly([0, 0], LAST, Fraction(3), wider(Fraction(3), 2), Script([0]))
     plus, minus, low = LAST - 1, LAST, 0
     drawn = np.array([[plus, plus, low], [plus, minus, low], [minus, plus, low]], dtype=np.uint64)
-    assert kept(drawn, Fraction(1), 2, Script([])).tolist() == [[0, 0]]
+    assert keep_candidates(drawn, Fraction(1), 2, Script([])).tolist() == [[0, 0]]
 
 
 @pytest.mark.parametrize("columns", range(2, MOST_COLUMNS + 1))

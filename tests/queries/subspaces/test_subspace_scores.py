@@ -92,7 +92,7 @@ def test_progress_counts_every_subspace(monkeypatch, few):
         def end(self, handle):
             heard.append("end")
 
-    with progress.shown_by(Listener()):
+    with progress.report_to(Listener()):
         scores(table(50, 4, seed=0), every(4), 0.4, 3)
     assert heard[0] == ("scoring subspaces", 15)
     assert sum(heard[1:-1]) == 15

@@ -11,10 +11,10 @@ from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.watch.audit import BROKEN
-from wallflower.queries.watch.detectors import FINEST, Every, Printed, Sparse, Staircase
+from wallflower.queries.watch.detectors import FINEST, Every, PaperDetector, Sparse, Staircase
 from wallflower.queries.watch.oracle import law, loss_between
 from wallflower.queries.watch.staircase import WHOLE, Table
-from wallflower.queries.watch.tails import Passing
+from wallflower.queries.watch.tails import PassTable
 
 KINDS = [
     pytest.param({"two_sided": two_sided, "adaptive": adaptive}, id=f"{two_sided=}, {adaptive=}")
@@ -61,8 +61,8 @@ def chances(detector, stream, secret):
         for side, above in zip(sides, secret, strict=True):
             gap = detector.threshold * fine // move + above - side * fine // move
             if detector.adaptive:
-                asked.append((1, int(Passing.of(2 * scale).probability(gap + math.ceil(4 * scale)) * WHOLE)))
-            asked.append((2, int(Passing.of(scale).probability(gap) * WHOLE)))
+                asked.append((1, int(PassTable.of(2 * scale).probability(gap + math.ceil(4 * scale)) * WHOLE)))
+            asked.append((2, int(PassTable.of(scale).probability(gap) * WHOLE)))
         yield asked
 
 
@@ -212,7 +212,7 @@ def test_one_entry_changes_the_staircase_by_epsilon_and_no_more(epsilon):
 
 
 def test_the_printed_algorithm_costs_one_entry_its_epsilon_for_all_flags():
-    detector = Printed(threshold=10, move=5, epsilon=Fraction(1, 2))
+    detector = PaperDetector(threshold=10, move=5, epsilon=Fraction(1, 2))
     losses = [
         loss_between(law(detector, (9, start, 11)), law(detector, (9, start + step, 11)))[0]
         for start in (0, 9, 25)
@@ -335,7 +335,7 @@ def test_gaussian_noise_is_calibrated_to_a_move_and_ends_after_its_steps(steps):
 
 def test_the_printed_noise_is_the_papers():
     """Lap(2 rho / ε) on the threshold and Lap(4 rho / ε) on a distance, where the paper's ε is four of ours."""
-    detector, noise = Printed(threshold=10, move=5, epsilon=Fraction(1, 2)), Forced(draws=[-7, 0, -8, -7])
+    detector, noise = PaperDetector(threshold=10, move=5, epsilon=Fraction(1, 2)), Forced(draws=[-7, 0, -8, -7])
     secret = detector.secret(noise)
     found = detector.decide(np.array([9, 10, -10]), secret, 0, noise)
     assert (secret, noise.scales) == ((-7,), [FINEST, 2 * FINEST, 2 * FINEST, 2 * FINEST])

@@ -15,6 +15,7 @@ from vectors import vectors
 from wallflower.errors import ParameterError
 from wallflower.queries.watch.rates import (
     difference_of_exponentials,
+    laplace_noise,
     rates,
     rates_of_tail,
     roc,
@@ -22,7 +23,6 @@ from wallflower.queries.watch.rates import (
     staircase_at,
     sum_of_laplaces,
     true_positive_at,
-    two_sided,
 )
 
 EXAMPLE = {"variance": 3.01e7, "truth": 9130, "rho": 500}
@@ -137,7 +137,7 @@ def error(found, expected):
 
 
 LAWS = {
-    "laplace": lambda b: (two_sided(b), laplaces(b)),
+    "laplace": lambda b: (laplace_noise(b), laplaces(b)),
     "one and two": lambda b: (sum_of_laplaces(b, 2 * b), laplaces(b, 2 * b)),
     "equal": lambda b: (sum_of_laplaces(b, b), laplaces(b, b)),
     "nearly equal": lambda b: (sum_of_laplaces(b, b * (1 + 1e-12)), laplaces(b, b * (1 + 1e-12))),
@@ -194,7 +194,7 @@ def test_a_staircase_of_many_steps_is_summed_as_well(epsilon):
 def test_the_oracle_sees_an_error_in_the_ninth_digit():
     given = {"variance": 1.0, "truth": 1.664, "threshold": 1.7}
     for stretch in (1 - 1e-8, 1 + 1e-8):
-        tail = replace(two_sided(0.3), wide=0.3 * stretch)
+        tail = replace(laplace_noise(0.3), wide=0.3 * stretch)
         assert error(rates_of_tail(tail, **given), oracle(laplaces(0.3), **given)) > 1e-9
     steps = {"variance": 1.0, "truth": 1.664, "threshold": 1.7, "rho": 0.3}
     assert error(rates("staircase", **steps, epsilon=1 + 1e-8), stairs(**steps, epsilon=1.0)) > 1e-9
@@ -380,7 +380,7 @@ def test_other_refusals():
         "level: 1 is outside": lambda: run_interval("paper", level=1, threshold=1, **COARSE),
         "points: 1 is outside": lambda: roc("paper", points=1, **COARSE),
         "0 and 1 are no noise": lambda: sum_of_laplaces(0, 1),
-        "nan and 0.0 are no noise": lambda: two_sided(math.nan),
+        "nan and 0.0 are no noise": lambda: laplace_noise(math.nan),
     }.items():
         with pytest.raises(ParameterError, match=message):
             asked()

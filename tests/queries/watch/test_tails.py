@@ -11,7 +11,7 @@ import pytest
 from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
 from wallflower.queries.watch.staircase import WHOLE
-from wallflower.queries.watch.tails import LONGEST, SHARPEST, Passing, geometric
+from wallflower.queries.watch.tails import LONGEST, SHARPEST, PassTable, geometric
 
 SCALES = [Fraction(text) for text in ("1/64", "1/3", "1", "7/2", "40", "1000", "12345/7")]
 LAST = WHOLE - 1
@@ -31,7 +31,7 @@ def sealed(values):
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 def test_a_further_step_costs_no_more_than_its_share_exactly(scale):
-    table = Passing.of(scale)
+    table = PassTable.of(scale)
     most = 1 / falling(scale, 1) * (1 + Fraction(1, 10**55))
     chances = [table.probability(gap) for gap in range(-2, len(table.thresholds) + 4)]
     assert all(0 < below <= above <= most * below for above, below in pairwise(chances))
@@ -40,14 +40,14 @@ def test_a_further_step_costs_no_more_than_its_share_exactly(scale):
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 def test_probabilities_are_the_exponential_up_to_rounding(scale):
-    table = Passing.of(scale)
+    table = PassTable.of(scale)
     for gap in {1, 2, 3, math.ceil(scale), math.ceil(7 * scale), math.ceil(44 * scale), 10**9}:
         error = table.probability(gap) - falling(scale, min(gap, 10**6))
         assert 0 <= error < Fraction(1, 10**15)
 
 
 def test_the_words_below_an_entry_pass_and_no_others():
-    table = Passing.of(Fraction(7, 2))
+    table = PassTable.of(Fraction(7, 2))
     gaps = np.arange(1, len(table.thresholds) + 5)
     first = np.array([int(table.probability(int(gap)) * WHOLE) for gap in gaps], dtype=np.uint64)
     assert table.passes(gaps, first - np.uint64(1)).all()
@@ -58,36 +58,36 @@ def test_the_words_below_an_entry_pass_and_no_others():
 
 def test_a_table_that_falls_faster_is_refused():
     scale = Fraction(4)
-    good = Passing.of(scale).thresholds
-    assert Passing.of(scale) is Passing.of(Fraction(4))
-    assert len(Passing(scale, good).thresholds) == len(good)
+    good = PassTable.of(scale).thresholds
+    assert PassTable.of(scale) is PassTable.of(Fraction(4))
+    assert len(PassTable(scale, good).thresholds) == len(good)
     for at in (0, 1, 17):
         values = good.tolist()
         values[at] -= values[at] // 10**6 + 1
         with pytest.raises(ParameterError, match="falls faster"):
-            Passing(scale, sealed(values))
+            PassTable(scale, sealed(values))
     with pytest.raises(ParameterError, match="falls faster"):
-        Passing(scale, Passing.of(Fraction(39, 10)).thresholds)
-    assert Passing(Fraction(39, 10), good).probability(1) == Passing.of(scale).probability(1)
+        PassTable(scale, PassTable.of(Fraction(39, 10)).thresholds)
+    assert PassTable(Fraction(39, 10), good).probability(1) == PassTable.of(scale).probability(1)
 
 
 @pytest.mark.parametrize("values", [[0], [2**63, 2**63 + 1], [2**63, 1]])
 def test_never_rising_and_certainty_are_refused(values):
     with pytest.raises(ParameterError, match="falls faster"):
-        Passing(Fraction(1), sealed(values))
+        PassTable(Fraction(1), sealed(values))
 
 
 def test_tables_that_could_change_are_refused():
-    good = Passing.of(Fraction(4)).thresholds
+    good = PassTable.of(Fraction(4)).thresholds
     for values in (good.copy(), good.astype(np.int64)):
         with pytest.raises(ParameterError, match="not a proved table"):
-            Passing(Fraction(4), values)
+            PassTable(Fraction(4), values)
 
 
 @pytest.mark.parametrize("scale", [SHARPEST * Fraction(99, 100), Fraction(LONGEST, 44)], ids=str)
 def test_scales_no_table_holds_are_refused(scale):
     with pytest.raises(ParameterError, match="coarser grid"):
-        Passing.of(scale)
+        PassTable.of(scale)
 
 
 class Drawn:

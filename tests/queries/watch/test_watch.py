@@ -14,7 +14,7 @@ from wallflower.data import Column
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours, epsilon_of_zcdp
-from wallflower.queries.watch.detectors import Every, Printed, Sparse, Staircase
+from wallflower.queries.watch.detectors import Every, PaperDetector, Sparse, Staircase
 from wallflower.queries.watch.forecast import printed_costs
 from wallflower.release import Facts
 
@@ -68,7 +68,7 @@ STILL = Words(2**64 - 1)  # nothing passes that is not there already
     ("changes", "neighbours", "detector"),
     [
         ({}, Neighbours.ENTRY, Staircase),
-        ({"level": "paper"}, Neighbours.ENTRY, Printed),
+        ({"level": "paper"}, Neighbours.ENTRY, PaperDetector),
         ({"level": "person"}, Neighbours.PERSON, Sparse),
         ({"level": "person", "window": 3}, Neighbours.WINDOW, Staircase),
         ({"level": "person", "steps": 10, "loss": APPROXIMATE}, Neighbours.PERSON, Every),

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from wallflower.curator.api.bodies import Body, model, query_of
 from wallflower.curator.api.callers import AnyCaller, TheDesk
-from wallflower.curator.api.views import Page, Plain, line_json, question_json, shown_json
+from wallflower.curator.api.views import Page, Plain, dataset_json, line_json, question_json
 from wallflower.curator.desk.jobs import Job, Jobs
 from wallflower.curator.desk.problems import KINDS, MEDIA
 from wallflower.forms import Question
@@ -39,7 +39,7 @@ Key = Annotated[
 Prefer = Annotated[str | None, Header(max_length=200, description="respond-async: answer later, as a job")]
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def problem_docs(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The problems a route may answer with."""
     schema = {MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     usual = (400, 401, 408, 413, 422, 429, 503)
@@ -55,18 +55,18 @@ def router(questions: Iterable[Question]) -> APIRouter:
     made = APIRouter(prefix="/v1", default_response_class=Plain)
     for question in known:
         _add(made, question)
-    made.get("/questions", tags=["questions"], responses=documented())(_questions(known))
-    made.get("/whoami", tags=["tokens"], responses=documented())(whoami)
-    made.get("/datasets", tags=["data sets"], responses=documented())(datasets)
-    made.get("/datasets/{dataset}", tags=["data sets"], responses=documented(404))(dataset_facts)
-    made.get("/datasets/{dataset}/budget", tags=["budgets"], responses=documented(404))(budget)
-    made.get("/datasets/{dataset}/releases", tags=["releases"], responses=documented(404))(releases)
-    made.get("/releases/{number}", tags=["releases"], responses=documented(404))(release)
+    made.get("/questions", tags=["questions"], responses=problem_docs())(_questions(known))
+    made.get("/whoami", tags=["tokens"], responses=problem_docs())(whoami)
+    made.get("/datasets", tags=["data sets"], responses=problem_docs())(datasets)
+    made.get("/datasets/{dataset}", tags=["data sets"], responses=problem_docs(404))(dataset_facts)
+    made.get("/datasets/{dataset}/budget", tags=["budgets"], responses=problem_docs(404))(budget)
+    made.get("/datasets/{dataset}/releases", tags=["releases"], responses=problem_docs(404))(releases)
+    made.get("/releases/{number}", tags=["releases"], responses=problem_docs(404))(release)
     arrow: dict[int | str, Any] = {200: {"description": "One row", "content": {ARROW: {}}}}
     made.get(
-        "/releases/{number}/arrow", tags=["releases"], response_class=Response, responses={**documented(404), **arrow}
+        "/releases/{number}/arrow", tags=["releases"], response_class=Response, responses={**problem_docs(404), **arrow}
     )(release_arrow)
-    made.get("/jobs/{job}", tags=["jobs"], responses=documented(404))(job_state)
+    made.get("/jobs/{job}", tags=["jobs"], responses=problem_docs(404))(job_state)
     return made
 
 
@@ -77,12 +77,12 @@ def whoami(caller: AnyCaller) -> dict[str, Any]:
 
 def datasets(caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
     """Every data set, with its public facts and what is left of its budget."""
-    return {"datasets": [shown_json(shown) for shown in desk.datasets(caller)]}
+    return {"datasets": [dataset_json(shown) for shown in desk.datasets(caller)]}
 
 
 def dataset_facts(dataset: DatasetName, caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
     """Public facts of a data set, and what is left of its budget."""
-    return shown_json(desk.dataset(caller, dataset))
+    return dataset_json(desk.dataset(caller, dataset))
 
 
 def budget(dataset: DatasetName, caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
@@ -135,15 +135,17 @@ def _questions(known: tuple[Question, ...]) -> Callable[..., Any]:
 def _add(router: APIRouter, question: Question) -> None:
     """The two routes of a question."""
     body, kind = model(question), question.kind
-    planning = signed(_planning(question), f"plan_{kind}", f"What to expect of: {question.question}", body)
-    router.post(f"/datasets/{{dataset}}/plan/{kind}", tags=["questions"], responses=documented(403, 404))(planning)
+    planning = with_signature(_planning(question), f"plan_{kind}", f"What to expect of: {question.question}", body)
+    router.post(f"/datasets/{{dataset}}/plan/{kind}", tags=["questions"], responses=problem_docs(403, 404))(planning)
     more = {"key": (Key, None), "prefer": (Prefer, None), "request": Request}
-    asking = signed(_asking(question), f"ask_{kind}", f"{question.question} Charged, then answered.", body, **more)
+    asking = with_signature(
+        _asking(question), f"ask_{kind}", f"{question.question} Charged, then answered.", body, **more
+    )
     later: dict[int | str, Any] = {202: {"description": "It is answered later: see `Location`."}}
     router.post(
         f"/datasets/{{dataset}}/ask/{kind}",
         tags=["questions"],
-        responses={**documented(403, 404, 409, 500), **later},
+        responses={**problem_docs(403, 404, 409, 500), **later},
     )(asking)
 
 
@@ -176,7 +178,7 @@ def _told(found: Release[Any] | Job) -> Response:
     return Plain(found.to_json(), 202, headers={"location": f"/v1/jobs/{found.id}", "retry-after": "1"})
 
 
-def signed(endpoint: Any, name: str, words: str, body: type[Body], **more: Any) -> Any:
+def with_signature(endpoint: Any, name: str, words: str, body: type[Body], **more: Any) -> Any:
     """`endpoint`, with the signature FastAPI reads; in `more` a pair is a hint and its default."""
     asked = {"dataset": DatasetName, "body": body, "caller": AnyCaller, "desk": TheDesk, **more}
     given = {key: hint if isinstance(hint, tuple) else (hint, inspect.Parameter.empty) for key, hint in asked.items()}

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from wallflower.curator.desk.desk import Unit
-from wallflower.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, filled, loss_of, spends, stated
+from wallflower.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, entries_of, fill, loss_of, spends
 from wallflower.privacy import Loss
 from wallflower.query import Query
 from wallflower.schema import Schema
@@ -40,7 +40,7 @@ class Body(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
-class Stated(Body):
+class LossBody(Body):
     """A loss, exactly as written."""
 
     epsilon: Exactly | None = Field(None, description=LOSS_HELP["epsilon"])
@@ -51,14 +51,14 @@ class Stated(Body):
         return loss_of(asker, epsilon=self.epsilon, delta=self.delta, rho=self.rho)
 
 
-class Grant(Stated):
+class Grant(LossBody):
     """More budget for a data set."""
 
     protects: Unit = Field("record", description="whose loss: see `wallflower budget grant --help`")
     reason: str = Field("", max_length=1000, description="why, for the record")
 
 
-class Allocation(Stated):
+class Allocation(LossBody):
     """A share of the budget for one analyst."""
 
     analyst: Text = Field(description="who may spend it: the name of a token", examples=["ana"])
@@ -101,7 +101,7 @@ def model(question: Question) -> type[Body]:
     """The body that asks this question."""
     own: dict[str, Any] = {blank.name: _field(blank) for blank in blanks(question)}
     if spends(question):
-        own |= {name: (item.annotation, item) for name, item in Stated.model_fields.items()}
+        own |= {name: (item.annotation, item) for name, item in LossBody.model_fields.items()}
     name = question.__name__
     made: type[Body] = create_model(name, __base__=Body, __doc__=question.question, **own)
     made.model_config["json_schema_extra"] = {"examples": [example(question)]}
@@ -113,12 +113,12 @@ def query_of(question: Question, body: Body) -> Query[Any, Any]:
     """The question that a body asks."""
     hints = {blank.name: blank.hint for blank in blanks(question)}
     given = {name: getattr(body, name) for name in body.model_fields_set}
-    return filled(question, {name: _rich(value, hints.get(name)) for name, value in given.items()})
+    return fill(question, {name: _rich(value, hints.get(name)) for name, value in given.items()})
 
 
 def example(question: Question) -> dict[str, Any]:
     """The body that asks the question's own example."""
-    return stated(question.example())
+    return entries_of(question.example())
 
 
 def _field(blank: Blank) -> tuple[Any, Any]:

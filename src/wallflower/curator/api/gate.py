@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from wallflower.curator.desk.logs import failed, tell
+from wallflower.curator.desk.logs import log_failure, tell
 from wallflower.curator.desk.metrics import Metrics
-from wallflower.curator.desk.problems import Refused, problem, response, unanswered
+from wallflower.curator.desk.problems import Refusal, problem, response, unanswered_refusal
 from wallflower.curator.settings import Settings
 from wallflower.errors import PrivacyError
 
@@ -52,9 +52,9 @@ class Gate:
         try:
             await self._passed(scope, receive, answered)
         except Exception as error:  # noqa: BLE001 - whatever happens, only constant words may leave
-            failed("request", error)
+            log_failure("request", error)
             if not status:
-                await response(problem(unanswered()))(scope, receive, answered)
+                await response(problem(unanswered_refusal()))(scope, receive, answered)
         route = getattr(scope.get("route"), "path", "none")
         self._metrics.count("requests", route=route, method=_method(scope), status=str(status))
         took = round((time.monotonic() - began) * 1000)
@@ -79,9 +79,9 @@ class Gate:
                 body = await self._read(receive)
         except TimeoutError:
             seconds = self._settings.body_seconds
-            raise Refused("timeout", f"The body did not arrive within {seconds:g} seconds. Send it again.") from None
+            raise Refusal("timeout", f"The body did not arrive within {seconds:g} seconds. Send it again.") from None
         if body and depth(body) > _DEEPEST:
-            raise Refused("malformed", f"The body is nested more than {_DEEPEST} deep. Send it flatter.")
+            raise Refusal("malformed", f"The body is nested more than {_DEEPEST} deep. Send it flatter.")
         return body
 
     async def _read(self, receive: Receive) -> bytes | None:
@@ -97,9 +97,9 @@ class Gate:
             more = message.get("more_body", False)
         return b"".join(pieces)
 
-    def _too_large(self) -> Refused:
+    def _too_large(self) -> Refusal:
         most = self._settings.body_bytes
-        return Refused("too-large", f"A body has at most {most:,} bytes here. Send less at a time.")
+        return Refusal("too-large", f"A body has at most {most:,} bytes here. Send less at a time.")
 
 
 class Attempts:

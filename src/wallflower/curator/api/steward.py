@@ -9,10 +9,10 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Path, Query
 from starlette.responses import StreamingResponse
 
-from wallflower.curator.api.analyst import Before, DatasetName, Last, documented
+from wallflower.curator.api.analyst import Before, DatasetName, Last, problem_docs
 from wallflower.curator.api.bodies import Allocation, Grant, NewDataset, NewToken
 from wallflower.curator.api.callers import Steward, TheDesk
-from wallflower.curator.api.views import Page, Plain, entry_json, line_json, shown_json
+from wallflower.curator.api.views import Page, Plain, dataset_json, entry_json, line_json
 from wallflower.curator.desk.desk import under
 from wallflower.errors import ParameterError
 
@@ -24,21 +24,21 @@ EventName = Literal["grant", "allocate", "charge", "release"]
 def router() -> APIRouter:
     """What only a steward may do."""
     made = APIRouter(prefix="/v1", default_response_class=Plain)
-    made.post("/datasets", status_code=201, tags=["data sets"], responses=documented(403, 409))(register)
-    made.post("/datasets/{dataset}/budget/grants", status_code=201, tags=["budgets"], responses=documented(403, 404))(
+    made.post("/datasets", status_code=201, tags=["data sets"], responses=problem_docs(403, 409))(register)
+    made.post("/datasets/{dataset}/budget/grants", status_code=201, tags=["budgets"], responses=problem_docs(403, 404))(
         grant
     )
-    made.post("/datasets/{dataset}/budget/shares", status_code=201, tags=["budgets"], responses=documented(403, 404))(
+    made.post("/datasets/{dataset}/budget/shares", status_code=201, tags=["budgets"], responses=problem_docs(403, 404))(
         allocate
     )
-    made.get("/tokens", tags=["tokens"], responses=documented(403))(tokens)
-    made.post("/tokens", status_code=201, tags=["tokens"], responses=documented(403))(create_token)
-    made.delete("/tokens/{token}", tags=["tokens"], responses=documented(403, 404))(revoke_token)
-    made.get("/ledger/entries", tags=["ledger"], responses=documented(403))(entries)
-    made.get("/ledger/verify", tags=["ledger"], responses=documented(403, 409))(verify)
+    made.get("/tokens", tags=["tokens"], responses=problem_docs(403))(tokens)
+    made.post("/tokens", status_code=201, tags=["tokens"], responses=problem_docs(403))(create_token)
+    made.delete("/tokens/{token}", tags=["tokens"], responses=problem_docs(403, 404))(revoke_token)
+    made.get("/ledger/entries", tags=["ledger"], responses=problem_docs(403))(entries)
+    made.get("/ledger/verify", tags=["ledger"], responses=problem_docs(403, 409))(verify)
     lines: dict[int | str, Any] = {200: {"description": "One entry a line", "content": {LINES: {}}}}
     made.get(
-        "/ledger/export", tags=["ledger"], response_class=StreamingResponse, responses={**documented(403), **lines}
+        "/ledger/export", tags=["ledger"], response_class=StreamingResponse, responses={**problem_docs(403), **lines}
     )(export)
     return made
 
@@ -47,7 +47,7 @@ def register(body: NewDataset, caller: Steward, desk: TheDesk) -> dict[str, Any]
     """Register a data set: a file or a folder under a root of the service, or a stream."""
     own = body.model_dump(by_alias=True)
     desk.shelf.add(own.pop("name"), **own, by=caller.name)
-    return shown_json(desk.dataset(caller, body.name))
+    return dataset_json(desk.dataset(caller, body.name))
 
 
 def grant(dataset: DatasetName, body: Grant, caller: Steward, desk: TheDesk) -> dict[str, Any]:

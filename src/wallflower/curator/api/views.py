@@ -11,7 +11,7 @@ from typing import Any
 from starlette.responses import JSONResponse
 
 from wallflower.curator.api.bodies import example
-from wallflower.curator.desk.desk import Shown
+from wallflower.curator.desk.desk import DatasetView
 from wallflower.curator.desk.problems import loss_json
 from wallflower.forms import LOSS_HELP, REQUIRED, Question, blanks, spends
 from wallflower.ledger.budget import Line
@@ -40,7 +40,7 @@ class Page:
         return {self.name: self.items, "before": self.before}
 
 
-def shown_json(shown: Shown) -> dict[str, Any]:
+def dataset_json(shown: DatasetView) -> dict[str, Any]:
     """A data set."""
     left = {account: loss_json(loss) for account, loss in shown.left.items()}
     return {**shown.facts, "budget": [line_json(line) for line in shown.budget], "left": left}

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Path, Request
 
-from wallflower.curator.api.analyst import Key, documented, signed
+from wallflower.curator.api.analyst import Key, problem_docs, with_signature
 from wallflower.curator.api.bodies import Body, Observations, model, query_of
 from wallflower.curator.api.callers import AnyCaller
 from wallflower.curator.api.views import Plain
@@ -33,17 +33,17 @@ def router(questions: Iterable[Question]) -> APIRouter:
     for question in questions:
         if question.streams:
             words = f"{question.question} Charged once, for the whole stream."
-            opening = signed(
+            opening = with_signature(
                 _opening(question), f"open_{question.kind}", words, model(question), key=(Key, None), watches=TheWatches
             )
             made.post(
                 f"/datasets/{{dataset}}/watches/{question.kind}",
                 status_code=201,
-                responses=documented(403, 404, 409, 500),
+                responses=problem_docs(403, 404, 409, 500),
             )(opening)
-    made.get("/watches", responses=documented())(watches)
-    made.get("/watches/{watch}", responses=documented(403, 404, 409))(watch_state)
-    made.post("/watches/{watch}/observations", responses=documented(403, 404, 409, 500))(observe)
+    made.get("/watches", responses=problem_docs())(watches)
+    made.get("/watches/{watch}", responses=problem_docs(403, 404, 409))(watch_state)
+    made.post("/watches/{watch}/observations", responses=problem_docs(403, 404, 409, 500))(observe)
     return made
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Final, Literal
 
-from wallflower.curator.desk.logs import failed
+from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.metrics import Metrics
-from wallflower.curator.desk.problems import Refused, unanswered
+from wallflower.curator.desk.problems import Refusal, unanswered_refusal
 from wallflower.curator.desk.records import Records
 from wallflower.curator.desk.shelf import Shelf
 from wallflower.curator.desk.tokens import Caller, Tokens
@@ -24,7 +24,7 @@ from wallflower.errors import BudgetExhausted, KeyConflict, ParameterError
 from wallflower.forms import Question, find
 from wallflower.ledger import Ledger
 from wallflower.ledger.budget import Line, Share
-from wallflower.ledger.chain import Entry, Event, Verified, canonical
+from wallflower.ledger.chain import Entry, Event, Verification, canonical
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.queries import QUERIES
 from wallflower.query import Plan, Query
@@ -46,7 +46,7 @@ _LONGEST_KEY: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class DatasetView:
     """A data set as a caller sees it: public facts, its budget, and what they may still spend on each account."""
 
     name: str
@@ -78,16 +78,16 @@ class Desk:
     def question(self, kind: str) -> Question:
         return find(kind, self.questions)
 
-    def datasets(self, caller: Caller) -> list[Shown]:
+    def datasets(self, caller: Caller) -> list[DatasetView]:
         """Every data set."""
         return [self.dataset(caller, name) for name in self.shelf.names()]
 
-    def dataset(self, caller: Caller, name: str) -> Shown:
+    def dataset(self, caller: Caller, name: str) -> DatasetView:
         """One data set."""
         facts, lines = self.shelf.facts(name), self.ledger.budget(name)
         left = {line.account: line.left_for(caller.name) for line in lines}
         left |= {account: self.left(caller, name, account) for account in self._accounts - set(left)}
-        return Shown(name=name, facts=facts, budget=[_for(caller, line) for line in lines], left=left)
+        return DatasetView(name=name, facts=facts, budget=[_for(caller, line) for line in lines], left=left)
 
     def left(self, caller: Caller, name: str, account: str) -> Loss:
         """What the caller may still spend on an account of a data set."""
@@ -131,9 +131,9 @@ class Desk:
             self.metrics.count("asks", kind=query.kind, outcome="refused")
             raise
         except Exception as error:  # noqa: BLE001 - whatever happens after the look, nothing of it may leave
-            failed("ask", error)
+            log_failure("ask", error)
             self.metrics.count("asks", kind=query.kind, outcome="failed")
-            raise unanswered() from None
+            raise unanswered_refusal() from None
         self.metrics.count("asks", kind=query.kind, outcome="replayed" if made.replayed else "answered")
         return made
 
@@ -151,7 +151,7 @@ class Desk:
         """The release that a charge has paid for."""
         stored = self.ledger.release(number) if 0 < number < 2**31 else None
         if stored is None or not (caller.is_steward or stored.get("analyst") == caller.name):
-            raise Refused("not-found", "There is no release with this number, or it is not yours.")
+            raise Refusal("not-found", "There is no release with this number, or it is not yours.")
         return Release.from_dict(stored)
 
     # What a steward does
@@ -170,7 +170,7 @@ class Desk:
         """Entries of the ledger, oldest first."""
         return self.ledger.history(name, event=event, before=before, last=last)
 
-    def verify(self, *, head: str | None = None) -> Verified:
+    def verify(self, *, head: str | None = None) -> Verification:
         return self.ledger.verify(head=head)
 
     def export(self) -> Iterator[dict[str, Any]]:
@@ -185,7 +185,7 @@ class Desk:
         """Whoever may name any record can find out who is in the table, so the steward says which may be named."""
         record = query.named()
         if record is not None and not caller.is_steward and record not in self.shelf.find(name).records:
-            raise Refused(
+            raise Refusal(
                 "forbidden",
                 f"{query.kind}: the steward has not opened this record to questions. Only records that the steward "
                 "names may be asked about. Ask the steward.",

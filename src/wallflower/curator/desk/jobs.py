@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Self
 
-from wallflower.curator.desk.logs import failed
-from wallflower.curator.desk.problems import Refused, problem, unanswered
+from wallflower.curator.desk.logs import log_failure
+from wallflower.curator.desk.problems import Refusal, problem, unanswered_refusal
 from wallflower.curator.desk.records import JOBS, Records
 from wallflower.curator.desk.tokens import Caller, new_id
 from wallflower.curator.settings import Settings
@@ -79,7 +79,7 @@ class Jobs:
     async def answer(self, work: Work, caller: Caller, dataset: str, kind: str, *, later: bool) -> Release[Any] | Job:
         """The answer; or a job, if the caller wants one or the answer takes longer than our patience."""
         if len(self._tasks) >= self._settings.waiting:
-            raise Refused("busy", "Too many questions wait already. Nothing was charged. Try again in a moment.")
+            raise Refusal("busy", "Too many questions wait already. Nothing was charged. Try again in a moment.")
         if later:
             job = await asyncio.to_thread(self._noted, caller, dataset, kind)
             self._follow(job.id, self.submit(work, job=job.id))
@@ -99,9 +99,9 @@ class Jobs:
         """A job of the caller's; a steward finds any."""
         row = self._records.find(JOBS, key)
         if row is None or not (caller.is_steward or row["analyst"] == caller.name):
-            raise Refused("not-found", "There is no job with this id, or it is not yours.")
+            raise Refusal("not-found", "There is no job with this id, or it is not yours.")
         if row["state"] in ("queued", "running") and _is_lost(row):
-            return Job.of(row | {"state": "failed", "outcome": json.dumps({"problem": problem(unanswered())})})
+            return Job.of(row | {"state": "failed", "outcome": json.dumps({"problem": problem(unanswered_refusal())})})
         return Job.of(row)
 
     async def close(self) -> None:
@@ -119,8 +119,8 @@ class Jobs:
         except PrivacyError as refusal:
             outcome = refusal
         except Exception as error:  # noqa: BLE001 - nothing of it may leave
-            failed("job", error)
-            outcome = unanswered()
+            log_failure("job", error)
+            outcome = unanswered_refusal()
         tick = self._settings.tick
         if tick:
             await asyncio.sleep(tick - (time.monotonic() - came) % tick)

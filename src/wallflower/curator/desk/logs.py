@@ -35,7 +35,7 @@ def tell(event: str, **facts: Any) -> None:
     log.info(event, extra={"facts": facts})
 
 
-def failed(event: str, error: BaseException) -> None:
+def log_failure(event: str, error: BaseException) -> None:
     """A bug. Its message and its variables may hold records, so only its place is kept."""
     frames = reversed(traceback.extract_tb(error.__traceback__))
     places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames)

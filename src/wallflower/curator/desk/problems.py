@@ -72,7 +72,7 @@ _HEADERS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 
-class Refused(PrivacyError):
+class Refusal(PrivacyError):
     """The service itself refuses; `kind` is one of KINDS."""
 
     def __init__(self, kind: str, words: str) -> None:
@@ -80,14 +80,14 @@ class Refused(PrivacyError):
         self.kind = kind
 
 
-def unanswered() -> Refused:
+def unanswered_refusal() -> Refusal:
     """What is said, whatever went wrong after the look."""
-    return Refused("unanswered", _CONSTANT["unanswered"])
+    return Refusal("unanswered", _CONSTANT["unanswered"])
 
 
 def kind_of(error: PrivacyError) -> str:
     """The type of problem an error is."""
-    if isinstance(error, Refused):
+    if isinstance(error, Refusal):
         return error.kind
     return next((name for kind, name in _TYPES if isinstance(error, kind)), "unanswered")
 

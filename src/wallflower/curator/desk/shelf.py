@@ -9,9 +9,9 @@ from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, Final
 
-from wallflower.curator.desk.problems import Refused
+from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.records import DATASETS, Records
-from wallflower.curator.settings import Registered
+from wallflower.curator.settings import Registration
 from wallflower.data import Table, describe, load
 from wallflower.errors import DataError, ParameterError, PrivacyError
 from wallflower.schema import Schema
@@ -42,7 +42,7 @@ class Stream:
 class Shelf:
     """What may be asked about. Sources of files lie under one of `roots`, wherever links in them lead."""
 
-    def __init__(self, datasets: Iterable[Registered], roots: Iterable[str], records: Records) -> None:
+    def __init__(self, datasets: Iterable[Registration], roots: Iterable[str], records: Records) -> None:
         self._stated = {dataset.name: dataset for dataset in datasets}
         self._roots = tuple(Path(root).resolve() for root in roots)
         self._records = records
@@ -60,14 +60,14 @@ class Shelf:
         """What is registered, in order of its names."""
         return sorted({*self._stated, *(row["id"] for row in self._records.all(DATASETS))})
 
-    def find(self, name: str) -> Registered:
+    def find(self, name: str) -> Registration:
         """The data set of this name."""
         if name in self._stated:
             return self._stated[name]
         row = self._records.find(DATASETS, name)
         if row is None:
-            raise Refused("not-found", "There is no data set of this name. The list of data sets has them all.")
-        return Registered.from_json(json.loads(row["body"]))
+            raise Refusal("not-found", "There is no data set of this name. The list of data sets has them all.")
+        return Registration.from_json(json.loads(row["body"]))
 
     def add(self, name: str, *, source: str | None, schema: Mapping[str, Any], records: Iterable[str], by: str) -> None:
         """Register a data set: a file or a folder under a root, given relative to it, or a stream."""
@@ -76,9 +76,9 @@ class Shelf:
         if source is None and facts.columns is None:
             raise ParameterError("schema: a stream has no source, so its columns must be stated. Add columns.")
         place = None if source is None else str(self._below(source))
-        made = Registered(name=name, source=place, schema=facts, records=tuple(records))
+        made = Registration(name=name, source=place, schema=facts, records=tuple(records))
         if name in self._stated or self._records.find(DATASETS, name) is not None:
-            raise Refused("conflict", "A data set of this name is registered already. Choose another name.")
+            raise Refusal("conflict", "A data set of this name is registered already. Choose another name.")
         if place is not None:
             self._loaded(made)
         self._records.add(DATASETS, {"id": name, "body": json.dumps(made.to_json()), "by": by})
@@ -91,7 +91,7 @@ class Shelf:
         try:
             return self._loaded(dataset)
         except PrivacyError:
-            raise Refused("busy", "The data set cannot be read at the moment. Tell the steward.") from None
+            raise Refusal("busy", "The data set cannot be read at the moment. Tell the steward.") from None
 
     def public(self, name: str) -> Table | Stream:
         """Whatever a plan may be made from."""
@@ -109,7 +109,7 @@ class Shelf:
         known = {"name": name, "rows": dataset.schema.rows, "clip": dataset.schema.clip, "columns": columns}
         return {**known, "stream": True}
 
-    def _loaded(self, dataset: Registered) -> Table:
+    def _loaded(self, dataset: Registration) -> Table:
         with self._guard:
             turn = self._turns.setdefault(dataset.name, RLock())
         with turn:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Any, Final, Literal, Self, get_args
 
-from wallflower.curator.desk.problems import Refused
+from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.records import TOKENS, Records, now
 from wallflower.errors import ParameterError
 
@@ -95,7 +95,7 @@ class Tokens:
         """End a token at once; one that is revoked stays so."""
         row = self._records.find(TOKENS, key)
         if row is None:
-            raise Refused("not-found", "There is no token with this id. `list` shows them.")
+            raise Refusal("not-found", "There is no token with this id. `list` shows them.")
         if row["revoked"] is None:
             self._records.change(TOKENS, key, revoked=now())
         with self._lock:

@@ -17,8 +17,8 @@ from threading import Lock, RLock
 from typing import Any, Final
 
 from wallflower.curator.desk.desk import Desk
-from wallflower.curator.desk.logs import failed
-from wallflower.curator.desk.problems import Refused, unanswered
+from wallflower.curator.desk.logs import log_failure
+from wallflower.curator.desk.problems import Refusal, unanswered_refusal
 from wallflower.curator.desk.records import WATCHES
 from wallflower.curator.desk.tokens import Caller, new_id
 from wallflower.errors import EpochClosed, KeyConflict, PrivacyError, StateError
@@ -32,7 +32,7 @@ _PAUSE: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class WatchView:
     """A watch as its caller sees it: `position` is how many observations were decided, `charge` what paid for them."""
 
     id: str
@@ -62,7 +62,7 @@ class Watches:
         self._turns: dict[str, RLock] = {}
         self._guard = Lock()
 
-    def open(self, caller: Caller, dataset: str, query: Query[Any, Any], *, key: str | None) -> Watched:
+    def open(self, caller: Caller, dataset: str, query: Query[Any, Any], *, key: str | None) -> WatchView:
         """Open a watch and pay for it; under a key used before, the one that was opened then."""
         self._desk.admit(caller, dataset, query, key)
         body = json.dumps(query.to_json(), sort_keys=True)
@@ -81,7 +81,7 @@ class Watches:
         rows = self._desk.records.all(WATCHES, **whose)
         return [{name: row[name] for name in ("id", "dataset", "kind", "analyst", "created")} for row in rows]
 
-    def state(self, caller: Caller, key: str) -> Watched:
+    def state(self, caller: Caller, key: str) -> WatchView:
         """How far a watch has come."""
         row = self._kept(caller, key)
         with self._taken(row) as watch:
@@ -97,8 +97,8 @@ class Watches:
             except PrivacyError:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever happens after the look, nothing of it may leave
-                failed("decide", error)
-                raise unanswered() from None
+                log_failure("decide", error)
+                raise unanswered_refusal() from None
             self._desk.metrics.count("decisions", watch.position - before)
             return told
 
@@ -113,9 +113,9 @@ class Watches:
         """A watch that was paid for, and whose state is still there: to look for one never pays."""
         row = self._desk.records.find(WATCHES, key)
         if row is None or not (caller.is_steward or row["analyst"] == caller.name):
-            raise Refused("not-found", "There is no watch with this id, or it is not yours.")
+            raise Refusal("not-found", "There is no watch with this id, or it is not yours.")
         if key not in self._open and not self._place(key).exists():
-            raise Refused("epoch-closed", "The state of the watch is lost, so it cannot go on. Open a new one.")
+            raise Refusal("epoch-closed", "The state of the watch is lost, so it cannot go on. Open a new one.")
         return row
 
     def _query(self, row: dict[str, Any]) -> Query[Any, Any]:
@@ -123,7 +123,7 @@ class Watches:
 
     def _place(self, key: str) -> Path:
         if self._folder is None:
-            raise Refused("forbidden", "This service keeps no watches. The steward sets `watches` to a folder first.")
+            raise Refusal("forbidden", "This service keeps no watches. The steward sets `watches` to a folder first.")
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._folder / f"{key}.state"
 
@@ -149,7 +149,7 @@ class Watches:
                 raise
             except StateError:
                 if time.monotonic() >= deadline:
-                    raise Refused("state", "The watch is in use elsewhere, or its state is damaged.") from None
+                    raise Refusal("state", "The watch is in use elsewhere, or its state is damaged.") from None
             time.sleep(_PAUSE)
 
     def _opened(self, row: dict[str, Any]) -> Watching:
@@ -176,10 +176,10 @@ def decisions_json(told: Decisions) -> dict[str, Any]:
     return {"first": told.first, "outlier": flags, **scores, "exhausted": told.exhausted}
 
 
-def _watched(row: dict[str, Any], watch: Watching, query: Query[Any, Any]) -> Watched:
+def _watched(row: dict[str, Any], watch: Watching, query: Query[Any, Any]) -> WatchView:
     known = {name: row[name] for name in ("id", "dataset", "kind")}
     own = {name: getattr(watch, name) for name in ("columns", "position", "exhausted", "charge")}
-    return Watched(**known, **own, cost=query.cost())
+    return WatchView(**known, **own, cost=query.cost())
 
 
 def _id(caller: Caller, dataset: str, key: str | None) -> str:

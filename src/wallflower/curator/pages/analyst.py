@@ -14,14 +14,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from wallflower.curator.api.analyst import release_arrow
-from wallflower.curator.api.callers import authenticated
+from wallflower.curator.api.callers import authenticate
 from wallflower.curator.api.views import Plain
-from wallflower.curator.desk.desk import Shown
-from wallflower.curator.desk.problems import Refused, problem
+from wallflower.curator.desk.desk import DatasetView
+from wallflower.curator.desk.problems import Refusal, problem
 from wallflower.curator.desk.tokens import new_id
 from wallflower.curator.desk.tradeoffs import Tradeoffs
 from wallflower.curator.pages import charts, fields
-from wallflower.curator.pages.visits import BASE, COOKIE, Visit, page, place, refused, to, told
+from wallflower.curator.pages.visits import BASE, COOKIE, Visit, page, place, problem_page, refusal_page, to
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.forms import LOSS_HELP, Question, blanks
 from wallflower.ledger.budget import ACCOUNTS, Line
@@ -79,7 +79,7 @@ def routes() -> list[Route]:
         Route("/", page(home)),
         Route("/datasets/{dataset}", page(dataset)),
         Route("/datasets/{dataset}/plan/{kind}", page(planner)),
-        Route("/datasets/{dataset}/plan/{kind}", page(planned), methods=["POST"]),
+        Route("/datasets/{dataset}/plan/{kind}", page(plan_sent_form), methods=["POST"]),
         Route("/datasets/{dataset}/ask/{kind}", page(ask), methods=["POST"]),
         Route("/jobs/{job}", page(job)),
         Route("/releases", page(releases)),
@@ -99,8 +99,8 @@ async def sign_in(visit: Visit) -> Response:
     address = visit.request.client.host if visit.request.client else ""
     text = visit.form.get("token", "").strip()
     try:
-        caller = await authenticated(visit.desk, visit.app.state.attempts, text, address)
-    except Refused as refusal:
+        caller = await authenticate(visit.desk, visit.app.state.attempts, text, address)
+    except Refusal as refusal:
         stated = problem(refusal)
         return visit.render("sign-in.html", stated["status"], words=stated["detail"])
     found = to("/")
@@ -137,7 +137,7 @@ def planner(visit: Visit) -> Response:
     return _planned(visit, {name: value[:2000] for name, value in visit.request.query_params.items()})
 
 
-def planned(visit: Visit) -> Response:
+def plan_sent_form(visit: Visit) -> Response:
     """The same for a form that was sent: the whole page, or only the plan for a page that is open."""
     if "x-fragment" not in visit.request.headers:
         return _planned(visit, visit.form)
@@ -151,7 +151,7 @@ async def ask(visit: Visit) -> Response:
     question, shown = await run_sync(_asked, visit)
     caller, desk, name = visit.by, visit.desk, shown.name
     try:
-        query = fields.read(question, visit.form)
+        query = fields.read_form(question, visit.form)
         key = _key(visit, query)
         await run_sync(desk.admit, caller, name, query, key)
         found = await visit.jobs.answer(
@@ -159,7 +159,7 @@ async def ask(visit: Visit) -> Response:
         )
     except PrivacyError as refusal:
         again = f"{_plan_at(shown, question)}?{urlencode(_typed(question, visit.form))}"
-        return refused(visit, refusal, again=again, dataset=name)
+        return refusal_page(visit, refusal, again=again, dataset=name)
     return to(f"/releases/{found.ledger_id}" if isinstance(found, Release) else f"/jobs/{found.id}")
 
 
@@ -169,7 +169,7 @@ def job(visit: Visit) -> Response:
     if found.release is not None:
         return to(f"/releases/{found.release}")
     if found.problem is not None:
-        return told(visit, found.problem, dataset=found.dataset)
+        return problem_page(visit, found.problem, dataset=found.dataset)
     return visit.render("job.html", job=found)
 
 
@@ -205,7 +205,7 @@ def arrow(visit: Visit) -> Response:
     return release_arrow(_release(visit).ledger_id, visit.by, visit.desk)
 
 
-def accounts(shown: Shown) -> list[Account]:
+def accounts(shown: DatasetView) -> list[Account]:
     """The accounts of a data set, in words."""
     return [
         Account(
@@ -237,17 +237,17 @@ def whole(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 11 and 0 < int(text) < 2**31 else None
 
 
-def _asked(visit: Visit) -> tuple[Question, Shown]:
+def _asked(visit: Visit) -> tuple[Question, DatasetView]:
     shown = visit.desk.dataset(visit.by, visit.path("dataset"))
     try:
         return visit.desk.question(visit.path("kind")), shown
     except ParameterError:
-        raise Refused(
+        raise Refusal(
             "not-found", "There is no question of this name. The page of the data set has them all."
         ) from None
 
 
-def _plan_at(shown: Shown, question: Question) -> str:
+def _plan_at(shown: DatasetView, question: Question) -> str:
     return BASE + place("datasets", shown.name, "plan", question.kind)
 
 
@@ -268,16 +268,16 @@ def _planned(visit: Visit, given: Mapping[str, str]) -> Response:
     )
 
 
-def _outlook(visit: Visit, shown: Shown, question: Question, form: Mapping[str, str]) -> dict[str, Any]:
+def _outlook(visit: Visit, shown: DatasetView, question: Question, form: Mapping[str, str]) -> dict[str, Any]:
     """The plan of what a form asks, or why there is none."""
     try:
-        query = fields.read(question, form)
+        query = fields.read_form(question, form)
         plan = visit.desk.plan(visit.by, shown.name, query)
     except PrivacyError as refusal:
         return {
             "outlook": None,
             "words": problem(refusal)["detail"],
-            "begun": not isinstance(refusal, fields.Unfinished),
+            "begun": not isinstance(refusal, fields.EmptyFields),
         }
     left = visit.desk.left(visit.by, shown.name, plan.cost.account)
     chosen = next((option for option in plan.options if option.mechanism == plan.chosen), None)

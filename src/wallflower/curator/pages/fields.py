@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from wallflower.curator.api.bodies import Body, model, query_of
 from wallflower.errors import ParameterError
-from wallflower.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, spends, stated
+from wallflower.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, entries_of, spends
 from wallflower.query import Query
 from wallflower.schema import Schema
 
@@ -46,13 +46,13 @@ class Entry:
     choices: tuple[str, ...] = ()
 
 
-class Unfinished(ParameterError):
+class EmptyFields(ParameterError):
     """A form with empty fields that are needed."""
 
 
 def entries(question: Question, given: Mapping[str, str], schema: Schema) -> list[Entry]:
     """The fields of a question, filled with what is given, or else with its example as far as that fits."""
-    example = {name: written(value) for name, value in stated(question.example()).items()}
+    example = {name: write_field(value) for name, value in entries_of(question.example()).items()}
     values = given or example | _fitting(question, schema)
     found = [_entry(blank, values, shown=blank.name in example) for blank in blanks(question)]
     for name, words in LOSS_HELP.items() if spends(question) else ():
@@ -63,7 +63,7 @@ def entries(question: Question, given: Mapping[str, str], schema: Schema) -> lis
     return found
 
 
-def read(question: Question, form: Mapping[str, str]) -> Query[Any, Any]:
+def read_form(question: Question, form: Mapping[str, str]) -> Query[Any, Any]:
     """The question that a form asks, within the limits of the body that would ask it."""
     given: dict[str, Any] = {name: form[name].strip() for name in LOSS_HELP if form.get(name, "").strip()}
     for blank in blanks(question):
@@ -72,7 +72,7 @@ def read(question: Question, form: Mapping[str, str]) -> Query[Any, Any]:
             given[blank.name] = _plain(blank, text)
     missing = [blank.name for blank in blanks(question) if blank.default is REQUIRED and blank.name not in given]
     if missing:
-        raise Unfinished(
+        raise EmptyFields(
             f"{question.kind}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} still to be given."
         )
     try:
@@ -82,7 +82,7 @@ def read(question: Question, form: Mapping[str, str]) -> Query[Any, Any]:
         raise ParameterError(f"{'; '.join(told)}. Correct the form.") from None
 
 
-def written(value: Any) -> str:
+def write_field(value: Any) -> str:
     """A plain value as it stands in a field."""
     match value:
         case None:
@@ -91,7 +91,7 @@ def written(value: Any) -> str:
             return "yes" if value else "no"
         case list() | tuple():
             nested = any(isinstance(item, list | tuple) for item in value)
-            return ("; " if nested else ", ").join(map(written, value))
+            return ("; " if nested else ", ").join(map(write_field, value))
         case dict():
             return json.dumps(value, ensure_ascii=False, indent=1)
         case str() | Fraction():
@@ -116,7 +116,7 @@ def decimal(value: str | Fraction) -> str:
 
 def python_text(query: Query[Any, Any], url: str, dataset: str) -> str:
     """The same question in Python."""
-    given = ", ".join(f"{name}={_literal(value)}" for name, value in stated(query).items())
+    given = ", ".join(f"{name}={_literal(value)}" for name, value in entries_of(query).items())
     return (
         "import wallflower as wf\n\n"
         f"service = wf.connect({_literal(url)})  # your token is read from $WALLFLOWER_TOKEN\n"
@@ -127,12 +127,12 @@ def python_text(query: Query[Any, Any], url: str, dataset: str) -> str:
 def command_text(query: Query[Any, Any], url: str, dataset: str) -> str:
     """The same question on the command line."""
     lines = [shlex.join(["wallflower", query.kind, dataset]), shlex.join(["--server", url])]
-    for name, value in stated(query).items():
+    for name, value in entries_of(query).items():
         option = f"--{name.replace('_', '-')}"
         if isinstance(value, bool):
             lines.append(option if value else option.replace("--", "--no-", 1))
         else:
-            lines.append(shlex.join([option, f"{name}.json" if isinstance(value, dict) else written(value)]))
+            lines.append(shlex.join([option, f"{name}.json" if isinstance(value, dict) else write_field(value)]))
     return " \\\n  ".join(lines)
 
 
@@ -146,15 +146,15 @@ def _fitting(question: Question, schema: Schema) -> dict[str, str]:
     own: dict[str, str] = {}
     for blank in blanks(question):
         if blank.hint is Schema:
-            own[blank.name] = written({**schema.to_json(), "clip": True}) if schema.columns else ""
+            own[blank.name] = write_field({**schema.to_json(), "clip": True}) if schema.columns else ""
         elif blank.hint not in (*_NUMBERS, bool) and not blank.choices:
-            own[blank.name] = written(None if blank.default is REQUIRED else blank.default)
+            own[blank.name] = write_field(None if blank.default is REQUIRED else blank.default)
     return own
 
 
 def _entry(blank: Blank, values: Mapping[str, str], *, shown: bool) -> Entry:
     required = blank.default is REQUIRED
-    default = "" if required else written(blank.default)
+    default = "" if required else write_field(blank.default)
     choices = ("yes", "no") if blank.hint is bool else blank.choices
     optional = blank.optional or blank.default is None
     way = _WAYS.get(blank.hint)

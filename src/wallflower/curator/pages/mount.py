@@ -16,11 +16,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from wallflower.curator.desk.problems import KINDS, Refused
+from wallflower.curator.desk.problems import KINDS, Refusal
 from wallflower.curator.desk.tradeoffs import Tradeoffs
 from wallflower.curator.pages import analyst, steward
 from wallflower.curator.pages.sessions import Sessions
-from wallflower.curator.pages.visits import BASE, POLICY, page, refused
+from wallflower.curator.pages.visits import BASE, POLICY, page, refusal_page
 
 _STATIC: Final = Path(__file__).parent / "static"
 
@@ -67,4 +67,4 @@ async def _http(request: Request, error: Exception) -> Response:
     kind = "method" if error.status_code == 405 else "not-found"
     words = f"{KINDS[kind][1]}. Start from the list of data sets."
     get = Request({**request.scope, "method": "GET"}, request.receive)
-    return await page(lambda visit: refused(visit, Refused(kind, words)), "anybody")(get)
+    return await page(lambda visit: refusal_page(visit, Refusal(kind, words)), "anybody")(get)

@@ -19,8 +19,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.jobs import Jobs
-from wallflower.curator.desk.logs import failed
-from wallflower.curator.desk.problems import PREFIX, Refused, problem, unanswered
+from wallflower.curator.desk.logs import log_failure
+from wallflower.curator.desk.problems import PREFIX, Refusal, problem, unanswered_refusal
 from wallflower.curator.desk.tokens import Caller
 from wallflower.curator.pages.fields import decimal
 from wallflower.curator.pages.sessions import Sessions, form_proof, is_proof, new_cookie
@@ -74,7 +74,7 @@ class Visit:
     def by(self) -> Caller:
         """Whoever is signed in."""
         if self.caller is None:
-            raise Refused("unauthenticated", "You are not signed in. Sign in with a token.")
+            raise Refusal("unauthenticated", "You are not signed in. Sign in with a token.")
         return self.caller
 
     @property
@@ -113,16 +113,16 @@ def page(
             if who != "anybody" and visit.caller is None:
                 return to("/sign-in")
             if who == "steward" and not visit.by.is_steward:
-                raise Refused("forbidden", "Only a steward may do this. Ask the steward.")
+                raise Refusal("forbidden", "Only a steward may do this. Ask the steward.")
             if inspect.iscoroutinefunction(handler):
                 answered: Response = await handler(visit)
                 return answered
             return await run_sync(handler, visit)  # type: ignore[arg-type]
         except PrivacyError as refusal:
-            return refused(visit, refusal)
+            return refusal_page(visit, refusal)
         except Exception as error:  # noqa: BLE001 - whatever happens, only constant words may leave
-            failed("page", error)
-            return refused(visit, unanswered())
+            log_failure("page", error)
+            return refusal_page(visit, unanswered_refusal())
 
     return endpoint
 
@@ -137,12 +137,12 @@ def to(place: str) -> Response:
     return RedirectResponse(f"{BASE}{place}", 303)
 
 
-def refused(visit: Visit, refusal: PrivacyError, **context: Any) -> Response:
+def refusal_page(visit: Visit, refusal: PrivacyError, **context: Any) -> Response:
     """A refusal as a page, in the words that a program would be told."""
-    return told(visit, problem(refusal), **context)
+    return problem_page(visit, problem(refusal), **context)
 
 
-def told(visit: Visit, stated: Mapping[str, Any], **context: Any) -> Response:
+def problem_page(visit: Visit, stated: Mapping[str, Any], **context: Any) -> Response:
     """A problem as a page."""
     kind = str(stated["type"]).removeprefix(PREFIX)
     losses = {name: Loss.from_json(stated[name]) for name in ("asked", "left") if name in stated}
@@ -160,14 +160,14 @@ def loss_words(loss: Loss) -> str:
 
 async def _form(visit: Visit) -> Mapping[str, str]:
     if visit.request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
-        raise Refused("malformed", "The body is not a form. Use the form on the page.")
+        raise Refusal("malformed", "The body is not a form. Use the form on the page.")
     try:
         pairs = parse_qsl((await visit.request.body()).decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
     except ValueError:
-        raise Refused("malformed", "The form cannot be read. Go back, reload the page and try again.") from None
+        raise Refusal("malformed", "The form cannot be read. Go back, reload the page and try again.") from None
     form = {name: value.replace("\r\n", "\n") for name, value in pairs}
     if not is_proof(visit.cookie, form.pop("proof", "")):
-        raise Refused(
+        raise Refusal(
             "forbidden", "This form does not come from a page you were given. Go back, reload the page and try again."
         )
     return form

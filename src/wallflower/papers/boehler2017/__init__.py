@@ -7,12 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from wallflower.papers.boehler2017.figure3 import ACCURACY, SEPARATIONS, SUBSET, Figure3, detail, drawn, figure3, gaps
-from wallflower.papers.boehler2017.losses import EPSILON, Priced, constants, meaning
+from wallflower.papers.boehler2017.figure3 import (
+    ACCURACY,
+    SEPARATIONS,
+    SUBSET,
+    Figure3,
+    detail,
+    figure3,
+    figure_section,
+    gaps,
+)
+from wallflower.papers.boehler2017.losses import EPSILON, PricedStream, constants, meaning
 from wallflower.papers.boehler2017.modes import NOISES
-from wallflower.papers.boehler2017.real import DETAIL, Found, compared, detailed, sensed
+from wallflower.papers.boehler2017.real import DETAIL, StreamRuns, comparison_section, detail_sheet, run_stream
 from wallflower.papers.boehler2017.timings import timings
-from wallflower.papers.data.readings import available, made, meters, motes
+from wallflower.papers.data.readings import available, make_stream, meters, motes
 from wallflower.papers.page import Section, leave, write_page
 
 TITLE: Final = "Privacy-Preserving Outlier Detection for Data Streams, its figure again"
@@ -46,9 +55,9 @@ def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator
     found = figure3(size.points, size.runs)
     detail(found).write(folder / RUNS_DETAIL)
     yield folder / RUNS_DETAIL
-    real = [sensed(stream, size.runs) for stream in available((motes, meters), say)]
+    real = [run_stream(stream, size.runs) for stream in available((motes, meters), say)]
     if real:
-        detailed(real).write(folder / DETAIL)
+        detail_sheet(real).write(folder / DETAIL)
         yield folder / DETAIL
     for section in _sections(found, real, size):
         sections.append(section)
@@ -56,25 +65,25 @@ def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator
     yield write_page(folder / "boehler2017.html", TITLE, LEAD, sections)
 
 
-def _sections(found: Figure3, real: list[Found], size: Size) -> Iterator[Section]:
-    yield drawn(found, ACCURACY)
-    yield drawn(found, SUBSET)
+def _sections(found: Figure3, real: list[StreamRuns], size: Size) -> Iterator[Section]:
+    yield figure_section(found, ACCURACY)
+    yield figure_section(found, SUBSET)
     yield gaps(found)
     if real:
-        yield compared(real)
+        yield comparison_section(real)
     priced = [*_made(found), *_measured(real)]
     yield meaning(priced)
     yield constants([each.stream for each in priced])
     yield timings(size.points, size.repetitions)
 
 
-def _made(found: Figure3) -> Iterator[Priced]:
+def _made(found: Figure3) -> Iterator[PricedStream]:
     for separation in SEPARATIONS:
         one, other = (found.runs[noise, separation, EPSILON] for noise in NOISES)
-        yield Priced(stream=made(separation, found.points, seed=0), columns=one, planar=other)
+        yield PricedStream(stream=make_stream(separation, found.points, seed=0), columns=one, planar=other)
 
 
-def _measured(real: list[Found]) -> Iterator[Priced]:
+def _measured(real: list[StreamRuns]) -> Iterator[PricedStream]:
     for each in real:
         one, other = (each.runs[noise, EPSILON] for noise in NOISES)
-        yield Priced(stream=each.stream, columns=one, planar=other)
+        yield PricedStream(stream=each.stream, columns=one, planar=other)

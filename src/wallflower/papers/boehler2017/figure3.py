@@ -21,9 +21,9 @@ from wallflower.papers.boehler2017.modes import (
     exact,
     run,
 )
-from wallflower.papers.data.readings import GENERATOR, made
+from wallflower.papers.data.readings import GENERATOR, make_stream
 from wallflower.papers.degue2020.detection import Tally
-from wallflower.papers.methods import Labelled
+from wallflower.papers.methods import CurveLabel
 from wallflower.papers.page import Panel, Section, Sheet, curve
 
 SEPARATIONS: Final = tuple(GENERATOR)
@@ -61,12 +61,12 @@ class Figure3:
     runs: Mapping[Key, Sequence[Run]]
     exact: Mapping[tuple[int, str], Sequence[Tally]]
 
-    def tallies(self, key: Key, mode: Labelled) -> list[Tally]:
+    def tallies(self, key: Key, mode: CurveLabel) -> list[Tally]:
         if mode is EXACT:
             return list(self.exact[key[1:]])
         return [each.tallies[mode.key] for each in self.runs[key]]
 
-    def mean(self, key: Key, mode: Labelled, measure: Measure) -> float:
+    def mean(self, key: Key, mode: CurveLabel, measure: Measure) -> float:
         """Over runs: all have as many readings and outliers, so counts may be added."""
         return measure.of(reduce(add, self.tallies(key, mode)))
 
@@ -77,7 +77,7 @@ def figure3(points: int, runs: int) -> Figure3:
     keyed: dict[tuple[int, str], list[Tally]] = {(s, e): [] for s in SEPARATIONS for e in EPSILONS}
     for separation in SEPARATIONS:
         for seed in range(runs):
-            stream = made(separation, points, seed)
+            stream = make_stream(separation, points, seed)
             for epsilon in EPSILONS:
                 keyed[separation, epsilon].append(exact(stream))
                 for noise in NOISES:
@@ -85,7 +85,7 @@ def figure3(points: int, runs: int) -> Figure3:
     return Figure3(points=points, runs=noisy, exact=keyed)
 
 
-def drawn(found: Figure3, measure: Measure) -> Section:
+def figure_section(found: Figure3, measure: Measure) -> Section:
     """One half of Figure 3, for both noises."""
     heading = ("noise", "separation", "epsilon", "total", *(mode.column for mode in MODES), "upper_from", "upper_to")
     part, number = ("a", "accuracy") if measure is ACCURACY else ("b", "subset size")

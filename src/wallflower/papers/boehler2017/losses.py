@@ -10,7 +10,7 @@ from statistics import mean
 from typing import Final
 
 from wallflower.papers.boehler2017.modes import EPSILONS, Run
-from wallflower.papers.data.readings import Sensed
+from wallflower.papers.data.readings import SensorStream
 from wallflower.papers.page import Section, Sheet
 from wallflower.queries.sensors.batches import diameter
 from wallflower.queries.sensors.perturb import columns_losses, planar_losses
@@ -19,15 +19,15 @@ EPSILON: Final = EPSILONS[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Priced:
+class PricedStream:
     """A stream with its runs at ε=0.1 a column, in every column and planar."""
 
-    stream: Sensed
+    stream: SensorStream
     columns: Sequence[Run]
     planar: Sequence[Run]
 
 
-def meaning(priced: Sequence[Priced]) -> Section:
+def meaning(priced: Sequence[PricedStream]) -> Section:
     """What one reading costs in truth, and how much noise that is."""
     heading = ("stream", "normal", "extremes_columns", "extremes_planar", "noise_columns", "noise_planar")
     return Section(
@@ -47,7 +47,7 @@ def meaning(priced: Sequence[Priced]) -> Section:
     )
 
 
-def constants(streams: Sequence[Sensed]) -> Section:
+def constants(streams: Sequence[SensorStream]) -> Section:
     """Everything public that a stream is judged by."""
     heading = ("stream", "column", "centre", "scale", "range", "low", "high", "threshold", "bound", "ring", "width")
     return Section(
@@ -63,7 +63,7 @@ def constants(streams: Sequence[Sensed]) -> Section:
     )
 
 
-def _priced(each: Priced) -> tuple[str | float, ...]:
+def _priced(each: PricedStream) -> tuple[str | float, ...]:
     stream = each.stream
     ranges, count = stream.ranges, len(stream.columns)
     total, across = count * Fraction(EPSILON), diameter(ranges)
@@ -76,7 +76,7 @@ def _priced(each: Priced) -> tuple[str | float, ...]:
     return stream.name, *losses, in_columns, planar, *aucs, stream.most, stream.most * losses[0]
 
 
-def _constants(stream: Sensed) -> list[tuple[str | float, ...]]:
+def _constants(stream: SensorStream) -> list[tuple[str | float, ...]]:
     shared = [float(length) for length in (stream.threshold, stream.bound, stream.ring, stream.width)]
     return [
         (stream.name, c.name, *(float(each) for each in (c.center, c.scale, c.range, c.low, c.high)), *shared)

@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.noise import system_noise
-from wallflower.papers.data.readings import BITS, NEIGHBOURS, RADIUS, STEP, Sensed, steps
+from wallflower.papers.data.readings import BITS, NEIGHBOURS, RADIUS, STEP, SensorStream, steps
 from wallflower.papers.degue2020.detection import Tally
-from wallflower.papers.methods import NOT_PRIVATE, Labelled
+from wallflower.papers.methods import NOT_PRIVATE, CurveLabel
 from wallflower.queries.sensors import comparison, grid, perturb
 from wallflower.queries.sensors.batches import diameter
 from wallflower.queries.sensors.correction import GAPS, correct
@@ -26,29 +26,29 @@ LEAK: Final = (
     "centre it is never negative. Together with the analyst it knows every distance from the centre exactly"
 )
 
-LITERAL: Final = Labelled(
+LITERAL: Final = CurveLabel(
     key="literal",
     label="paper, gap rule as printed",
     guarantee=NOT_PRIVATE,
     why=f"{LEAK}. The widest gap may be at the bottom, and then all but a few of the correct hits are thrown away",
 )
-UPPER: Final = Labelled(
+UPPER: Final = CurveLabel(
     key="upper",
     label="paper, gap rule repaired",
     guarantee=NOT_PRIVATE,
     why=f"{LEAK}. The analyst learns d_TP, which is one reading's d_diff",
 )
-GRID: Final = Labelled(
+GRID: Final = CurveLabel(
     key="grid",
     label="grid, one comparison",
     guarantee=NOT_PRIVATE,
     why=f"{LEAK}. It learns rings too, and so every distance up to the width of one",
 )
-ALONE: Final = Labelled(key="alone", label="DBSCAN on perturbed readings, no correction", guarantee="metric ε")
-EXACT: Final = Labelled(
+ALONE: Final = CurveLabel(key="alone", label="DBSCAN on perturbed readings, no correction", guarantee="metric ε")
+EXACT: Final = CurveLabel(
     key="exact", label="wallflower's default, exact", guarantee="metric ε towards the analyst, nothing else"
 )
-CLEAN: Final = Labelled(
+CLEAN: Final = CurveLabel(
     key="clean", label="DBSCAN without noise", guarantee=NOT_PRIVATE, why="whoever computes it has every reading"
 )
 MODES: Final = (EXACT, GRID, UPPER, LITERAL, ALONE)
@@ -75,7 +75,7 @@ def tally(flags: Flags, truth: Flags) -> Tally:
     )
 
 
-def perturbed(stream: Sensed, points: Ints, noise: str, epsilon: str) -> Ints:
+def perturb_points(stream: SensorStream, points: Ints, noise: str, epsilon: str) -> Ints:
     """Noise at ε for each column: in every column, or planar for the same sum of them."""
     ranges, count = stream.ranges, len(stream.columns)
     drawn: dict[str, Any] = {"step": STEP, "noise": system_noise()}
@@ -84,17 +84,17 @@ def perturbed(stream: Sensed, points: Ints, noise: str, epsilon: str) -> Ints:
     return perturb.planar(points, diameter=diameter(ranges), epsilon=count * Fraction(epsilon), **drawn)
 
 
-def presumed(readings: Ints) -> Flags:
+def presumed_outliers(readings: Ints) -> Flags:
     """The outliers of DBSCAN: all that is outside the biggest cluster."""
     return outside(readings * float(STEP), RADIUS, NEIGHBOURS)
 
 
-def run(stream: Sensed, noise: str, epsilon: str) -> Run:
+def run(stream: SensorStream, noise: str, epsilon: str) -> Run:
     """One draw of noise, and what everyone makes of it."""
     points, centre = stream.points, [0] * len(stream.columns)
-    seen = perturbed(stream, points, noise, epsilon)
+    seen = perturb_points(stream, points, noise, epsilon)
     distances, moved = perturb.distances(seen, centre), perturb.d_diff(points, seen, centre)
-    alone = presumed(seen)
+    alone = presumed_outliers(seen)
     found = {gap: correct(distances, moved, np.flatnonzero(alone), _width(stream), gap=gap) for gap in GAPS}
     flags = {gap: _marked(stream, each.output) for gap, each in found.items()}
     ring = steps(stream.ring)
@@ -107,22 +107,22 @@ def run(stream: Sensed, noise: str, epsilon: str) -> Run:
     )
 
 
-def exact(stream: Sensed) -> Tally:
+def exact(stream: SensorStream) -> Tally:
     """What two servers find by one-time keys. They compare what was measured: noise plays no part."""
     scores = perturb.scores(stream.points, [0] * len(stream.columns), stream.unit, BITS)
     shares = zip((0, 1), comparison.deal(scores, BITS), strict=True)
     one, other = (comparison.evaluate(party, keys, threshold(stream)) for party, keys in shares)
-    return tally(comparison.opened(one, other), stream.truth)
+    return tally(comparison.open_flags(one, other), stream.truth)
 
 
-def threshold(stream: Sensed) -> int:
+def threshold(stream: SensorStream) -> int:
     """The threshold as a score."""
     return steps(stream.threshold) // stream.unit
 
 
-def clean(stream: Sensed) -> Tally:
+def clean(stream: SensorStream) -> Tally:
     """What DBSCAN finds without noise."""
-    return tally(presumed(stream.points), stream.truth)
+    return tally(presumed_outliers(stream.points), stream.truth)
 
 
 def auc(distances: Ints, truth: Flags) -> float:
@@ -138,11 +138,11 @@ def auc(distances: Ints, truth: Flags) -> float:
     return float((ranks - few * (few + 1) / 2) / max(1, few * many))
 
 
-def _width(stream: Sensed) -> float:
+def _width(stream: SensorStream) -> float:
     return float(stream.width / STEP)
 
 
-def _marked(stream: Sensed, places: Ints) -> Flags:
+def _marked(stream: SensorStream, places: Ints) -> Flags:
     flags = np.zeros(len(stream.truth), dtype=np.bool_)
     flags[places] = True
     return flags

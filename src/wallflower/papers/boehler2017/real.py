@@ -22,9 +22,9 @@ from wallflower.papers.boehler2017.modes import (
     exact,
     run,
 )
-from wallflower.papers.data.readings import UNLABELLED, Sensed
+from wallflower.papers.data.readings import UNLABELLED, SensorStream
 from wallflower.papers.degue2020.detection import Tally
-from wallflower.papers.methods import Labelled
+from wallflower.papers.methods import CurveLabel
 from wallflower.papers.page import Panel, Section, Sheet, curve
 
 SHOWN: Final = (EXACT, GRID, UPPER)
@@ -45,23 +45,23 @@ CAPTION: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class StreamRuns:
     """One stream: what does not depend on noise, and the runs that do, by noise and ε."""
 
-    stream: Sensed
+    stream: SensorStream
     exact: Tally
     clean: Tally
     runs: Mapping[tuple[str, str], Sequence[Run]]
 
-    def tally(self, mode: Labelled, noise: str, epsilon: str) -> Tally:
+    def tally(self, mode: CurveLabel, noise: str, epsilon: str) -> Tally:
         if mode in (EXACT, CLEAN):
             return self.exact if mode is EXACT else self.clean
         return reduce(add, (each.tallies[mode.key] for each in self.runs[noise, epsilon]))
 
 
-def sensed(stream: Sensed, runs: int) -> Found:
+def run_stream(stream: SensorStream, runs: int) -> StreamRuns:
     """Every mode on one stream."""
-    return Found(
+    return StreamRuns(
         stream=stream,
         exact=exact(stream),
         clean=clean(stream),
@@ -69,7 +69,7 @@ def sensed(stream: Sensed, runs: int) -> Found:
     )
 
 
-def compared(found: Sequence[Found]) -> Section:
+def comparison_section(found: Sequence[StreamRuns]) -> Section:
     """Precision and recall on real readings."""
     names = [f"{mode.column}_{measure}" for mode in SHOWN for measure in ("precision", "recall")]
     shown = [each for each in found if each.stream.name != UNLABELLED]
@@ -86,7 +86,7 @@ def compared(found: Sequence[Found]) -> Section:
     )
 
 
-def detailed(found: Sequence[Found]) -> Sheet:
+def detail_sheet(found: Sequence[StreamRuns]) -> Sheet:
     """Every mode, noise and ε."""
     rows = tuple(
         (
@@ -106,13 +106,13 @@ def detailed(found: Sequence[Found]) -> Sheet:
     return Sheet(heading=("stream", "noise", "epsilon", "mode", "flagged", "precision", "recall"), rows=rows)
 
 
-def _row(found: Found, epsilon: str) -> tuple[str | float, ...]:
+def _row(found: StreamRuns, epsilon: str) -> tuple[str | float, ...]:
     tallies = [found.tally(mode, NOISES[0], epsilon) for mode in SHOWN]
     shares = [share for each in tallies for share in (each.precision, each.recall)]
     return found.stream.name, found.exact.seen, found.exact.outliers, float(epsilon), *shares
 
 
-def _panel(found: Found, measure: str) -> Panel:
+def _panel(found: StreamRuns, measure: str) -> Panel:
     return Panel(
         title=found.stream.name,
         along=tuple(map(float, EPSILONS)),

@@ -17,10 +17,10 @@ import numpy as np
 
 from wallflower.errors import SourceError
 from wallflower.lazy import Lazy
-from wallflower.papers.data.tables import found
+from wallflower.papers.data.tables import find_file
 from wallflower.queries.sensors import perturb
 from wallflower.queries.sensors.parameters import Column
-from wallflower.synthetic import Flags, Floats, Ints, picked, pushed
+from wallflower.synthetic import Flags, Floats, Ints, pick_rows, push_outliers
 
 if TYPE_CHECKING:
     import pyarrow.csv as _csv
@@ -58,7 +58,7 @@ UNLABELLED: Final = "meters as recorded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sensed:
+class SensorStream:
     """Readings, which of them are outliers, and what is public; lengths are in scaled units.
 
     `grid` never flags below `bound` and always from `bound` + `ring` on; `width` is how wide the outliers' region is
@@ -110,13 +110,13 @@ def steps(length: Fraction) -> int:
     return int(length / STEP)
 
 
-def made(separation: int, points: int, seed: int) -> Sensed:
+def make_stream(separation: int, points: int, seed: int) -> SensorStream:
     """Figure 3: the outermost tenth is pushed outwards by the separation; threshold and bound are in the empty ring."""
-    values, truth = pushed(points, float(separation), seed=seed)
+    values, truth = push_outliers(points, float(separation), seed=seed)
     deviation, usual = map(Fraction, GENERATOR[separation])
     edge = Fraction(separation + MARGIN)
     column = {"center": Fraction(), "scale": deviation, "range": usual, "low": -edge, "high": edge}
-    return Sensed(
+    return SensorStream(
         name=f"separation {separation}",
         columns=(Column(name="x", **column), Column(name="y", **column)),
         values=values,
@@ -128,25 +128,25 @@ def made(separation: int, points: int, seed: int) -> Sensed:
     )
 
 
-def motes() -> list[Sensed]:
+def motes() -> list[SensorStream]:
     """Humidity and temperature at two motes, every five seconds for six hours, and when events were staged there."""
-    table = _csv.read_csv(found("wsn_single_hop/single_hop_sensor_network.csv"))
+    table = _csv.read_csv(find_file("wsn_single_hop/single_hop_sensor_network.csv"))
     values = np.column_stack([np.asarray(table[name].to_numpy(), dtype=np.float64) for name in BOXES])
     mote, events = table["mote_id"].to_numpy(), table["label"].to_numpy() == 1
     return [_mote(which, values[mote == which], events[mote == which]) for which in MOTES]
 
 
-def meters() -> list[Sensed]:
+def meters() -> list[SensorStream]:
     """Ten households, hour by hour, in kWh of both halves: with faults put in, and as recorded, which nobody labelled.
 
     A faulty meter shows more than a fuse of 63 A lets through, so the border is empty for a public reason. As recorded,
     right is by definition what lies 3 kWh or more from the centre.
     """
-    table = _parquet.read_table(found("smart_meter10/smart_meter10.parquet"))
+    table = _parquet.read_table(find_file("smart_meter10/smart_meter10.parquet"))
     values, most = _hours(table)
     column = {"center": Fraction("0.25"), "scale": Fraction("0.4"), "range": Fraction("0.95")}
     box = {"low": Fraction(), "high": Fraction(15)}
-    recorded = Sensed(
+    recorded = SensorStream(
         name=UNLABELLED,
         columns=(Column(name="first half", **column, **box), Column(name="second half", **column, **box)),
         values=values,
@@ -161,7 +161,7 @@ def meters() -> list[Sensed]:
     return [_with_faults(recorded), replace(recorded, truth=far)]
 
 
-def available(makers: Iterable[Callable[[], list[Sensed]]], say: Callable[[str], None]) -> Iterator[Sensed]:
+def available(makers: Iterable[Callable[[], list[SensorStream]]], say: Callable[[str], None]) -> Iterator[SensorStream]:
     """Every stream that can be had here; says which cannot, and why."""
     for make in makers:
         try:
@@ -175,12 +175,12 @@ def _rounded(length: Fraction) -> Fraction:
     return Fraction(round(64 * length), 64)
 
 
-def _mote(which: int, values: Floats, events: Flags) -> Sensed:
+def _mote(which: int, values: Floats, events: Flags) -> SensorStream:
     columns = tuple(
         Column(name=name, center=Fraction(c), scale=Fraction(s), range=Fraction(r), low=Fraction(lo), high=Fraction(hi))
         for (name, (lo, hi)), (c, s, r) in zip(BOXES.items(), MOTES[which], strict=True)
     )
-    return Sensed(
+    return SensorStream(
         name=f"mote {which}, {'indoors' if which == INDOORS else 'outdoors'}",
         columns=columns,
         values=values,
@@ -204,14 +204,14 @@ def _hours(table: Any) -> tuple[Floats, int]:
     return np.column_stack([used[first], used[first + 1]]), int(np.bincount(owners[first]).max())
 
 
-def _with_faults(recorded: Sensed) -> Sensed:
+def _with_faults(recorded: SensorStream) -> SensorStream:
     count = len(recorded.values)
     few = count // FAULTY
     truth = np.zeros(count, dtype=np.bool_)
-    truth[picked(count, few, SEED)] = True
+    truth[pick_rows(count, few, SEED)] = True
     values, (low, high) = recorded.values.copy(), FAULT
     for column in (0, 1):
-        values[truth, column] = low + (high - low) * picked(few, few, SEED + 1 + column) / few
+        values[truth, column] = low + (high - low) * pick_rows(few, few, SEED + 1 + column) / few
     scale, centre = (float(each) for each in (recorded.columns[0].scale, recorded.columns[0].center))
     usual, fault = ((end - centre) * math.sqrt(2) / scale for end in (FUSE, low))  # where both halves are at the end
     inner, outer = Fraction(math.ceil(64 * usual), 64), Fraction(math.floor(64 * fault), 64)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from wallflower.lazy import Lazy
-from wallflower.papers.data.tables import found
+from wallflower.papers.data.tables import find_file
 from wallflower.queries.explain.space.contexts import Domain
 from wallflower.synthetic import Floats, Ints, salaries
 
@@ -98,7 +98,7 @@ def homicides() -> Register:
     return _register("homicides", table, HOMICIDES, "vic_age", (0.0, 100.0), most=40_000)
 
 
-def made_salaries() -> Register:
+def synthetic_salaries() -> Register:
     """Made-up salaries, 9 × 8 × 8."""
     codes, metric, _ = salaries()
     bounds = {"low": 50_000.0, "high": 400_000.0}
@@ -109,7 +109,7 @@ def _read(
     file: str, domains: Mapping[str, tuple[Any, ...]], metric: str, kept: list[tuple[str, str, Any]] | None = None
 ) -> Any:
     among = [(name, "in", values) for name, values in domains.items()]
-    return _parquet.read_table(found(file), columns=[*domains, metric], filters=among + (kept or []))
+    return _parquet.read_table(find_file(file), columns=[*domains, metric], filters=among + (kept or []))
 
 
 def _register(

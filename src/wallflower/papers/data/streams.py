@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from wallflower.errors import SourceError
 from wallflower.lazy import Lazy
 from wallflower.neighbours.pairs import Floats
-from wallflower.papers.data.tables import found
+from wallflower.papers.data.tables import find_file
 
 if TYPE_CHECKING:
     import pyarrow.csv as _csv
@@ -78,7 +78,11 @@ class Stream:
     def public(self) -> dict[str, Any]:
         """What a watch is told: the centre in three digits, or of columns scaled by their history 0 and 1."""
         if self.statistic == "sum":
-            return {"centre": rounded(float(self.history.sum(axis=1).mean())), "low": self.low, "high": self.high}
+            return {
+                "centre": round_constant(float(self.history.sum(axis=1).mean())),
+                "low": self.low,
+                "high": self.high,
+            }
         columns = self.history.shape[1]
         unit = tuple(tuple(float(row == column) for column in range(columns)) for row in range(columns))
         return {"mean": (0.0,) * columns, "covariance": unit, "low": self.low, "high": self.high}
@@ -95,7 +99,7 @@ def streams(say: Callable[[str], None]) -> Iterator[Stream]:
 
 def flights() -> list[Stream]:
     """Mean arrival delays by day: of the 50 busiest airports together, and of single ones. Nobody labelled them."""
-    table = _csv.read_csv(found("flight_delays/daily_arr_delay_wide_origin_top50.csv"))
+    table = _csv.read_csv(find_file("flight_delays/daily_arr_delay_wide_origin_top50.csv"))
     names = [name for name in table.column_names if name != "date"]
     together = _flights("50 airports", _columns(table, names), RANGE / FEWEST, "any airport's day")
     singles = {name: flown for name, flown in AIRPORTS.items() if name in names}
@@ -104,7 +108,7 @@ def flights() -> list[Stream]:
 
 def skab() -> list[Stream]:
     """Eight sensors of a water pump, one stream a file, each column scaled by its first 400 rows."""
-    table = _csv.read_csv(found("skab/skab.csv.gz"))
+    table = _csv.read_csv(find_file("skab/skab.csv.gz"))
     sensors = table.column_names[3 : 3 + SENSORS]
     values, labels = _columns(table, sensors), np.nan_to_num(_columns(table, ["anomaly"])[:, 0]) > 0
     files = np.array(
@@ -116,14 +120,14 @@ def skab() -> list[Stream]:
 
 def nab() -> list[Stream]:
     """Fourteen streams of one number each, with windows around what went wrong."""
-    windows = json.loads(found("nab/combined_windows.json").read_text(encoding="utf-8"))
+    windows = json.loads(find_file("nab/combined_windows.json").read_text(encoding="utf-8"))
     return [_nab(name, windows[name]) for name in NAB if name in windows]
 
 
-def rounded(value: float) -> float:
+def round_constant(value: float) -> float:
     """Three digits, as a public constant would be stated.
 
-    >>> rounded(380.2776), rounded(-0.0012345)
+    >>> round_constant(380.2776), round_constant(-0.0012345)
     (380.0, -0.00123)
     """
     return float(f"{value:.3g}")
@@ -146,7 +150,9 @@ def _flights(name: str, values: Floats, change: float, whole: str) -> Stream:
 
 def _skab(name: str, values: Floats, labels: Bools) -> Stream:
     history = values[:ROWS]
-    centre, spread = (np.array([rounded(value) for value in found]) for found in (history.mean(0), history.std(0)))
+    centre, spread = (
+        np.array([round_constant(value) for value in found]) for found in (history.mean(0), history.std(0))
+    )
     scaled = (values - centre) / spread
     return Stream(
         group="SKAB",
@@ -164,7 +170,7 @@ def _skab(name: str, values: Floats, labels: Bools) -> Stream:
 
 
 def _nab(name: str, windows: list[list[str]]) -> Stream:
-    table = _csv.read_csv(found(f"nab/{name}"))
+    table = _csv.read_csv(find_file(f"nab/{name}"))
     values, times = _columns(table, ["value"]), table["timestamp"].to_numpy().astype("datetime64[s]")
     ends = [[np.datetime64(end.split(".")[0]) for end in window] for window in windows]
     labels = np.any([(start <= times) & (times <= end) for start, end in ends] or [times != times], axis=0)
@@ -180,7 +186,7 @@ def _nab(name: str, windows: list[list[str]]) -> Stream:
         high=float(NAB[name][1]),
         whole="any value",
         part="one ride" if is_taxi else "a tenth of a spread",
-        change=RIDE if is_taxi else rounded(float(values[:cut].std()) / 10),
+        change=RIDE if is_taxi else round_constant(float(values[:cut].std()) / 10),
     )
 
 

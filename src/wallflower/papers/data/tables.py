@@ -67,17 +67,17 @@ class Sample:
         return count_outliers(self.values, self.radius, self.neighbours)
 
 
-def made1(seed: int = 0) -> Sample:
+def synthetic1_sample(seed: int = 0) -> Sample:
     """Synthetic 1 of [Oka15]."""
     return Sample(name="Synthetic 1", values=synthetic1(seed), neighbours=3, radius=1.1)
 
 
-def made2(seed: int = 0, radius: float = SINGLE) -> Sample:
+def synthetic2_sample(seed: int = 0, radius: float = SINGLE) -> Sample:
     """Synthetic 2 of [Oka15]; the outliers show in its first two columns."""
     return Sample(name="Synthetic 2", values=synthetic2(seed), neighbours=3, radius=radius)
 
 
-def mixed(n: int, dimension: int, radius: float, seed: int = 0) -> Sample:
+def mixture_sample(n: int, dimension: int, radius: float, seed: int = 0) -> Sample:
     """A contaminated Gaussian of the accuracy table."""
     name = f"mixture N={n:,}, d={dimension}"
     return Sample(name=name, values=mixture(n, dimension, seed=seed), neighbours=5, radius=radius)
@@ -103,7 +103,7 @@ def adult2() -> Sample:
 
 def ionosphere(neighbours: int, radius: float) -> Sample:
     """Ionosphere: the 225 good returns and the first 10 bad ones; all columns already lie in [-1, 1]."""
-    path = found("ionosphere/ionosphere.csv")
+    path = find_file("ionosphere/ionosphere.csv")
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file))[1:]
     good = [row[:-1] for row in rows if row[-1] == "g"]
@@ -113,7 +113,7 @@ def ionosphere(neighbours: int, radius: float) -> Sample:
 
 
 def _adult(many: int, few: int) -> Floats:
-    path = found("adult/adult.csv.gz")
+    path = find_file("adult/adult.csv.gz")
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["split"] == "train"]
     above = [row for row in rows if row["income"] == ">50K"][:many]
@@ -137,7 +137,7 @@ def available(makers: Iterable[Callable[[], Sample]], say: Callable[[str], None]
     return samples
 
 
-def found(name: str) -> Path:
+def find_file(name: str) -> Path:
     """Where a file of the data folder is."""
     stated = os.environ.get("WALLFLOWER_DATA")
     here, package = Path.cwd(), Path(__file__).resolve()

@@ -10,11 +10,11 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.papers.data.streams import streams
-from wallflower.papers.degue2020.detection import DETAIL, compared, detailed, judgements
+from wallflower.papers.degue2020.detection import DETAIL, comparison_section, detail_sheet, judgements
 from wallflower.papers.degue2020.outlierdetect import (
     TRUTH,
     Share,
-    Simulated,
+    Simulation,
     naive_false_negative,
     naive_false_positive,
     own_epsilon,
@@ -43,7 +43,7 @@ SPENT: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 ALLOWED: Final = (0.1, 0.01)
 TWO: Final = 2.0  # error bars in standard errors
 
-Runs = Mapping[tuple[float, str], Simulated]
+Runs = Mapping[tuple[float, str], Simulation]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +55,11 @@ class Kind:
     words: str
     exact: Callable[[Mechanism, float, float], float]
     naive: Callable[[float], float]
-    simulated: Callable[[Simulated], Share]
+    simulated: Callable[[Simulation], Share]
     why: str
 
 
-def _missed(found: Simulated) -> Share:
+def _missed(found: Simulation) -> Share:
     return Share(found.true_positive.of - found.true_positive.flagged, found.true_positive.of)
 
 
@@ -93,9 +93,9 @@ def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator
         yield from leave(folder, section, say)
     rows = judgements(streams(say), 3 if quick else 20)
     if rows:
-        sections.append(compared(rows))
+        sections.append(comparison_section(rows))
         yield from leave(folder, sections[-1], say)
-        detailed(rows).write(folder / DETAIL)
+        detail_sheet(rows).write(folder / DETAIL)
         yield folder / DETAIL
     yield write_page(folder / "degue2020.html", TITLE, LEAD, sections)
 
@@ -105,7 +105,7 @@ def _sections(runs: int) -> Iterator[Section]:
     yield errors(FALSE_POSITIVE, seen, runs)
     yield errors(FALSE_NEGATIVE, seen, runs)
     yield figure5(runs)
-    yield spent()
+    yield spending_section()
 
 
 def errors(kind: Kind, seen: Runs, runs: int) -> Section:
@@ -160,7 +160,7 @@ def figure5(runs: int) -> Section:
     )
 
 
-def spent() -> Section:
+def spending_section() -> Section:
     """What the paper does not show: outliers found against the privacy really spent."""
     found = {(total, allowed): _spent_row(total, allowed) for allowed in ALLOWED for total in SPENT}
     own = f"own_{NO_GUARANTEE.replace(' ', '_')}"
@@ -183,7 +183,7 @@ def _rates(mechanism: Mechanism, epsilon: float, truth: float) -> Any:
     return rates(mechanism, threshold=truth, epsilon=epsilon, **world(truth))
 
 
-def _errors_row(kind: Kind, found: Simulated, truth: float, epsilon: str) -> tuple[float, ...]:
+def _errors_row(kind: Kind, found: Simulation, truth: float, epsilon: str) -> tuple[float, ...]:
     value, share = float(epsilon), kind.simulated(found)
     exact, ours = kind.exact("paper", value, truth), kind.exact("staircase", value / 4, truth)
     naive = kind.naive(value) if truth == TRUTH else float("nan")
@@ -261,7 +261,7 @@ def _roc_panel(title: str, curves: tuple[Curve, ...]) -> Panel:
     )
 
 
-def _roc_spots(found: Sequence[Simulated]) -> Spots:
+def _roc_spots(found: Sequence[Simulation]) -> Spots:
     return Spots(
         along=tuple(each.false_positive.value for each in found),
         values=tuple(each.true_positive.value for each in found),
@@ -269,7 +269,7 @@ def _roc_spots(found: Sequence[Simulated]) -> Spots:
     )
 
 
-def _roc_row(epsilon: str, threshold: float, found: Simulated) -> tuple[float, ...]:
+def _roc_row(epsilon: str, threshold: float, found: Simulation) -> tuple[float, ...]:
     exact = rates("paper", threshold=threshold, epsilon=float(epsilon), **world())
     ours = staircase_at(exact.false_positive, epsilon=float(epsilon) / 4, **world()).true_positive
     wrong, right = found.false_positive, found.true_positive

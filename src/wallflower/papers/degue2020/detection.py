@@ -108,7 +108,7 @@ class Row:
     tallies: Mapping[str, Tally | None]
 
 
-def judged(stream: Stream, runs: int) -> list[Row]:
+def judge_stream(stream: Stream, runs: int) -> list[Row]:
     """The stream under both protections: all of an entry, and a change of it."""
     whole = _watch(stream, None, 0.0, LOSSES[0])
     gauge = whole.gauge(stream.values.shape[1])
@@ -135,7 +135,7 @@ def judged(stream: Stream, runs: int) -> list[Row]:
     return rows
 
 
-def pooled(rows: Iterable[Row], name: str) -> Row:
+def pool_rows(rows: Iterable[Row], name: str) -> Row:
     """All counts added: one row for several streams."""
     each = list(rows)
     added = {detector: reduce(_added, [row.tallies[detector] for row in each]) for detector in each[0].tallies}
@@ -240,14 +240,14 @@ def judgements(streams: Iterable[Stream], runs: int) -> list[Row]:
         groups.setdefault(stream.group, []).append(stream)
     rows: list[Row] = []
     for name, members in groups.items():
-        found = [judged(stream, runs) for stream in members]
-        together = [pooled(each, f"{name}, {len(members)} streams") for each in zip(*found, strict=True)]
+        found = [judge_stream(stream, runs) for stream in members]
+        together = [pool_rows(each, f"{name}, {len(members)} streams") for each in zip(*found, strict=True)]
         rows += [] if name == POOLED else [row for each in found for row in each]
         rows += together if name != APART else []
     return rows
 
 
-def compared(rows: Sequence[Row]) -> Section:
+def comparison_section(rows: Sequence[Row]) -> Section:
     """What every detector finds in every stream, less its false alarms, and a picture of some."""
     cells: tuple[tuple[str | float, ...], ...] = tuple(
         (
@@ -272,7 +272,7 @@ def compared(rows: Sequence[Row]) -> Section:
     )
 
 
-def detailed(rows: Iterable[Row]) -> Sheet:
+def detail_sheet(rows: Iterable[Row]) -> Sheet:
     """Every rate of every detector on every stream."""
     cells: list[tuple[str | float, ...]] = []
     for row in rows:

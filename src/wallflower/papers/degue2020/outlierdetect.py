@@ -61,7 +61,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Simulated:
+class Simulation:
     """What came of many runs: shares flagged of what is usual and of the outliers."""
 
     false_positive: Share
@@ -87,7 +87,7 @@ def watch(epsilon: str, threshold: float) -> Watch:
     )
 
 
-def simulate(epsilon: str, threshold: float, truth: float, runs: int, length: int = LENGTH) -> Simulated:
+def simulate(epsilon: str, threshold: float, truth: float, runs: int, length: int = LENGTH) -> Simulation:
     """Run the mechanism on so many draws of the signal, each with noise and a noisy threshold of its own."""
     query = watch(epsilon, threshold)
     counts = []
@@ -97,7 +97,7 @@ def simulate(epsilon: str, threshold: float, truth: float, runs: int, length: in
         flagged = flags(query, signal)
         counts.append([(flagged & kind).sum() for kind in (~is_outlier, is_outlier)] + [is_outlier.sum()])
     wrong, right, outliers = np.array(counts, dtype=np.float64).T
-    return Simulated(false_positive=Share(wrong, length - outliers), true_positive=Share(right, outliers))
+    return Simulation(false_positive=Share(wrong, length - outliers), true_positive=Share(right, outliers))
 
 
 def naive_false_positive(epsilon: float, truth: float = TRUTH) -> float:
@@ -122,7 +122,7 @@ def naive_false_negative(epsilon: float, truth: float = TRUTH) -> float:
     return (2 / 3 * term(u + v) - term(u + 2 * v) / 6) / term(u)
 
 
-def flags_expected(epsilon: float, threshold: float) -> float:
+def expected_flags(epsilon: float, threshold: float) -> float:
     """How many of the observations are flagged, on average."""
     found, outliers = rates("paper", threshold=threshold, epsilon=epsilon, **world()), math.erfc(_units(1.0, TRUTH)[0])
     return LENGTH * ((1 - outliers) * found.false_positive + outliers * found.true_positive)
@@ -141,7 +141,7 @@ def own_epsilon(spent: float, false_positive: float | None = None) -> float:
         at = TRUTH
         if false_positive is not None:
             at, _ = true_positive_at("paper", false_positive, epsilon=epsilon, **world())
-        off = epsilon * (flags_expected(epsilon, at) + 1) / (2 * spent)
+        off = epsilon * (expected_flags(epsilon, at) + 1) / (2 * spent)
         epsilon /= off**0.6  # more flags with a larger ε: dividing by all of it would overshoot
         if abs(off - 1) < 1e-3:
             break

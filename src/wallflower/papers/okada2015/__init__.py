@@ -10,7 +10,7 @@ from typing import Final
 
 from wallflower.neighbours.limits import global_bound
 from wallflower.papers import printed
-from wallflower.papers.data.tables import Sample, adult1, available, ionosphere, made1
+from wallflower.papers.data.tables import Sample, adult1, available, ionosphere, synthetic1_sample
 from wallflower.papers.methods import DEFINED, HONEST, INVALID, LOWER, OURS, PRINTED
 from wallflower.papers.okada2015.accuracy import CASES, QUICK, accuracy_table
 from wallflower.papers.okada2015.deviations import deviations
@@ -41,11 +41,11 @@ def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator
 
 def _sections(quick: bool, say: Callable[[str], None]) -> Iterator[Section]:
     yield figure1()
-    yield figure3(available((made1, adult1), say))
+    yield figure3(available((synthetic1_sample, adult1), say))
     later = available((partial(ionosphere, 3, 0.06),), say)
     if later:
         yield figure4(later)
-    yield headline(map(made1, range(3 if quick else 20)))
+    yield headline(map(synthetic1_sample, range(3 if quick else 20)))
     yield accuracy(quick)
     yield from discoveries(quick, say)
 

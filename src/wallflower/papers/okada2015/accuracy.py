@@ -15,11 +15,11 @@ from typing import Final
 import numpy as np
 
 from wallflower.mechanisms import Additive, calibrate, smooth_additive
-from wallflower.neighbours.extension import certified
+from wallflower.neighbours.extension import certify
 from wallflower.neighbours.noisy_count import GAP, STEP
 from wallflower.neighbours.pairs import plant, squared_reach
 from wallflower.noise import system_noise
-from wallflower.papers.data.tables import Sample, made1, mixed, tumours
+from wallflower.papers.data.tables import Sample, mixture_sample, synthetic1_sample, tumours
 from wallflower.papers.methods import laplace_pace, true_bound
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
@@ -50,11 +50,11 @@ class Accuracy:
 
 
 CASES: Final = (
-    Case(draw=made1, seeds=20),
+    Case(draw=synthetic1_sample, seeds=20),
     Case(draw=tumours, seeds=1),
-    Case(draw=lambda seed: mixed(10_000, 7, 0.85, seed), seeds=3),
-    Case(draw=lambda seed: mixed(10_000, 30, 1.15, seed), seeds=3),
-    Case(draw=lambda seed: mixed(100_000, 2, 0.215, seed), seeds=20),
+    Case(draw=lambda seed: mixture_sample(10_000, 7, 0.85, seed), seeds=3),
+    Case(draw=lambda seed: mixture_sample(10_000, 30, 1.15, seed), seeds=3),
+    Case(draw=lambda seed: mixture_sample(100_000, 2, 0.215, seed), seeds=20),
 )
 QUICK: Final = tuple(Case(draw=CASES[place].draw, seeds=seeds) for place, seeds in ((0, 10), (1, 1), (2, 1), (4, 1)))
 
@@ -91,7 +91,7 @@ def _smooth(sample: Sample, loss: Loss, repetitions: int) -> float:
 def _extension(slack: int, sample: Sample, loss: Loss, repetitions: int) -> float:
     query = Count(neighbours=sample.neighbours, radius=sample.radius, loss=loss, slack=slack)
     tree = plant(sample.values, squared_reach(sample.radius, sample.dimension, normalise=True))
-    extended = sample.n - certified(tree, sample.neighbours, float(slack), GAP).lower
+    extended = sample.n - certify(tree, sample.neighbours, float(slack), GAP).lower
     return _error(sample, extended, query.noise(sample.n, sample.dimension), repetitions)
 
 

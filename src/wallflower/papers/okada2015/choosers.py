@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from wallflower.neighbours.limits import rounding_bound
 from wallflower.neighbours.pairs import Floats, Ints
 from wallflower.papers.data.tables import Sample
-from wallflower.papers.methods import NOT_PRIVATE, Labelled
+from wallflower.papers.methods import NOT_PRIVATE, CurveLabel
 from wallflower.queries.subspaces.exact import SCORES, scores
 from wallflower.synthetic import exponentials, gumbels
 
@@ -27,7 +27,7 @@ BEST: Final = 4  # so many subspaces are to be found where none were planted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chooser(Labelled):
+class Chooser(CurveLabel):
     """A way to choose subspaces: exp(ε · pace · score / (h · how far one record moves the score)), by some law."""
 
     score: str

@@ -29,7 +29,7 @@ def deviations(
     ]
     panels = [
         Panel(
-            title=described(sample),
+            title=describe_sample(sample),
             along=tuple(map(float, EPSILONS)),
             curves=tuple(curve(method, values[method.key], ours=method is OURS) for method in methods),
             across="ε",
@@ -44,7 +44,7 @@ def deviations(
     )
 
 
-def described(sample: Sample) -> str:
+def describe_sample(sample: Sample) -> str:
     """The question and its true answer, which may be shown because the table is public."""
     return (
         f"{sample.name}: N={sample.n}, d={sample.dimension}, k={sample.neighbours}, r={sample.radius:g}, "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from wallflower.papers.data.tables import Sample, adult2, available, ionosphere, made2
+from wallflower.papers.data.tables import Sample, adult2, available, ionosphere, synthetic2_sample
 from wallflower.papers.okada2015.choosers import CHOOSERS, DEFAULT, Search, precision, search
 from wallflower.papers.page import Panel, Section, Sheet, curve
 
@@ -67,7 +67,7 @@ FIGURES: Final = (
 
 def discoveries(quick: bool, say: Callable[[str], None]) -> Iterator[Section]:
     """Every figure whose table is at hand, then the table of precisions on Synthetic 2."""
-    single = search([made2(seed) for seed in range(5 if quick else 50)], 1, PLANTED)
+    single = search([synthetic2_sample(seed) for seed in range(5 if quick else 50)], 1, PLANTED)
     yield figure5(single)
     tables = {make: available((make,), say) for make in dict.fromkeys(figure.make for figure in FIGURES)}
     for figure in FIGURES:
@@ -145,7 +145,7 @@ def precisions(single: Search, wider: Sequence[Search]) -> Section:
 
 
 def _wider(size: int, radius: float, tables: int) -> Search:
-    return search([made2(seed, radius) for seed in range(tables)], size, PLANTED)
+    return search([synthetic2_sample(seed, radius) for seed in range(tables)], size, PLANTED)
 
 
 def _panel(where: Search, h: int, found: dict[tuple[int, str], tuple[float, ...]], up: str, ratio: float) -> Panel:

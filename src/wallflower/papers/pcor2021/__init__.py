@@ -11,11 +11,11 @@ from typing import Final
 import numpy as np
 
 from wallflower.errors import SourceError
-from wallflower.papers.data.registers import Register, homicides, made_salaries, ontario
+from wallflower.papers.data.registers import Register, homicides, ontario, synthetic_salaries
 from wallflower.papers.page import Curve, Panel, Section, Sheet, leave, write_page
 from wallflower.papers.pcor2021.exact import DETECTORS
+from wallflower.papers.pcor2021.margins import private
 from wallflower.papers.pcor2021.neighbours import Match, impossible, matches
-from wallflower.papers.pcor2021.private import private
 from wallflower.papers.pcor2021.tables import (
     LOSS,
     PAPER,
@@ -84,13 +84,13 @@ def _sections(size: Size, say: Callable[[str], None]) -> Iterator[Section]:
         yield detectors("homicides", f"The same on homicide records, ε={LOSS}, n={SAMPLES}", survey, paper=UNKNOWN)
     yield direct(large)
     yield match(surveys, size.neighbours)
-    yield chosen(surveys)
+    yield chosen_record_section(surveys)
     yield private([survey.register for survey in surveys], size.private)
 
 
 def _surveys(size: Size, say: Callable[[str], None]) -> list[Survey]:
     """Of salaries, and of homicides if they are at hand."""
-    registers = _at_hand(ontario, say) or made_salaries(), _at_hand(homicides, say)
+    registers = _at_hand(ontario, say) or synthetic_salaries(), _at_hand(homicides, say)
     return [
         Survey(register=register, count=size.records, slow=size.slow, repetitions=size.releases)
         for register in registers
@@ -154,7 +154,7 @@ def _match_panel(survey: Survey, found: Mapping[tuple[str, str, int], Sequence[M
     )
 
 
-def chosen(surveys: Sequence[Survey]) -> Section:
+def chosen_record_section(surveys: Sequence[Survey]) -> Section:
     """What one record that somebody chose makes impossible."""
     rows: list[tuple[str | float, ...]] = []
     for survey in surveys:

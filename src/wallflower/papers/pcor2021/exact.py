@@ -25,8 +25,8 @@ from wallflower.queries.explain.margins import margins
 from wallflower.queries.explain.modes import DOUBTED, REACH, enough, scale_of
 from wallflower.queries.explain.space.blocks import in_blocks
 from wallflower.queries.explain.space.cube import Bools, Counts
-from wallflower.queries.explain.space.ranked import Ranked, ranked
-from wallflower.synthetic import Floats, Ints, picked
+from wallflower.queries.explain.space.ranked import RankedTable, rank_table
+from wallflower.synthetic import Floats, Ints, pick_rows
 
 DETECTORS: Final[Mapping[str, Detector]] = {"Grubbs": Grubbs(), "histogram": Histogram(), "LOF": Lof()}
 PROBED: Final = 100  # contexts a record is tried in before all are examined, where that is slow
@@ -44,7 +44,7 @@ class Outlier:
     register: Register
     row: int
     detector: Detector
-    table: Ranked
+    table: RankedTable
     utility: Utility
     counts: Ints
     seconds: float
@@ -82,33 +82,35 @@ def outliers(register: Register, detector: Detector, count: int, *, seed: int) -
     return list(islice((outlier for outlier in tried if outlier.counts.any()), count))
 
 
-def _examined(register: Register, row: int, table: Ranked, detector: Detector, utility: Utility) -> Outlier:
+def _examined(register: Register, row: int, table: RankedTable, detector: Detector, utility: Utility) -> Outlier:
     begun = time.perf_counter()
-    counts = tallied(table, detector, utility)
+    counts = tally_scores(table, detector, utility)
     return Outlier(register, row, detector, table, utility, counts, time.perf_counter() - begun)
 
 
-def likely(register: Register, detector: Detector, seed: int) -> Iterator[tuple[int, Ranked]]:
+def likely(register: Register, detector: Detector, seed: int) -> Iterator[tuple[int, RankedTable]]:
     """Records in random order, as far as they are likely to be outliers and that is quickly seen.
 
     Tests of distance from the mean are asked about the tenth with the most extreme metrics only; LOF and Tukey, which
     take longer, about records that are outliers in one of `PROBED` random contexts.
     """
     low, high = np.quantile(register.metric, EXTREME) if isinstance(detector, DISTANT) else (np.inf, np.inf)
-    for row in picked(register.n, register.n, seed).tolist():
+    for row in pick_rows(register.n, register.n, seed).tolist():
         if low < register.metric[row] < high:
             continue
-        table = ranked(register.codes, register.sizes, register.metric, row)
+        table = rank_table(register.codes, register.sizes, register.metric, row)
         if not isinstance(detector, SLOW) or _shows(table, detector, row):
             yield row, table
 
 
-def _shows(table: Ranked, detector: Detector, seed: int) -> bool:
+def _shows(table: RankedTable, detector: Detector, seed: int) -> bool:
     examine = examiner(table, detector)
-    return any(examine(index)[0] for index in picked(table.space.count, min(PROBED, table.space.count), seed).tolist())
+    return any(
+        examine(index)[0] for index in pick_rows(table.space.count, min(PROBED, table.space.count), seed).tolist()
+    )
 
 
-def tallied(table: Ranked, detector: Detector, utility: Utility) -> Ints:
+def tally_scores(table: RankedTable, detector: Detector, utility: Utility) -> Ints:
     """How many valid contexts there are of every score from 0 to the number of records."""
     total = np.zeros(table.n + 1, np.int64)
 
@@ -137,7 +139,7 @@ class Private:
 class Margins:
     """The margins of a record in all contexts, from which the law of a release in mode `dp` follows for any loss."""
 
-    def __init__(self, table: Ranked, detector: Detector, most: int) -> None:
+    def __init__(self, table: RankedTable, detector: Detector, most: int) -> None:
         self.most, self.contexts = most, table.space.count
         self.margins, self.populations = margins(table, detector)
         self.valid = _valid(table, detector) if isinstance(detector, ClampedGrubbs) else self.margins > 0
@@ -169,7 +171,7 @@ def margins_of(register: Register, detector: Detector, count: int, *, seed: int)
     return islice((found for found in tried if found.valid.any()), count)
 
 
-def _valid(table: Ranked, detector: Detector) -> Bools:
+def _valid(table: RankedTable, detector: Detector) -> Bools:
     return np.concatenate(list(sweep(table, detector, lambda first, valid, populations: valid.copy())))
 
 

@@ -17,7 +17,7 @@ from wallflower.papers.pcor2021.exact import Outlier
 from wallflower.queries.explain.detectors import Detector
 from wallflower.queries.explain.exact import Evaluation, evaluate
 from wallflower.queries.explain.space.cube import Bools
-from wallflower.synthetic import Ints, picked
+from wallflower.synthetic import Ints, pick_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def matches(asked: Sequence[Outlier], removed: int, repetitions: int) -> list[Ma
         before = _evaluated(outlier).valid
         others = np.delete(np.arange(outlier.register.n), outlier.row)
         for _ in range(repetitions):
-            gone = others[picked(len(others), removed, next(seeds))]
+            gone = others[pick_rows(len(others), removed, next(seeds))]
             found.append(Match.of(before, without(outlier.register, outlier.row, outlier.detector, gone)))
     return found
 

@@ -17,13 +17,13 @@ from typing import Final
 import numpy as np
 
 from wallflower.noise import system_noise
-from wallflower.papers.methods import Labelled
+from wallflower.papers.methods import CurveLabel
 from wallflower.papers.pcor2021.exact import Outlier
-from wallflower.queries.explain.draws import walks as searching
+from wallflower.queries.explain.draws import walks
 from wallflower.queries.explain.draws.best_first import best_first
 from wallflower.queries.explain.draws.direct import choose
-from wallflower.queries.explain.draws.guided import guided
-from wallflower.queries.explain.draws.walks import ASKED, Asked, rate_of
+from wallflower.queries.explain.draws.guided import guided_search
+from wallflower.queries.explain.draws.walks import ASKED, ContextScores, rate_of
 from wallflower.queries.explain.exact import examiner, parts
 from wallflower.queries.explain.space.blocks import in_blocks
 from wallflower.queries.explain.space.cube import Bools, Counts
@@ -55,9 +55,9 @@ class Ground:
         valid, scores = self._known
         return bool(valid[index]), int(scores[index])
 
-    def ask(self) -> Asked:
+    def ask(self) -> ContextScores:
         """Contexts that nobody has asked about yet."""
-        return Asked(self.outlier.table.space, self.examine)
+        return ContextScores(self.outlier.table.space, self.examine)
 
     def even_start(self) -> int | None:
         """A valid context, all of them equally likely: what the paper is told, as we read it."""
@@ -71,7 +71,7 @@ class Ground:
 
     def public_start(self) -> int | None:
         """The first valid one in an order that is public."""
-        return searching.first_valid(self.ask())
+        return walks.first_valid(self.ask())
 
 
 def _examined(outlier: Outlier) -> tuple[Bools, Counts]:
@@ -91,7 +91,7 @@ Find = Callable[[Ground, Fraction, int], Found]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search(Labelled):
+class Search(CurveLabel):
     """A way to find a context at a loss, by visiting so many."""
 
     find: Find
@@ -145,7 +145,10 @@ def _best_first(ground: Ground, epsilon: Fraction, samples: int) -> Found:
 
 
 def _guided(ground: Ground, epsilon: Fraction, samples: int) -> Found:
-    asked, search = ground.outlier, partial(guided, epsilon=epsilon, evaluations=samples, top=1, noise=ground.noise)
+    asked, search = (
+        ground.outlier,
+        partial(guided_search, epsilon=epsilon, evaluations=samples, top=1, noise=ground.noise),
+    )
     return _timed(lambda: search(asked.table, asked.detector, asked.utility))
 
 
@@ -154,14 +157,14 @@ def _search(key: str, label: str, find: Find) -> Search:
 
 
 UNIFORM: Final = _search("uniform", "uniform, paper's accounting", _uniform)
-WALK: Final = _search("walk", "random walk, paper's accounting", _stepping("walk", searching.walk, spends=HALF))
-DFS: Final = _search("dfs", "depth first, paper's accounting", _stepping("dfs", searching.dfs, spends=HALF))
-BFS: Final = _search("bfs", "breadth first, paper's accounting", _stepping("bfs", searching.bfs, spends=HALF))
-TIGHT: Final = _search("bfs_tight", "breadth first at its true cost", _stepping("bfs", searching.bfs, spends=WHOLE))
+WALK: Final = _search("walk", "random walk, paper's accounting", _stepping("walk", walks.walk, spends=HALF))
+DFS: Final = _search("dfs", "depth first, paper's accounting", _stepping("dfs", walks.dfs, spends=HALF))
+BFS: Final = _search("bfs", "breadth first, paper's accounting", _stepping("bfs", walks.bfs, spends=HALF))
+TIGHT: Final = _search("bfs_tight", "breadth first at its true cost", _stepping("bfs", walks.bfs, spends=WHOLE))
 LARGEST: Final = _search(
     "bfs_public",
     "the same, started in a public order",
-    _stepping("bfs", searching.bfs, spends=WHOLE, start=Ground.public_start),
+    _stepping("bfs", walks.bfs, spends=WHOLE, start=Ground.public_start),
 )
 LAZY: Final = _search("best_first", "best-first draw", _best_first)
 GUIDED: Final = _search("guided", "guided search", _guided)

@@ -20,7 +20,7 @@ from wallflower.data import Points
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.mechanisms import Additive, calibrate, smooth_additive, smooth_beta
-from wallflower.neighbours.limits import check_loss, check_neighbours, check_radius, rounding_bound, viewed
+from wallflower.neighbours.limits import check_loss, check_neighbours, check_radius, rounding_bound, view_points
 from wallflower.neighbours.noisy_count import STEP, SURE, count_noise, interval, noisy_steps, usual_slack, whole
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
@@ -93,7 +93,7 @@ class Count(Query[Points, int]):
         return self.loss
 
     def view(self, data: Any) -> Points:
-        return viewed(data, self.columns, self.neighbours)
+        return view_points(data, self.columns, self.neighbours)
 
     def answer(self, data: Points, noise: Noise) -> int:
         steps = _ANSWERS[self.mechanism](self, data, noise)

@@ -15,10 +15,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.audit import TRIALS, Finding, Floats, Sampler, World, audit, audit_bound, replayed
+from wallflower.audit import TRIALS, Finding, Floats, Sampler, World, audit, audit_bound, replay_sampler
 from wallflower.data import Points
 from wallflower.mechanisms import Additive, calibrate
-from wallflower.neighbours.extension import certified
+from wallflower.neighbours.extension import certify
 from wallflower.neighbours.limits import global_bound
 from wallflower.neighbours.noisy_count import GAP
 from wallflower.neighbours.pairs import plant
@@ -122,7 +122,7 @@ HALVED: Final = ("extension, pure", "global, Laplace on a line", "global, Gaussi
 
 def _outputs(query: Count, records: Any, through: Callable[[Noise], Noise] = lambda noise: noise) -> Sampler:
     points = _points(records)
-    return replayed(lambda noise: query.answer(points, through(noise)))
+    return replay_sampler(lambda noise: query.answer(points, through(noise)))
 
 
 # Bounds that must hold
@@ -150,7 +150,7 @@ def _smooth(place: str, world: World, radius: float, *, normalise: bool = False)
 
 
 def _inliers(values: Floats, neighbours: int) -> float:
-    return certified(plant(values, 1.0), neighbours, SLACK, GAP).lower
+    return certify(plant(values, 1.0), neighbours, SLACK, GAP).lower
 
 
 def _everywhere(values: Floats) -> float:
@@ -195,7 +195,7 @@ def _broken_strict(query: Count, records: Any) -> Sampler:
 
 
 def _noisy(count: int, n: int, noise: Additive) -> Sampler:
-    return replayed(lambda source: min(max(count + noise.draw(source), 0), n))
+    return replay_sampler(lambda source: min(max(count + noise.draw(source), 0), n))
 
 
 def _broken_bounds() -> Iterator[Finding]:
@@ -234,7 +234,7 @@ def _local(values: Floats, *, cover: Cover) -> float:
     return ladder(values, 1.0, cover)[0]
 
 
-def smoothed(values: Floats, radius: float, beta: float, *, cover: Cover) -> float:
+def smooth_maximum(values: Floats, radius: float, beta: float, *, cover: Cover) -> float:
     """The largest of e^(-beta t) U_t."""
     return max(bound * math.exp(-beta * t) for t, bound in enumerate(ladder(values, radius, cover)))
 
@@ -287,7 +287,7 @@ BROKEN_COVERS: Final[dict[str, tuple[Cover, World]]] = {
     "the Japanese bound in the plane": (_broken_at_records, DIAMOND),
 }
 BROKEN_SMOOTHING: Final[dict[str, tuple[Callable[..., float], World, float]]] = {
-    "cover counted around its own members": (partial(smoothed, cover=_broken_centres), PLUS, 1.2),
-    "exact cover if small, else a rough bound": (partial(smoothed, cover=_broken_switch), ROW, 1.0),
+    "cover counted around its own members": (partial(smooth_maximum, cover=_broken_centres), PLUS, 1.2),
+    "exact cover if small, else a rough bound": (partial(smooth_maximum, cover=_broken_switch), ROW, 1.0),
     "Algorithm 2 caps half of its terms": (_broken_cap, PATH, 1.0),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wallflower.neighbours.extension import certified, inliers
+from wallflower.neighbours.extension import certify, inliers
 from wallflower.neighbours.flow import outlier_mass
 
-__all__ = ["certified", "inliers", "outlier_mass"]
+__all__ = ["certify", "inliers", "outlier_mass"]

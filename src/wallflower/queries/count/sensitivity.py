@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import ParameterError
 from wallflower.jit import kernel
-from wallflower.neighbours.limits import check_neighbours, global_bound, kissing, rounding_bound
-from wallflower.neighbours.pairs import MARGIN, Floats, Ints, Tree, counts, plant, planted
+from wallflower.neighbours.limits import check_neighbours, global_bound, kissing_number, rounding_bound
+from wallflower.neighbours.pairs import MARGIN, Floats, Ints, Tree, counts, grow_tree, plant
 
 __all__ = [
     "global_bound",
-    "kissing",
+    "kissing_number",
     "local_bounds",
     "peel",
     "rounded_smooth_bound",
@@ -45,14 +45,14 @@ def local_bounds(points: ArrayLike, radius: float, neighbours: int, *, upto: int
     check_neighbours(neighbours)
     if upto < 0:
         raise ParameterError(f"upto: {upto!r} is negative; pass the largest number of replacements wanted.")
-    tree = planted(points, radius, normalise=normalise)
+    tree = grow_tree(points, radius, normalise=normalise)
     ladder = _Ladder(tree, neighbours, upto, global_bound(*_facts(tree), neighbours), _EXACT)
     return [ladder.bound(t) for t in range(upto + 1)]
 
 
 def smooth_bound(points: ArrayLike, radius: float, neighbours: int, *, beta: float, normalise: bool = True) -> float:
     """The beta-smooth upper bound on the local sensitivity of the count, in real arithmetic (S)."""
-    tree = planted(points, radius, normalise=normalise)
+    tree = grow_tree(points, radius, normalise=normalise)
     return _climb(tree, neighbours, beta, global_bound(*_facts(tree), neighbours), _EXACT)
 
 
@@ -60,7 +60,7 @@ def rounded_smooth_bound(
     points: ArrayLike, radius: float, neighbours: int, *, beta: float, normalise: bool = True
 ) -> float:
     """`smooth_bound` from rounded distances alone, no angles: what a release may use (S)."""
-    tree = planted(points, radius, normalise=normalise)
+    tree = grow_tree(points, radius, normalise=normalise)
     return _climb(tree, neighbours, beta, rounding_bound(*_facts(tree), neighbours), _BY_PAIRS)
 
 

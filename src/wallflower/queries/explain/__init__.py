@@ -158,7 +158,7 @@ class Explain(Query[Case, Value]):
         return Case(table, self.domains, self.metric, self._row(table), most)
 
     def answer(self, data: Case, noise: Noise) -> Value:
-        found = _modes.found(self, data, self.made(data.n), noise)
+        found = _modes.find_contexts(self, data, self.made(data.n), noise)
         domains = self.domains
         return [{"context": predicate(domains, bits), "bits": bits} for bits in found]
 

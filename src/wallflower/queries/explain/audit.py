@@ -20,12 +20,11 @@ from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.explain import Explain
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, kappas
-from wallflower.queries.explain.draws import direct as choosing
-from wallflower.queries.explain.draws import walks as searching
+from wallflower.queries.explain.draws import direct, walks
 from wallflower.queries.explain.draws.utilities import Population
 from wallflower.queries.explain.margins import margins, scales
-from wallflower.queries.explain.modes import drawn
-from wallflower.queries.explain.space.ranked import Ranked
+from wallflower.queries.explain.modes import draw_contexts
+from wallflower.queries.explain.space.ranked import RankedTable
 from wallflower.schema import Schema
 
 TRIALS, QUICK_TRIALS, LEAST_TRIALS = 2_000, 400, 4_000
@@ -60,20 +59,20 @@ TIED: Final = Pair(3, ((0, 5.0), (1, 5.0), (2, 5.0)), (1, 5.0))
 def findings(*, quick: bool) -> Iterator[Finding]:
     """Every attack: what must hold, then what must be caught."""
     trials = QUICK_TRIALS if quick else TRIALS
-    query = asked(CROWD, ONE)
+    query = question_for(CROWD, ONE)
     for name, (pair, loss, details) in SOUND.items():
-        query = asked(pair, loss, **details)
+        query = question_for(pair, loss, **details)
         first, second = (_answers(query, points) for points in pair.points())
         yield audit(first, second, claimed=query.cost(), trials=trials, name=name)
     for name, (pair, loss, broken) in BROKEN.items():
-        first, second = (_repeated(broken(asked(pair, loss).view(points).table())) for points in pair.points())
+        first, second = (_repeated(broken(question_for(pair, loss).view(points).table())) for points in pair.points())
         enough = max(trials, LEAST_TRIALS)
         yield audit(first, second, claimed=loss, trials=enough, name=f"broken: {name}", expected=True)
-    yield _wanders("bfs and dfs step to neighbours", (searching.bfs, searching.dfs), expected=False)
+    yield _wanders("bfs and dfs step to neighbours", (walks.bfs, walks.dfs), expected=False)
     yield _wanders("broken: flips without restoring", (_broken_flips,), expected=True)
 
 
-def asked(pair: Pair, loss: Loss, **details: Any) -> Explain:
+def question_for(pair: Pair, loss: Loss, **details: Any) -> Explain:
     domain = Schema.of(
         ["a", "x"], edges={"a": [value + 0.5 for value in range(pair.values - 1)]}, bounds={"x": (0, 10)}
     )
@@ -87,7 +86,7 @@ def _answers(query: Explain, points: Points) -> Sampler:
     table, detector = case.table(), query.made(case.n)
 
     def one() -> int:
-        found = drawn(query, table, case.n, detector, system_noise())
+        found = draw_contexts(query, table, case.n, detector, system_noise())
         return sum(index * table.space.count**place for place, index in enumerate(reversed(found))) if found else -1
 
     return _repeated(one)
@@ -97,48 +96,48 @@ def _repeated(draw: Callable[[], int]) -> Sampler:
     return lambda size: np.array([draw() for _ in range(size)])
 
 
-def _populations(table: Ranked) -> list[int]:
+def _populations(table: RankedTable) -> list[int]:
     return [int(table.members(index).sum()) for index in range(table.space.count)]
 
 
 def _exponential(scores: Sequence[int], rate: Fraction) -> int:
-    return choosing.choose(scores, rate=rate, top=1, noise=system_noise())[0]
+    return direct.choose(scores, rate=rate, top=1, noise=system_noise())[0]
 
 
-def _broken_price(table: Ranked) -> Callable[[], int]:
+def _broken_price(table: RankedTable) -> Callable[[], int]:
     """exp(2εu), the price of a choice mistaken by a factor of 2."""
     scores = _populations(table)
     return lambda: _exponential(scores, Fraction(2))
 
 
-def _broken_monotone(table: Ranked) -> Callable[[], int]:
+def _broken_monotone(table: RankedTable) -> Callable[[], int]:
     """Margins weighed by exp(εq) instead of exp(εq/2): one record raises some and lowers others."""
     found, populations = margins(table, Distance(10, 1.0))
     scores = np.minimum(found, populations).astype(np.int64).tolist()
     return lambda: _exponential(scores, Fraction(2))
 
 
-def _broken_unshared(table: Ranked) -> Callable[[], int]:
+def _broken_unshared(table: RankedTable) -> Callable[[], int]:
     """Breadth-first search that spends the whole loss in every step."""
-    ask, paid = searching.asked(table, Distance(1000, 1.0), Population()), {"rate": Fraction(2), "top": 1}
-    return lambda: searching.bfs(ask, start=0, samples=4, noise=system_noise(), **paid)[0]  # type: ignore[arg-type]
+    ask, paid = walks.score_contexts(table, Distance(1000, 1.0), Population()), {"rate": Fraction(2), "top": 1}
+    return lambda: walks.bfs(ask, start=0, samples=4, noise=system_noise(), **paid)[0]  # type: ignore[arg-type]
 
 
-def _broken_start(table: Ranked) -> Callable[[], int]:
+def _broken_start(table: RankedTable) -> Callable[[], int]:
     """A walk that starts at the largest valid context: the start tells which one that is."""
     scores = _populations(table)[:-1]
     start = scores.index(max(scores))
-    ask, paid = searching.asked(table, Distance(1000, 1.0), Population()), {"rate": Fraction(1), "top": 1}
-    return lambda: searching.walk(ask, start=start, samples=1, noise=system_noise(), **paid)[0]  # type: ignore[arg-type]
+    ask, paid = walks.score_contexts(table, Distance(1000, 1.0), Population()), {"rate": Fraction(1), "top": 1}
+    return lambda: walks.walk(ask, start=start, samples=1, noise=system_noise(), **paid)[0]  # type: ignore[arg-type]
 
 
-def _broken_none(table: Ranked) -> Callable[[], int]:
+def _broken_none(table: RankedTable) -> Callable[[], int]:
     """Says none exactly where no context is valid."""
     valid = bool((margins(table, Distance(1, 1.0))[0] > 0).any())
     return lambda: int(valid)
 
 
-def _broken_unclamped(table: Ranked) -> Callable[[], int]:
+def _broken_unclamped(table: RankedTable) -> Callable[[], int]:
     """Clamped Grubbs' margin of a metric that was not clamped."""
     detector = ClampedGrubbs(0.0, 10.0, 60)
     weights, kappa = scales(detector, float(table.values[table.record])), kappas(0.05, 60)
@@ -149,7 +148,7 @@ def _broken_unclamped(table: Ranked) -> Callable[[], int]:
     return lambda: _exponential(scores, Fraction(1, 2))
 
 
-def _broken_flips(ask: searching.Asked, *, start: int, samples: int, **_: Any) -> list[int]:
+def _broken_flips(ask: walks.ContextScores, *, start: int, samples: int, **_: Any) -> list[int]:
     """Algorithm 5 of [Sha21] as printed: bits are flipped one after another, and never flipped back."""
     visited, here = [start], start
     for bit in range(ask.space.length):
@@ -161,10 +160,10 @@ def _broken_flips(ask: searching.Asked, *, start: int, samples: int, **_: Any) -
 
 def _wanders(name: str, searches: Sequence[Callable[..., list[int]]], *, expected: bool) -> Finding:
     """How far the visited contexts lie apart, where two of sixteen are not valid: each should be beside another one."""
-    space = asked(CROWD, ONE).view(CROWD.points()[0]).table().space
+    space = question_for(CROWD, ONE).view(CROWD.points()[0]).table().space
     apart = 0
     for search in searches:
-        ask = searching.Asked(space, lambda index: (index not in (1, 4), 1))
+        ask = walks.ContextScores(space, lambda index: (index not in (1, 4), 1))
         given = {
             "start": 0,
             "samples": 6,
@@ -201,7 +200,7 @@ SOUND: Final[dict[str, tuple[Pair, Loss, dict[str, Any]]]] = {
     "ocdp, bfs": (CROWD, ONE, _OCDP | {"search": "bfs", "samples": SAMPLES}),
     "ocdp, guided": (CROWD, ONE, _OCDP | {"search": "guided", "samples": SAMPLES}),
 }
-BROKEN: Final[dict[str, tuple[Pair, Loss, Callable[[Ranked], Callable[[], int]]]]] = {
+BROKEN: Final[dict[str, tuple[Pair, Loss, Callable[[RankedTable], Callable[[], int]]]]] = {
     "choices at twice the price": (CROWD, ONE, _broken_price),
     "margins at the price of populations": (APART, TWO, _broken_monotone),
     "every step at the whole loss": (EVEN, TWO, _broken_unshared),

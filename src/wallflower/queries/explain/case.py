@@ -11,7 +11,7 @@ from wallflower.columns import pick
 from wallflower.data import Points, Table
 from wallflower.errors import DataError
 from wallflower.queries.explain.space.contexts import Domain
-from wallflower.queries.explain.space.ranked import Ranked, ranked
+from wallflower.queries.explain.space.ranked import RankedTable, rank_table
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -37,11 +37,11 @@ class Case:
     def dimension(self) -> int:
         return len(self.columns)
 
-    def table(self) -> Ranked:
+    def table(self) -> RankedTable:
         """The records as the engines see them."""
         codes = np.stack([_codes(self.data, domain) for domain in self.domains], axis=1)
         sizes = [len(domain.labels) for domain in self.domains]
-        return ranked(codes, sizes, _numbers(self.data, self.metric), self.row)
+        return rank_table(codes, sizes, _numbers(self.data, self.metric), self.row)
 
     def __repr__(self) -> str:
         return f"Case(at most {self.n} records, columns={self.columns!r})"

@@ -29,10 +29,10 @@ from wallflower.queries.explain.detectors import (
 from wallflower.queries.explain.engines.lof import thin
 from wallflower.queries.explain.engines.sums import beyond, fences, moments, near, nothing
 from wallflower.queries.explain.space.bitsets import Bitsets, bitsets, members, sparse
-from wallflower.queries.explain.space.blocks import Part, Walk, in_blocks, walked
+from wallflower.queries.explain.space.blocks import Part, Walk, in_blocks, walk_parts
 from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.cube import Bools, Counts, Ints, far, few, settle, sums_of
-from wallflower.queries.explain.space.ranked import Ranked, ranked
+from wallflower.queries.explain.space.ranked import RankedTable, rank_table
 
 T = TypeVar("T")
 Look = Callable[[int, Bools, Counts], None]  # fills in validity from an index on, where populations are known
@@ -70,7 +70,7 @@ def evaluate(
     codes: ArrayLike, domain_sizes: ArrayLike, metric: ArrayLike, record: int, detector: Detector
 ) -> Evaluation:
     """Examine all contexts and keep what was found, for up to 2²⁴ of them."""
-    table = ranked(codes, domain_sizes, metric, record)
+    table = rank_table(codes, domain_sizes, metric, record)
     if table.space.count > HELD:
         raise ParameterError(
             f"domain_sizes: {table.space.count} contexts are more than the {HELD} that can be kept; "
@@ -90,7 +90,7 @@ def by_population(
     codes: ArrayLike, domain_sizes: ArrayLike, metric: ArrayLike, record: int, detector: Detector
 ) -> Ints:
     """How many valid contexts there are of every population from 0 to the number of records; any number of contexts."""
-    table = ranked(codes, domain_sizes, metric, record)
+    table = rank_table(codes, domain_sizes, metric, record)
     total = np.zeros(table.n + 1, np.int64)
 
     def tally(first: int, valid: Bools, populations: Counts) -> Ints:
@@ -103,7 +103,7 @@ def by_population(
     return total
 
 
-def sweep(table: Ranked, detector: Detector, reduce: Callable[[int, Bools, Counts], T]) -> Iterator[T]:
+def sweep(table: RankedTable, detector: Detector, reduce: Callable[[int, Bools, Counts], T]) -> Iterator[T]:
     """Examine all contexts in blocks; yields what `reduce(first index, valid, populations)` says, block after block.
 
     `reduce` runs in the thread that examined the block, and must copy what it wants to keep.
@@ -111,12 +111,12 @@ def sweep(table: Ranked, detector: Detector, reduce: Callable[[int, Bools, Count
     return in_blocks(table.space, parts(table, detector), np.bool_, reduce)
 
 
-def parts(table: Ranked, detector: Detector) -> Iterator[Part]:
+def parts(table: RankedTable, detector: Detector) -> Iterator[Part]:
     """All contexts in parts that fill in validity and populations, for `in_blocks`."""
     return ENGINES.get(type(detector), _asked)(table, detector)
 
 
-def examiner(table: Ranked, detector: Detector) -> Callable[[int], tuple[bool, int]]:
+def examiner(table: RankedTable, detector: Detector) -> Callable[[int], tuple[bool, int]]:
     """Answers about single contexts, for searches that ask about few: whether one is valid, and its population."""
     bits, place = bitsets(table), table.record
     look = LOOKS[type(detector)](table, bits, detector) if type(detector) in LOOKS else None
@@ -140,7 +140,7 @@ def _tally(valid: Bools, populations: Counts, found: Ints) -> None:
         found[populations[x]] += valid[x]
 
 
-def _by_moments(table: Ranked, detector: Grubbs) -> Iterator[Part]:
+def _by_moments(table: RankedTable, detector: Grubbs) -> Iterator[Part]:
     """Grubbs: sums of z = x_V - x, so that nothing large cancels, and one comparison per context."""
     kappa, tie = kappas(detector.alpha, table.n).copy(), 1e-9 + 1e-14 * table.n
     kappa[:3] = np.inf
@@ -150,20 +150,20 @@ def _by_moments(table: Ranked, detector: Grubbs) -> Iterator[Part]:
         if far(*walk, kappa, tie, valid, populations):
             settle(*walk, kappa, tie, *records, first, valid)
 
-    return walked(table, *moments(table), work)
+    return walk_parts(table, *moments(table), work)
 
 
-def _by_counts(table: Ranked, detector: Distance | FixedBins) -> Iterator[Part]:
+def _by_counts(table: RankedTable, detector: Distance | FixedBins) -> Iterator[Part]:
     """Distance and fixed bins: how many are near the record, against a limit per population."""
     limits = detector.limits(table.n)
 
     def work(_: int, walk: Walk, valid: Bools, populations: Counts) -> None:
         few(*walk, limits, valid, populations)
 
-    return walked(table, near(table, detector), nothing(table.n), work)
+    return walk_parts(table, near(table, detector), nothing(table.n), work)
 
 
-def _by_quartiles(table: Ranked, detector: Tukey) -> Iterator[Part]:
+def _by_quartiles(table: RankedTable, detector: Tukey) -> Iterator[Part]:
     whole, pairs = fences(table, detector)
 
     def work(_: int, walk: Walk, valid: Bools, populations: Counts) -> None:
@@ -171,10 +171,10 @@ def _by_quartiles(table: Ranked, detector: Tukey) -> Iterator[Part]:
         beyond(*walk, *pairs, margins, populations)
         np.greater(margins, 0, out=valid)
 
-    return walked(table, whole, nothing(table.n), work)
+    return walk_parts(table, whole, nothing(table.n), work)
 
 
-def _by_bits(table: Ranked, look: Look) -> Iterator[Part]:
+def _by_bits(table: RankedTable, look: Look) -> Iterator[Part]:
     """Populations from a cube, then a look at the members' bits."""
 
     def work(first: int, walk: Walk, valid: Bools, populations: Counts) -> None:
@@ -182,25 +182,25 @@ def _by_bits(table: Ranked, look: Look) -> Iterator[Part]:
         sums_of(*walk, populations[None], nothing(len(valid)))
         look(first + start * leaf, valid, populations)
 
-    return walked(table, np.ones((1, table.n), np.int32), nothing(table.n), work)
+    return walk_parts(table, np.ones((1, table.n), np.int32), nothing(table.n), work)
 
 
-def _by_bins(table: Ranked, detector: Histogram) -> Iterator[Part]:
+def _by_bins(table: RankedTable, detector: Histogram) -> Iterator[Part]:
     return _by_bits(table, _bins(table, bitsets(table), detector))
 
 
-def _by_density(table: Ranked, detector: Lof) -> Iterator[Part]:
+def _by_density(table: RankedTable, detector: Lof) -> Iterator[Part]:
     return _by_bits(table, _density(table, bitsets(table), detector))
 
 
-def _bins(table: Ranked, bits: Bitsets, detector: Histogram) -> Look:
+def _bins(table: RankedTable, bits: Bitsets, detector: Histogram) -> Look:
     def look(begin: int, valid: Bools, populations: Counts) -> None:
         sparse(*bits.parts(), begin, table.values, table.record, detector.fraction, populations, valid)
 
     return look
 
 
-def _density(table: Ranked, bits: Bitsets, detector: Lof) -> Look:
+def _density(table: RankedTable, bits: Bitsets, detector: Lof) -> Look:
     k, threshold = detector.k, detector.threshold
 
     def look(begin: int, valid: Bools, populations: Counts) -> None:
@@ -209,7 +209,7 @@ def _density(table: Ranked, bits: Bitsets, detector: Lof) -> Look:
     return look
 
 
-def _asked(table: Ranked, detector: Detector) -> Iterator[Part]:
+def _asked(table: RankedTable, detector: Detector) -> Iterator[Part]:
     if table.space.count > ASKED:
         raise ParameterError(
             f"domain_sizes: {table.space.count} contexts are more than the {ASKED} that a detector without an engine "
@@ -226,7 +226,7 @@ def _asked(table: Ranked, detector: Detector) -> Iterator[Part]:
     yield 0, table.space.count, fill
 
 
-ENGINES: Final[dict[type, Callable[[Ranked, Any], Iterator[Part]]]] = {
+ENGINES: Final[dict[type, Callable[[RankedTable, Any], Iterator[Part]]]] = {
     Grubbs: _by_moments,
     ClampedGrubbs: lambda table, it: _by_moments(table.clamped(it.low, it.high), Grubbs(it.alpha)),
     Distance: _by_counts,
@@ -236,4 +236,4 @@ ENGINES: Final[dict[type, Callable[[Ranked, Any], Iterator[Part]]]] = {
     Tukey: _by_quartiles,
 }
 
-LOOKS: Final[dict[type, Callable[[Ranked, Bitsets, Any], Look]]] = {Histogram: _bins, Lof: _density}
+LOOKS: Final[dict[type, Callable[[RankedTable, Bitsets, Any], Look]]] = {Histogram: _bins, Lof: _density}

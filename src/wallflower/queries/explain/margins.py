@@ -18,9 +18,9 @@ from wallflower.jit import kernel
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Distance, FixedBins, Tukey, kappas
 from wallflower.queries.explain.engines.sums import beyond, fences, moments, near, nothing
 from wallflower.queries.explain.exact import HELD
-from wallflower.queries.explain.space.blocks import Part, Walk, in_blocks, walked
+from wallflower.queries.explain.space.blocks import Part, Walk, in_blocks, walk_parts
 from wallflower.queries.explain.space.cube import Counts, sums_of
-from wallflower.queries.explain.space.ranked import Floats, Ranked, ranked
+from wallflower.queries.explain.space.ranked import Floats, RankedTable, rank_table
 
 T = TypeVar("T")
 
@@ -34,11 +34,11 @@ def margin(
     >>> margin(codes, [2], metric, 2, Distance(k=1, radius=1.0))
     {'10': 1.0, '11': -2.0}
     """
-    table = ranked(codes, domain_sizes, metric, record)
+    table = rank_table(codes, domain_sizes, metric, record)
     return {table.space.bits(at): value for at, value in enumerate(margins(table, detector)[0].tolist())}
 
 
-def margins(table: Ranked, detector: Detector) -> tuple[Floats, Counts]:
+def margins(table: RankedTable, detector: Detector) -> tuple[Floats, Counts]:
     """The margins and populations of all contexts by index, for up to 2²⁴ of them."""
     if table.space.count > HELD:
         raise ParameterError(
@@ -55,7 +55,9 @@ def margins(table: Ranked, detector: Detector) -> tuple[Floats, Counts]:
     return found, populations
 
 
-def margins_in_blocks(table: Ranked, detector: Detector, reduce: Callable[[int, Floats, Counts], T]) -> Iterator[T]:
+def margins_in_blocks(
+    table: RankedTable, detector: Detector, reduce: Callable[[int, Floats, Counts], T]
+) -> Iterator[T]:
     """Yields what `reduce(first index, margins, populations)` says of every block; see `exact.sweep`."""
     if type(detector) not in MARGINS:
         known = ", ".join(sorted(kind.__name__ for kind in MARGINS))
@@ -63,38 +65,38 @@ def margins_in_blocks(table: Ranked, detector: Detector, reduce: Callable[[int, 
     return in_blocks(table.space, MARGINS[type(detector)](table, detector), np.float64, reduce)
 
 
-def _loneliness(table: Ranked, detector: Distance) -> Iterator[Part]:
+def _loneliness(table: RankedTable, detector: Distance) -> Iterator[Part]:
     """k - N: every near record counts one."""
     return _affine(table, detector, lambda n, count: detector.k + 1.0 - count)
 
 
-def _sparseness(table: Ranked, detector: FixedBins) -> Iterator[Part]:
+def _sparseness(table: RankedTable, detector: FixedBins) -> Iterator[Part]:
     """(τn - c) / (1 - τ): a record in the bin takes 1 - τ off, any other adds τ, which is more where τ > 1/2."""
     tau = detector.fraction
     return _affine(table, detector, lambda n, count: (tau * n - count) / max(tau, 1 - tau))
 
 
 def _affine(
-    table: Ranked, detector: Distance | FixedBins, formula: Callable[[Counts, Counts], NDArray[Any]]
+    table: RankedTable, detector: Distance | FixedBins, formula: Callable[[Counts, Counts], NDArray[Any]]
 ) -> Iterator[Part]:
     def work(_: int, walk: Walk, found: Floats, populations: Counts) -> None:
         counts = np.empty((2, len(found)), np.int32)
         sums_of(*walk, counts, nothing(len(found)))
         populations[:], found[:] = counts[0], formula(*counts)
 
-    return walked(table, near(table, detector), nothing(table.n), work)
+    return walk_parts(table, near(table, detector), nothing(table.n), work)
 
 
-def _beyond(table: Ranked, detector: Tukey) -> Iterator[Part]:
+def _beyond(table: RankedTable, detector: Tukey) -> Iterator[Part]:
     whole, pairs = fences(table, detector)
 
     def work(_: int, walk: Walk, found: Floats, populations: Counts) -> None:
         beyond(*walk, *pairs, found, populations)
 
-    return walked(table, whole, nothing(table.n), work)
+    return walk_parts(table, whole, nothing(table.n), work)
 
 
-def _clamped(table: Ranked, detector: ClampedGrubbs) -> Iterator[Part]:
+def _clamped(table: RankedTable, detector: ClampedGrubbs) -> Iterator[Part]:
     """Grubbs' T₁² > κT₂ follows from ±T₁ > T₂/2Z + κZ/2 for any scale Z; each scale is linear in the records."""
     if table.n > detector.largest:
         raise DataError("the table has more records than the public bound `largest`; raise the bound.")
@@ -108,7 +110,7 @@ def _clamped(table: Ranked, detector: ClampedGrubbs) -> Iterator[Part]:
         sums_of(*walk, populations[None], sums)
         _largest(populations, sums, kappa, weights, tie, found)
 
-    return walked(clamped, *moments(clamped), work)
+    return walk_parts(clamped, *moments(clamped), work)
 
 
 def scales(detector: ClampedGrubbs, own: float) -> Floats:
@@ -141,7 +143,7 @@ def _largest(populations: Counts, sums: Floats, kappa: Floats, weights: Floats, 
         found[x] = best if surely else min(best, 0.0)
 
 
-MARGINS: Final[dict[type, Callable[[Ranked, Any], Iterator[Part]]]] = {
+MARGINS: Final[dict[type, Callable[[RankedTable, Any], Iterator[Part]]]] = {
     ClampedGrubbs: _clamped,
     Distance: _loneliness,
     FixedBins: _sparseness,

@@ -11,16 +11,13 @@ from wallflower.errors import ParameterError
 from wallflower.noise import Noise
 from wallflower.queries.explain.case import Case
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector
-from wallflower.queries.explain.draws import best_first as lazily
-from wallflower.queries.explain.draws import direct as choosing
-from wallflower.queries.explain.draws import guided
-from wallflower.queries.explain.draws import walks as searching
+from wallflower.queries.explain.draws import best_first, direct, guided, walks
 from wallflower.queries.explain.draws.utilities import Overlap, Population, Utility
 from wallflower.queries.explain.exact import ASKED, ENGINES, HELD
 from wallflower.queries.explain.space.blocks import SWEPT
-from wallflower.queries.explain.space.ranked import Ranked
+from wallflower.queries.explain.space.ranked import RankedTable
 
-Way = Callable[[Any, Ranked, Detector, Utility, Noise], list[int]]
+Way = Callable[[Any, RankedTable, Detector, Utility, Noise], list[int]]
 
 MISSED: Final = 100  # one in so many draws may be invalid where the record stands out enough
 REACH: Final = 3  # a context of all records scores so many times what is enough
@@ -31,7 +28,7 @@ def check(query: Any, detector: Detector, size: int) -> None:
     """Refuse by public facts, before anything is paid: too many contexts, or too much rounding."""
     bits, way = query.contexts.bit_length() - 1, query.searched(size)
     asking = type(detector) not in ENGINES or not isinstance(query.utility, str)
-    most = {"direct": ASKED.bit_length() - 1 if asking else SWEPT, "best-first": lazily.LENGTH, "guided": SWEPT}
+    most = {"direct": ASKED.bit_length() - 1 if asking else SWEPT, "best-first": best_first.LENGTH, "guided": SWEPT}
     if bits > most.get(way, bits):
         raise ParameterError(
             f"context: there are 2^{bits} contexts, and {way} takes up to 2^{most[way]} here. Name fewer columns or "
@@ -44,20 +41,20 @@ def check(query: Any, detector: Detector, size: int) -> None:
         )
     if isinstance(detector, ClampedGrubbs) and query.mode == "dp":
         places = (detector.low, (detector.low + detector.high) / 2, detector.high)
-        if max(choosing.rounding(detector, own) for own in places) >= 1 / (2 * choosing.GRID):
+        if max(direct.rounding(detector, own) for own in places) >= 1 / (2 * direct.GRID):
             raise ParameterError(
                 f"size: sums over {detector.largest:,} records are rounded by more than the grid of scores allows. "
                 "Pass a smaller bound on the records, or choose another detector."
             )
 
 
-def found(query: Any, data: Case, detector: Detector, noise: Noise) -> list[str]:
+def find_contexts(query: Any, data: Case, detector: Detector, noise: Noise) -> list[str]:
     """The bits of the contexts to release."""
     table = data.table()
-    return [table.space.bits(index) for index in drawn(query, table, data.n, detector, noise)]
+    return [table.space.bits(index) for index in draw_contexts(query, table, data.n, detector, noise)]
 
 
-def drawn(query: Any, table: Ranked, size: int, detector: Detector, noise: Noise) -> list[int]:
+def draw_contexts(query: Any, table: RankedTable, size: int, detector: Detector, noise: Noise) -> list[int]:
     """The contexts to release, by index."""
     return (_by_margin if query.mode == "dp" else _by_search)(query, table, size, detector, noise)
 
@@ -74,26 +71,26 @@ def enough(contexts: int, each: Fraction) -> Fraction:
 
 def weight(score: float, each: Fraction) -> float:
     """The exponent that a draw gives a score, in records; a step of the grid is lost in rounding.  (D)"""
-    return float(each) / 2 * (choosing.GRID * score - 1) / (choosing.GRID + 1)
+    return float(each) / 2 * (direct.GRID * score - 1) / (direct.GRID + 1)
 
 
-def _by_margin(query: Any, table: Ranked, size: int, detector: Detector, noise: Noise) -> list[int]:
+def _by_margin(query: Any, table: RankedTable, size: int, detector: Detector, noise: Noise) -> list[int]:
     deciding, each = query.parts()
     contexts = table.space.count
     if deciding and not _stands_out(table, detector, deciding, noise):
         return []
     scale = scale_of(contexts, size, each)
     cap = REACH * enough(contexts, each)
-    return choosing.by_margin(table, detector, scale=scale, cap=cap, epsilon=each, top=query.top, noise=noise)
+    return direct.by_margin(table, detector, scale=scale, cap=cap, epsilon=each, top=query.top, noise=noise)
 
 
-def _stands_out(table: Ranked, detector: Detector, epsilon: Fraction, noise: Noise) -> bool:
+def _stands_out(table: RankedTable, detector: Detector, epsilon: Fraction, noise: Noise) -> bool:
     """Whether the largest margin, with noise, is above what noise alone would make of none.  (N)"""
-    spread = (choosing.GRID + 1) / epsilon
-    return choosing.best_margin(table, detector) + noise.laplace(spread) >= spread * Fraction(math.log(DOUBTED))
+    spread = (direct.GRID + 1) / epsilon
+    return direct.best_margin(table, detector) + noise.laplace(spread) >= spread * Fraction(math.log(DOUBTED))
 
 
-def _by_search(query: Any, table: Ranked, size: int, detector: Detector, noise: Noise) -> list[int]:
+def _by_search(query: Any, table: RankedTable, size: int, detector: Detector, noise: Noise) -> list[int]:
     return _WAYS[query.searched(size)](query, table, detector, _utility(query), noise)
 
 
@@ -105,42 +102,42 @@ def _utility(query: Any) -> Utility:
 
 
 def _rate(query: Any, way: str, utility: Utility) -> Fraction:
-    return searching.rate_of(way, query.loss.epsilon, utility=utility, samples=query.samples, top=query.top)  # (O)
+    return walks.rate_of(way, query.loss.epsilon, utility=utility, samples=query.samples, top=query.top)  # (O)
 
 
-def _direct(query: Any, table: Ranked, detector: Detector, utility: Utility, noise: Noise) -> list[int]:
+def _direct(query: Any, table: RankedTable, detector: Detector, utility: Utility, noise: Noise) -> list[int]:
     rate = _rate(query, "direct", utility)
-    return choosing.direct(table, detector, utility, rate=rate, top=query.top, noise=noise)
+    return direct.direct(table, detector, utility, rate=rate, top=query.top, noise=noise)
 
 
-def _best_first(query: Any, table: Ranked, detector: Detector, utility: Utility, noise: Noise) -> list[int]:
+def _best_first(query: Any, table: RankedTable, detector: Detector, utility: Utility, noise: Noise) -> list[int]:
     rate = _rate(query, "best-first", utility)
-    drawn, finished = lazily.best_first(table, detector, utility, rate=rate, top=query.top, noise=noise)
+    drawn, finished = best_first.best_first(table, detector, utility, rate=rate, top=query.top, noise=noise)
     return drawn if finished else []
 
 
-def _uniform(query: Any, table: Ranked, detector: Detector, utility: Utility, noise: Noise) -> list[int]:
+def _uniform(query: Any, table: RankedTable, detector: Detector, utility: Utility, noise: Noise) -> list[int]:
     rate = _rate(query, "uniform", utility)
     sampled = {"samples": query.samples, "rate": rate, "top": query.top, "noise": noise}
-    return searching.uniform(table, detector, utility, **sampled)
+    return walks.uniform(table, detector, utility, **sampled)
 
 
-def _guided(query: Any, table: Ranked, detector: Detector, utility: Utility, noise: Noise) -> list[int]:
+def _guided(query: Any, table: RankedTable, detector: Detector, utility: Utility, noise: Noise) -> list[int]:
     asked = {"evaluations": max(query.samples, query.top), "top": query.top, "noise": noise}
-    return guided.guided(table, detector, utility, epsilon=query.loss.epsilon, **asked)
+    return guided.guided_search(table, detector, utility, epsilon=query.loss.epsilon, **asked)
 
 
-def _start(table: Ranked, detector: Detector, ask: searching.Asked, noise: Noise) -> int | None:
+def _start(table: RankedTable, detector: Detector, ask: walks.ContextScores, noise: Noise) -> int | None:
     """Where a search starts: it depends on which contexts are valid, and on nothing else of the data.  (O)"""
-    found = searching.first_valid(ask)
+    found = walks.first_valid(ask)
     if found is None and type(detector) in ENGINES and table.space.count <= HELD:
-        return searching.uniform_valid(table, detector, noise)
+        return walks.uniform_valid(table, detector, noise)
     return found
 
 
 def _stepping(way: str, step: Callable[..., list[int]]) -> Way:
-    def search(query: Any, table: Ranked, detector: Detector, utility: Utility, noise: Noise) -> list[int]:
-        ask = searching.asked(table, detector, utility)
+    def search(query: Any, table: RankedTable, detector: Detector, utility: Utility, noise: Noise) -> list[int]:
+        ask = walks.score_contexts(table, detector, utility)
         start = _start(table, detector, ask, noise) if query.start is None else table.space.index(query.start)
         if start is None or ask.score(start) is None:
             return []
@@ -154,8 +151,8 @@ _WAYS: Final[Mapping[str, Way]] = {
     "direct": _direct,
     "best-first": _best_first,
     "uniform": _uniform,
-    "walk": _stepping("walk", searching.walk),
-    "dfs": _stepping("dfs", searching.dfs),
-    "bfs": _stepping("bfs", searching.bfs),
+    "walk": _stepping("walk", walks.walk),
+    "dfs": _stepping("dfs", walks.dfs),
+    "bfs": _stepping("bfs", walks.bfs),
     "guided": _guided,
 }

@@ -102,7 +102,7 @@ def planar(diameter: Fraction = RANGE, epsilon: str = "1") -> Device:
     return Device(perturb=perturbed, norm=2)
 
 
-def boxed(points: Ints) -> Ints:
+def clip_to_box(points: Ints) -> Ints:
     half = float(WIDTH / 2)
     return perturb.clip(
         points * float(STEP), mean=[0.0] * 2, deviation=[1.0] * 2, low=[-half] * 2, high=[half] * 2, step=STEP
@@ -125,7 +125,7 @@ BATCHES: Final[Pair] = (0, 0, 0, 5 * SPAN // 4), (0, 0, 0, -SPAN // 4)  # the la
 SOUND: Final[dict[str, tuple[Device, Pair, str]]] = {
     "columns, two normal readings": (columns(), CORNERS, "1"),
     "columns, one column differs": (columns(), SIDES, "1/2"),
-    "columns, extremes in the box": (columns(prepare=boxed), FAR, "3"),
+    "columns, extremes in the box": (columns(prepare=clip_to_box), FAR, "3"),
     "columns, scaled by public numbers": (columns(), BATCHES, "3/4"),
     "planar, two normal readings": (planar(), SIDES, "1"),
     "planar, half as far": (planar(), NEAR, "1/2"),

@@ -23,9 +23,9 @@ from wallflower.errors import DataError
 from wallflower.noise import Noise, words
 from wallflower.privacy import Loss
 from wallflower.queries.sensors import comparison, perturb
-from wallflower.queries.sensors.frames import Frame, FrameError, Kind, encoded
+from wallflower.queries.sensors.frames import Frame, FrameError, Kind, encode
 from wallflower.queries.sensors.parameters import MOST_BATCH, Direct, Exact, Parameters
-from wallflower.queries.sensors.seals import OVERHEAD, sealed
+from wallflower.queries.sensors.seals import OVERHEAD, seal
 
 Ids = NDArray[np.uint64]
 Ints = NDArray[np.int64]
@@ -85,14 +85,14 @@ def targets(parameters: Parameters) -> tuple[str, ...]:
     return ("owner",) if isinstance(parameters.settings, Direct) else ("analyst", "correction")
 
 
-def prepared(parameters: Parameters, readings: ArrayLike, place: Place, tag_key: bytes, noise: Noise) -> Batch:
+def prepare_batch(parameters: Parameters, readings: ArrayLike, place: Place, tag_key: bytes, noise: Noise) -> Batch:
     """Everything that leaves a sensor for one batch. Draws noise: store what it gives before you send any of it."""
-    points = clipped(parameters, readings)
+    points = clip_readings(parameters, readings)
     ids = _fresh_ids(len(points), noise)
     order = np.argsort(words(noise, len(points)), kind="stable")
     mixed, named = points[order], ids[order]
     frames = {
-        name: encoded(
+        name: encode(
             Frame(
                 kind=kind,
                 parameters=parameters.hash,
@@ -110,13 +110,13 @@ def prepared(parameters: Parameters, readings: ArrayLike, place: Place, tag_key:
     return Batch(ids=ids, frames=frames)
 
 
-def committed(parameters: Parameters, place: Place, ids: Ids, spent: Fraction, tag_key: bytes) -> bytes:
+def commit_frame(parameters: Parameters, place: Place, ids: Ids, spent: Fraction, tag_key: bytes) -> bytes:
     """The frame that ends a sensor's window; its `seq` is the number of batches."""
     letter = b""
     if isinstance(parameters.settings, Exact) and parameters.settings.tags:
         bound = about_commit(parameters, place.sensor, place.window)
-        letter = sealed(bytes.fromhex(parameters.seal), tag_key, bound)
-    return encoded(
+        letter = seal(bytes.fromhex(parameters.seal), tag_key, bound)
+    return encode(
         Frame(
             kind=Kind.COMMIT,
             parameters=parameters.hash,
@@ -129,7 +129,7 @@ def committed(parameters: Parameters, place: Place, ids: Ids, spent: Fraction, t
     )
 
 
-def clipped(parameters: Parameters, readings: ArrayLike) -> Ints:
+def clip_readings(parameters: Parameters, readings: ArrayLike) -> Ints:
     """Readings as whole steps of the grid, within the box."""
     values = np.asarray(readings, dtype=np.float64)
     if values.ndim != 2 or not 0 < len(values) <= MOST_BATCH:
@@ -145,7 +145,7 @@ def clipped(parameters: Parameters, readings: ArrayLike) -> Ints:
     )
 
 
-def perturbed(parameters: Parameters, points: Ints, noise: Noise) -> Ints:
+def perturb_points(parameters: Parameters, points: Ints, noise: Noise) -> Ints:
     """Points with the stream's noise: what the analyst may see."""
     ranges = [column.range / column.scale for column in parameters.columns]
     if parameters.noise == "columns":
@@ -211,9 +211,9 @@ def _contents(
     if isinstance(settings, Direct):
         far = perturb.distances(points, middle) >= parameters.steps(settings.threshold)
         bits = np.packbits(far, bitorder="little").tobytes()
-        letter = sealed(bytes.fromhex(parameters.seal), bits, about(parameters, place, ids))
+        letter = seal(bytes.fromhex(parameters.seal), bits, about(parameters, place, ids))
         return {"owner": (Kind.BITS, {}, letter)}
-    noisy = perturbed(parameters, points, noise)
+    noisy = perturb_points(parameters, points, noise)
     if isinstance(settings, Exact):
         scores = perturb.scores(points, middle, parameters.steps(settings.unit), settings.bits)
         marks = tags(tag_key, ids) if settings.tags else None

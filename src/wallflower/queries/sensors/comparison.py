@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import DataError, ParameterError
 from wallflower.noise import Noise, system_noise, words
-from wallflower.queries.sensors.dcf import Shares, Words, dealt, walked
+from wallflower.queries.sensors.dcf import Shares, Words, dealt, walk_key
 
 Flags = NDArray[np.bool_]
 
@@ -92,7 +92,7 @@ def deal(
     """Fresh keys for both servers; `values` are scores in 0 … 2^(bits-1) - 1, `tags` 32-bit numbers above 0.
 
     >>> analyst, correction = deal([3, 20, 31], 6)
-    >>> opened(evaluate(0, analyst, 20), evaluate(1, correction, 20))
+    >>> open_flags(evaluate(0, analyst, 20), evaluate(1, correction, 20))
     array([False,  True,  True])
     """
     levels = _checked_bits(bits) - 1
@@ -146,12 +146,12 @@ def judge_tagged(share_a: ArrayLike, share_b: ArrayLike, tags: ArrayLike) -> tup
     return flags, np.asarray((total[:, 0] <= 1) & (total[:, 1] == np.where(flags, marks, 0)))
 
 
-def opened(share_a: ArrayLike, share_b: ArrayLike) -> Flags:
+def open_flags(share_a: ArrayLike, share_b: ArrayLike) -> Flags:
     """The flags of `judge`, or a refusal where any is not sound."""
     return _all_sound(*judge(share_a, share_b))
 
 
-def checked(share_a: ArrayLike, share_b: ArrayLike, tags: ArrayLike) -> Flags:
+def open_tagged_flags(share_a: ArrayLike, share_b: ArrayLike, tags: ArrayLike) -> Flags:
     """The flags of `judge_tagged`, or a refusal where any is not sound."""
     return _all_sound(*judge_tagged(share_a, share_b, tags))
 
@@ -166,7 +166,7 @@ def _evaluated(party: int, keys: Keys, threshold: int, lanes: int) -> Shares:
         )
     shifted = (keys.masked.astype(np.uint64) - np.uint64(threshold)) & np.uint64(2**keys.bits - 1)
     at = shifted & np.uint64(2**levels - 1)
-    found = walked(party, at, keys.roots, keys.seeds, keys.values[:, :, :lanes], keys.steps, lanes)
+    found = walk_key(party, at, keys.roots, keys.seeds, keys.values[:, :, :lanes], keys.steps, lanes)
     found += keys.offsets[:, :lanes]
     ones = np.hstack([np.full((keys.count, 1), 1 - party, dtype=np.uint32), keys.tags[:, : lanes - 1]])
     return np.where((shifted >> np.uint64(levels) == 1)[:, None], found, ones - found)  # (X)

@@ -25,14 +25,14 @@ def by_tree(values: Floats, reach: float, neighbours: int) -> Ints:
     placed, parents = values[tree.order], np.arange(tree.n)
     some = _some(tree.starts, core)
     _join(tree.starts, tree.low, tree.high, placed, reach, core, some, np.zeros(len(some), dtype=np.bool_), parents)
-    numbers = numbered(roots(parents), core, tree.order)
+    numbers = number_clusters(roots(parents), core, tree.order)
     _border(tree.starts, tree.low, tree.high, placed, reach, core, some, numbers)
     labels = np.empty(tree.n, dtype=np.int64)
     labels[tree.order] = numbers
     return labels
 
 
-def numbered(groups: Ints, core: Flags, order: Ints) -> Ints:
+def number_clusters(groups: Ints, core: Flags, order: Ints) -> Ints:
     """The cluster of each core point, -1 for others: groups are numbered by their first core point in `order`."""
     numbers, mine = np.full(len(core), -1, dtype=np.int64), groups[core]
     first = np.full(len(core), len(core), dtype=np.int64)

@@ -83,7 +83,7 @@ def dealt(alphas: Words, betas: Shares, roots: Words, levels: int) -> tuple[Word
     return seeds, values, steps
 
 
-def walked(party: int, at: Words, roots: Words, seeds: Words, values: Shares, steps: Words, lanes: int) -> Shares:
+def walk_key(party: int, at: Words, roots: Words, seeds: Words, values: Shares, steps: Words, lanes: int) -> Shares:
     """What one key says of each x in `at`: shares of f(x), one a lane."""
     levels, count = seeds.shape[:2]
     found = np.empty((count, lanes), dtype=np.uint32)

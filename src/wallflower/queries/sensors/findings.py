@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from wallflower.queries.sensors.batches import tags
 from wallflower.queries.sensors.comparison import judge, judge_tagged
-from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decoded, encoded
+from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode, encode
 from wallflower.queries.sensors.parameters import Exact, Parameters
 
 Array = NDArray[Any]
@@ -41,7 +41,7 @@ class Report:
     facts: Mapping[str, Any]
 
     def to_bytes(self) -> bytes:
-        pieces = [b"" if self.found is None else encoded(self.found), encoded(self.unjudged)]
+        pieces = [b"" if self.found is None else encode(self.found), encode(self.unjudged)]
         facts = json.dumps(self.facts, sort_keys=True).encode("ascii")
         return _SIZES.pack(*map(len, pieces)) + b"".join(pieces) + facts
 
@@ -60,8 +60,8 @@ class Report:
             raise FrameError("report: its facts cannot be read. Send what `Report.to_bytes` makes.") from None
         if not isinstance(facts, dict) or not isinstance(facts.get("sensors"), dict):
             raise FrameError("report: it has no facts about sensors. Send what `Report.to_bytes` makes.")
-        found = decoded(one, parameters=parameters.hash, kinds=kinds) if one else None
-        left = decoded(other, parameters=parameters.hash, kinds=(Kind.UNJUDGED,))
+        found = decode(one, parameters=parameters.hash, kinds=kinds) if one else None
+        left = decode(other, parameters=parameters.hash, kinds=(Kind.UNJUDGED,))
         return Report(found=found, unjudged=left, facts=facts)
 
 
@@ -83,7 +83,7 @@ class Tally:
             self.unjudged.setdefault(name, {"id": f"{name:016x}", "sensor": sensor, "reason": reason})
 
 
-def judged(parameters: Parameters, reports: Mapping[str, Report], tag_keys: TagKeys) -> Tally:
+def tally_reports(parameters: Parameters, reports: Mapping[str, Report], tag_keys: TagKeys) -> Tally:
     """Sort the readings of a window by what the servers reported; a server may be missing."""
     tally = Tally()
     ours, theirs = (reports.get(role) for role in ("analyst", "correction"))
@@ -101,7 +101,7 @@ def judged(parameters: Parameters, reports: Mapping[str, Report], tag_keys: TagK
     return tally
 
 
-def told(parameters: Parameters, window: int, tally: Tally, sensors: Mapping[str, Any]) -> dict[str, Any]:
+def window_result(parameters: Parameters, window: int, tally: Tally, sensors: Mapping[str, Any]) -> dict[str, Any]:
     """The result of a window, ready to be shown: public parameters, ids, and what each sensor has spent."""
     settings = parameters.settings
     return {

@@ -121,11 +121,11 @@ class Frame:
         return self.arrays[name]
 
 
-def encoded(frame: Frame) -> bytes:
+def encode(frame: Frame) -> bytes:
     """The bytes of a frame.
 
-    >>> body = encoded(Frame(kind=Kind.DONE, parameters=bytes(32), window=7))
-    >>> len(body), decoded(body, parameters=bytes(32)).window
+    >>> body = encode(Frame(kind=Kind.DONE, parameters=bytes(32), window=7))
+    >>> len(body), decode(body, parameters=bytes(32)).window
     (64, 7)
     """
     head = (frame.kind, frame.columns, frame.sensor, frame.window, frame.seq, frame.count, frame.parameters)
@@ -140,7 +140,7 @@ def encoded(frame: Frame) -> bytes:
     return b"".join(pieces)
 
 
-def decoded(body: bytes, *, parameters: bytes, kinds: tuple[Kind, ...] = tuple(Kind), most: int = MOST) -> Frame:
+def decode(body: bytes, *, parameters: bytes, kinds: tuple[Kind, ...] = tuple(Kind), most: int = MOST) -> Frame:
     """The frame these bytes are, if it is one of these kinds under this parameter set."""
     frame = _head(body, most)
     if frame.parameters != parameters:

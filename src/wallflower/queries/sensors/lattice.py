@@ -51,13 +51,13 @@ def planar(scale: Fraction, columns: int, count: int, noise: Noise) -> Ints:
     while have < count:
         size = min(PART, math.ceil(1.1 * (count - have) / rate) + 8)
         drawn = words(noise, size * _row(columns)).reshape(size, _row(columns))
-        fresh = kept(drawn, scale, columns, noise)[: count - have]
+        fresh = keep_candidates(drawn, scale, columns, noise)[: count - have]
         found[have : have + len(fresh)] = fresh
         have += len(fresh)
     return found
 
 
-def kept(drawn: Words, scale: Fraction, columns: int, noise: Noise, margin: float = MARGIN) -> Ints:
+def keep_candidates(drawn: Words, scale: Fraction, columns: int, noise: Noise, margin: float = MARGIN) -> Ints:
     """The candidates that are kept, of those that each row of words proposes."""
     wide = wider(scale, columns)
     points, verdicts = _candidates(drawn, columns, float(scale), float(wide), margin)
@@ -80,14 +80,14 @@ def _row(columns: int) -> int:
 
 def _exactly(drawn: list[int], scale: Fraction, wide: Fraction, columns: int, noise: Noise) -> list[int] | None:
     """The candidate that these words propose, or None where it is not kept: there is one zero, so minus zero is not."""
-    lengths = [inverted_exactly(word >> 1, wide, noise) for word in drawn[:columns]]
+    lengths = [invert_exactly(word >> 1, wide, noise) for word in drawn[:columns]]
     if any(word % 2 and length == 0 for word, length in zip(drawn, lengths, strict=False)):
         return None
     point = [-length if word % 2 else length for word, length in zip(drawn, lengths, strict=False)]
-    return point if columns == 1 or flipped_exactly(point, drawn[columns], scale, wide, noise) else None
+    return point if columns == 1 or flip_exactly(point, drawn[columns], scale, wide, noise) else None
 
 
-def inverted_exactly(word: int, scale: Fraction, noise: Noise) -> int:
+def invert_exactly(word: int, scale: Fraction, noise: Noise) -> int:
     """floor(-scale·ln u) for the u in [0, 1) whose first 63 binary digits are `word`; further ones are drawn."""
     digits = 63
     while True:
@@ -101,7 +101,7 @@ def inverted_exactly(word: int, scale: Fraction, noise: Noise) -> int:
         word, digits = word << 64 | noise.below(2**64), digits + 64
 
 
-def flipped_exactly(point: list[int], word: int, scale: Fraction, wide: Fraction, noise: Noise) -> bool:
+def flip_exactly(point: list[int], word: int, scale: Fraction, wide: Fraction, noise: Noise) -> bool:
     """u < exp(|z|₁/wide - |z|/scale), for the u in [0, 1) whose first 64 binary digits are `word`."""
     digits, square, sum_ = 64, sum(z * z for z in point), sum(abs(z) for z in point)
     while True:

@@ -36,7 +36,7 @@ _PARTY: Final[Mapping[Role, int]] = {"analyst": 0, "correction": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Held:
+class Holdings:
     """What one server holds of the readings that both have, in the order of sorted ids.
 
     Perturbed readings at the analyst, d_diff at the correction server. `batches` gives the keys of mode exact batch by
@@ -55,7 +55,7 @@ class Held:
         return len(self.ids)
 
 
-Compute = Callable[[Held, Said, Said, Noise], dict[str, Array]]  # from what was asked and answered before
+Compute = Callable[[Holdings, Said, Said, Noise], dict[str, Array]]  # from what was asked and answered before
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def steps(parameters: Parameters) -> tuple[Step, ...]:
             return ()
 
 
-def rows(step: Step, held: Held, *, answer: bool) -> tuple[int, ...]:
+def rows(step: Step, held: Holdings, *, answer: bool) -> tuple[int, ...]:
     """How many rows a frame of this step may have."""
     kind = step.answers if answer else step.asks
     if kind is Kind.COUNTS:
@@ -93,7 +93,7 @@ def rows(step: Step, held: Held, *, answer: bool) -> tuple[int, ...]:
     return {Kind.CUT: (0, 1), Kind.DONE: (0,)}.get(kind, (len(held),))
 
 
-def concluded(held: Held, asked: Said, answered: Said) -> Frame | None:
+def conclude(held: Holdings, asked: Said, answered: Said) -> Frame | None:
     """What a server tells the owner of the readings that both have; None where no threshold could be chosen.
 
     In modes grid and paper the analyst lists who took part, and the correction server who is an outlier.
@@ -115,7 +115,7 @@ def concluded(held: Held, asked: Said, answered: Said) -> Frame | None:
             raise DataError("direct: the servers have no part in it. Send bits to the owner.")
 
 
-def _counts(held: Held, __: Said, ___: Said, noise: Noise) -> dict[str, Array]:
+def _counts(held: Holdings, __: Said, ___: Said, noise: Noise) -> dict[str, Array]:
     settings = _exact(held)
     places = threshold.edges(settings.bits, settings.places)
     total = np.zeros(len(places), dtype=np.uint32)
@@ -124,14 +124,14 @@ def _counts(held: Held, __: Said, ___: Said, noise: Noise) -> dict[str, Array]:
     return {"counts": threshold.noisy(total, _epsilon(settings), noise)}
 
 
-def _bins(held: Held, _: Said, __: Said, ___: Noise) -> dict[str, Array]:
+def _bins(held: Holdings, _: Said, __: Said, ___: Noise) -> dict[str, Array]:
     settings = held.parameters.settings
     if not isinstance(settings, Grid):
         raise DataError("bins: they belong to mode grid.")
     return {"bins": grid.bins(_distances(held), held.parameters.steps(settings.step))}
 
 
-def _presumed(held: Held, _: Said, __: Said, ___: Noise) -> dict[str, Array]:
+def _presumed(held: Holdings, _: Said, __: Said, ___: Noise) -> dict[str, Array]:
     settings = _paper(held)
     if not len(held):
         return {"presumed": np.zeros(0, dtype=np.bool_)}
@@ -139,12 +139,12 @@ def _presumed(held: Held, _: Said, __: Said, ___: Noise) -> dict[str, Array]:
     return {"presumed": dbscan.outside(held.values.astype(np.float64), radius, settings.neighbours)}
 
 
-def _cut(held: Held, asked: Said, _: Said, __: Noise) -> dict[str, Array]:
+def _cut(held: Holdings, asked: Said, _: Said, __: Noise) -> dict[str, Array]:
     _kept, d_tp = correction.threshold(held.values[asked["presumed"]["presumed"]], gap=_paper(held).gap)
     return {"cut": np.array([] if d_tp is None else [d_tp], dtype=np.float64)}
 
 
-def _far(held: Held, asked: Said, answered: Said, _: Noise) -> dict[str, Array]:
+def _far(held: Holdings, asked: Said, answered: Said, _: Noise) -> dict[str, Array]:
     presumed = np.flatnonzero(asked["presumed"]["presumed"])
     second, third = correction.candidates(_distances(held), presumed, _d_tp(answered), _width(held))
     marks = np.zeros((2, len(held)), dtype=np.bool_)
@@ -152,11 +152,11 @@ def _far(held: Held, asked: Said, answered: Said, _: Noise) -> dict[str, Array]:
     return {"second": marks[0], "third": marks[1]}
 
 
-def _nothing(_: Held, __: Said, ___: Said, ____: Noise) -> dict[str, Array]:
+def _nothing(_: Holdings, __: Said, ___: Said, ____: Noise) -> dict[str, Array]:
     return {}
 
 
-def _corrected(held: Held, asked: Said) -> Array:
+def _corrected(held: Holdings, asked: Said) -> Array:
     """1 for a presumed outlier that stays, 2, 3 and 4 for the layers of those that were not presumed."""
     presumed = np.flatnonzero(asked["presumed"]["presumed"])
     kept, d_tp = correction.threshold(held.values[presumed], gap=_paper(held).gap)
@@ -177,7 +177,7 @@ def _chosen(settings: Exact, asked: Frame, answered: Frame) -> tuple[int, ...] |
     return None if gap is None else (gap.threshold,)
 
 
-def _shares(held: Held, settings: Exact, scores: tuple[int, ...]) -> Frame:
+def _shares(held: Holdings, settings: Exact, scores: tuple[int, ...]) -> Frame:
     lanes = 2 if settings.tags else 1
     found = np.zeros((len(held), lanes * len(scores)), dtype=np.uint32)
     party = _PARTY[held.role]
@@ -192,12 +192,12 @@ def _shares(held: Held, settings: Exact, scores: tuple[int, ...]) -> Frame:
     return _told(held, Kind.SHARES, arrays, columns=found.shape[1], seq=chosen)
 
 
-def _verdict(held: Held, places: Array, layers: Array) -> Frame:
+def _verdict(held: Holdings, places: Array, layers: Array) -> Frame:
     arrays = {"ids": held.ids[places], "sensors": held.sensors[places], "layer": layers[places]}
     return _told(held, Kind.VERDICT, arrays)
 
 
-def _told(held: Held, kind: Kind, arrays: dict[str, Array], *, columns: int = 0, seq: int = 0) -> Frame:
+def _told(held: Holdings, kind: Kind, arrays: dict[str, Array], *, columns: int = 0, seq: int = 0) -> Frame:
     count = len(arrays["ids"])
     return Frame(
         kind=kind,
@@ -210,7 +210,7 @@ def _told(held: Held, kind: Kind, arrays: dict[str, Array], *, columns: int = 0,
     )
 
 
-def taken(keys: Keys, rows: Array) -> Keys:
+def take_keys(keys: Keys, rows: Array) -> Keys:
     """The keys of some readings of a batch."""
     return Keys(
         keys.bits,
@@ -232,7 +232,7 @@ def keys_of(frame: Frame, settings: Exact) -> Keys:
         raise FrameError(str(error)) from None
 
 
-def _distances(held: Held) -> NDArray[np.int64]:
+def _distances(held: Holdings) -> NDArray[np.int64]:
     return distances(held.values, held.parameters.middle)
 
 
@@ -241,17 +241,17 @@ def _d_tp(answered: Said) -> float | None:
     return float(cut[0]) if len(cut) else None
 
 
-def _width(held: Held) -> float:
+def _width(held: Holdings) -> float:
     return float(_paper(held).width / held.parameters.grid)
 
 
-def _exact(held: Held) -> Exact:
+def _exact(held: Holdings) -> Exact:
     if not isinstance(held.parameters.settings, Exact):
         raise DataError("counts: they belong to mode exact.")
     return held.parameters.settings
 
 
-def _paper(held: Held) -> Paper:
+def _paper(held: Holdings) -> Paper:
     if not isinstance(held.parameters.settings, Paper):
         raise DataError("presumed, layers: they belong to mode paper.")
     return held.parameters.settings

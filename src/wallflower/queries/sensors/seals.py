@@ -24,7 +24,7 @@ OVERHEAD: Final = KEY + 16  # by how much a letter is longer than what is in it
 _ONCE: Final = bytes(12)  # each key seals one letter, so the nonce may be constant
 
 
-class Forged(PrivacyError):
+class Forgery(PrivacyError):
     """A signature, a seal or a certificate does not hold, or belongs to somebody else."""
 
     exit_code: ClassVar[int] = 5
@@ -35,37 +35,37 @@ def signature(key: Ed25519PrivateKey, body: bytes) -> bytes:
     return key.sign(body)
 
 
-def require_signed(key: bytes, signed: bytes, body: bytes) -> None:
+def require_signature(key: bytes, signed: bytes, body: bytes) -> None:
     """Refuse a body that the holder of this public key has not signed."""
     try:
         Ed25519PublicKey.from_public_bytes(key).verify(signed, body)
     except (InvalidSignature, ValueError):
-        raise Forged("the signature is not that of the sender over these bytes. Send what was signed.") from None
+        raise Forgery("the signature is not that of the sender over these bytes. Send what was signed.") from None
 
 
-def sealed(reader: bytes, body: bytes, about: bytes) -> bytes:
+def seal(reader: bytes, body: bytes, about: bytes) -> bytes:
     """A letter to the holder of the key whose public part is `reader`.
 
     >>> key = X25519PrivateKey.generate()
-    >>> letter = sealed(public(key), b"bits", b"window 7")
-    >>> unsealed(key, letter, b"window 7")
+    >>> letter = seal(public(key), b"bits", b"window 7")
+    >>> unseal(key, letter, b"window 7")
     b'bits'
     """
     own = X25519PrivateKey.generate()
     try:
         shared = own.exchange(X25519PublicKey.from_public_bytes(reader))
     except ValueError:
-        raise Forged("the reader's key is no key to seal with. Take the one in the signed parameter set.") from None
+        raise Forgery("the reader's key is no key to seal with. Take the one in the signed parameter set.") from None
     return public(own) + _cipher(shared, public(own), reader).encrypt(_ONCE, body, about)
 
 
-def unsealed(key: X25519PrivateKey, letter: bytes, about: bytes) -> bytes:
+def unseal(key: X25519PrivateKey, letter: bytes, about: bytes) -> bytes:
     """What is in a letter, or a refusal if it was changed, or is for another reader or about something else."""
     try:
         shared = key.exchange(X25519PublicKey.from_public_bytes(letter[:KEY]))
         return _cipher(shared, letter[:KEY], public(key)).decrypt(_ONCE, letter[KEY:], about)
     except (InvalidTag, ValueError):
-        raise Forged("the letter is not sealed to this reader, or was changed. Ask its sender to seal it.") from None
+        raise Forgery("the letter is not sealed to this reader, or was changed. Ask its sender to seal it.") from None
 
 
 def public(key: Ed25519PrivateKey | X25519PrivateKey) -> bytes:

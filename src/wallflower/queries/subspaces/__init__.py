@@ -22,7 +22,7 @@ from wallflower.data import Points
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.mechanisms import peel
-from wallflower.neighbours.limits import check_loss, check_neighbours, check_radius, rounding_bound, viewed
+from wallflower.neighbours.limits import check_loss, check_neighbours, check_radius, rounding_bound, view_points
 from wallflower.neighbours.noisy_count import SURE, count_noise, interval, noisy_steps, usual_slack, whole
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
@@ -128,7 +128,7 @@ class Subspaces(Query[Points, Value]):
         return self.loss
 
     def view(self, data: Any) -> Points:
-        points = viewed(data, self.columns, self.neighbours)
+        points = view_points(data, self.columns, self.neighbours)
         self._candidates(points.dimension)
         return points
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import Final
 
-from wallflower.columns import listed
+from wallflower.columns import list_names
 from wallflower.errors import DataError, ParameterError
 
 Subspace = tuple[int, ...]
@@ -33,7 +33,7 @@ class Family:
         given = [name for name, value in stated.items() if value is not None]
         if len(given) > 1:
             raise ParameterError(
-                f"{listed(given)}: the subspaces are stated more than once. Keep one of size, upto and among."
+                f"{list_names(given)}: the subspaces are stated more than once. Keep one of size, upto and among."
             )
         for name in ("size", "upto"):
             value = stated[name]
@@ -80,7 +80,7 @@ class Family:
         unknown = sorted({name for names in self.among for name in names} - set(place))
         if unknown:
             raise DataError(
-                f"among: {listed(unknown)} is not a number column of the table; it has {listed(columns)}. "
+                f"among: {list_names(unknown)} is not a number column of the table; it has {list_names(columns)}. "
                 "Choose among these."
             )
         return [tuple(sorted(place[name] for name in names)) for names in self.among]

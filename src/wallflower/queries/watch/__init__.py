@@ -22,7 +22,7 @@ from wallflower.lazy import Lazy
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch.gauge import STATISTICS, Gauge, gauge
-from wallflower.queries.watch.modes import LEVELS, MODES, bounds_of, check_mode, check_numbers, mode_of, protecting
+from wallflower.queries.watch.modes import LEVELS, MODES, bounds_of, check_mode, check_numbers, loss_at_level, mode_of
 from wallflower.query import Option, Plan, PublicFacts, Query, Reading, Status, Ticks, Tradeoff, least_amount
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Watch(Query[Points, dict[str, Any]]):
 
     def __post_init__(self) -> None:
         check_numbers(self)
-        object.__setattr__(self, "loss", protecting(self))
+        object.__setattr__(self, "loss", loss_at_level(self))
         check_mode(self)
 
     def cost(self) -> Loss:
@@ -178,7 +178,7 @@ class Watch(Query[Points, dict[str, Any]]):
 
     def staying(self, steps: int) -> Loss | None:
         """At event level: what a person present in so many observations pays."""
-        found: Loss | None = None if self.level == "person" else _forecast.staying(self.loss, steps)
+        found: Loss | None = None if self.level == "person" else _forecast.loss_of_staying(self.loss, steps)
         return found
 
     def plan(self, *, n: int, dimension: int) -> Plan:

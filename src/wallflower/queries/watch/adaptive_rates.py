@@ -30,7 +30,7 @@ REACH: Final = 40.0  # spreads, and scales of noise, beyond which nothing is lef
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
-class Integrated(ABC):
+class IntegralRates(ABC):
     """Rates from how often each score is flagged."""
 
     __slots__ = ()
@@ -71,7 +71,7 @@ class Integrated(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Normal(Integrated):
+class Normal(IntegralRates):
     """Gaussian noise; also as a tail."""
 
     deviation: float
@@ -90,9 +90,9 @@ class Normal(Integrated):
         return np.asarray(_special.log_ndtr(np.asarray(t) / self.deviation))
 
 
-def asked(detector: Sparse, move: float) -> Asked:
+def detector_law(detector: Sparse, move: float) -> DetectorLaw:
     """The law of a detector whose distance one entry moves by `move`, in units of the statistic."""
-    return Asked(
+    return DetectorLaw(
         query=float(detector.scale) * move / detector.fineness,
         shared=move / float(detector.parts[0]),
         adaptive=detector.adaptive,
@@ -101,7 +101,7 @@ def asked(detector: Sparse, move: float) -> Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked(Integrated):
+class DetectorLaw(IntegralRates):
     """The scales of the noise on a query and on a threshold, and what is asked. A `shared` scale of 0 is no noise."""
 
     query: float

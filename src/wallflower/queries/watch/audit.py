@@ -24,7 +24,7 @@ from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.audit_baseline import broken_baselines, sound_baselines
 from wallflower.queries.watch.audit_gauge import broken_gauges, sound_gauges
-from wallflower.queries.watch.detectors import Ints, Printed, Secret, Sparse, Staircase
+from wallflower.queries.watch.detectors import Ints, PaperDetector, Secret, Sparse, Staircase
 from wallflower.queries.watch.oracle import Flags, law, log_ratio, loss_between
 
 Stream = tuple[int, ...]  # distances, in moves
@@ -288,7 +288,7 @@ BROKEN: Final[dict[str, tuple[Any, tuple[Stream, Stream], str]]] = {
     "a move twice as far as stated": (Staircase(threshold=2, move=1, epsilon=Fraction(1)), ((1,), (3,)), "0"),
     "event level for a person": (Staircase(threshold=2, move=1, epsilon=Fraction(1)), ((1,) * 2, (2,) * 2), "11"),
     "window one too long": (person(window=3), ((1,) * 4, (2,) * 4), "1111"),
-    "paper's ε for a person": (Printed(threshold=2, move=1, epsilon=Fraction(1, 4)), *_MIXED),
+    "paper's ε for a person": (PaperDetector(threshold=2, move=1, epsilon=Fraction(1, 4)), *_MIXED),
 }
 
 

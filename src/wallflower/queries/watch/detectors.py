@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from wallflower.errors import ParameterError
 from wallflower.mechanisms import calibrate
-from wallflower.noise import Noise, draws, rounded_up, words
+from wallflower.noise import Noise, draws, round_up, words
 from wallflower.privacy import Loss
 from wallflower.queries.watch.staircase import Table, check_epsilon
-from wallflower.queries.watch.tails import LONGEST, SHARPEST, Passing, geometric
+from wallflower.queries.watch.tails import LONGEST, SHARPEST, PassTable, geometric
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -31,7 +31,7 @@ FINEST: Final = 64  # coarse steps that one entry can move a distance by, where 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Decided:
+class Decisions:
     """What a batch came to: a flag for each of the first `decided` observations, the rest is not looked at any more."""
 
     flags: Flags
@@ -56,7 +56,7 @@ class Detector(Protocol):
     def secret(self, noise: Noise) -> Secret:
         """What is drawn once, and must be kept before the first decision is told."""
 
-    def decide(self, distances: Ints, secret: Secret, spent: int, noise: Noise) -> Decided:
+    def decide(self, distances: Ints, secret: Secret, spent: int, noise: Noise) -> Decisions:
         """Decide in order, as many as the limit allows."""
 
 
@@ -76,7 +76,7 @@ class Staircase:
         if not self.scores:
             check_epsilon(self.epsilon)  # refuses here, before anything is spent
         else:
-            rounded_up(1 / self.epsilon)
+            round_up(1 / self.epsilon)
 
     @property
     def limit(self) -> None:
@@ -88,12 +88,12 @@ class Staircase:
     def secret(self, noise: Noise) -> Secret:
         return ()
 
-    def decide(self, distances: Ints, secret: Secret, spent: int, noise: Noise) -> Decided:
+    def decide(self, distances: Ints, secret: Secret, spent: int, noise: Noise) -> Decisions:
         stairs = (np.abs(distances) - self.threshold) // self.move + 1
         if self.scores:
             noisy = stairs + draws(noise, "laplace", 1 / self.epsilon, len(stairs))
-            return Decided(noisy >= 1, 0, noisy)
-        return Decided(Table.of(self.epsilon).flags(stairs, words(noise, len(stairs))), 0)
+            return Decisions(noisy >= 1, 0, noisy)
+        return Decisions(Table.of(self.epsilon).flags(stairs, words(noise, len(stairs))), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class Sparse:
     def secret(self, noise: Noise) -> Secret:
         return tuple(geometric(self.fineness / self.parts[0], noise) for _ in range(2 if self.two_sided else 1))
 
-    def decide(self, distances: Ints, secret: Secret, spent: int, noise: Noise) -> Decided:
+    def decide(self, distances: Ints, secret: Secret, spent: int, noise: Noise) -> Decisions:
         sides = (distances, -distances) if self.two_sided else (np.abs(distances),)
         costs = np.zeros(len(distances), dtype=np.int64)
         for side, above in zip(sides, secret, strict=True):
@@ -156,14 +156,14 @@ class Sparse:
         total = spent + np.cumsum(costs)
         last = int(np.searchsorted(total, self.limit - 1)) + 1
         costs = costs[: 0 if self.is_over(spent) else last]
-        return Decided(costs > 0, spent + int(costs.sum()))
+        return Decisions(costs > 0, spent + int(costs.sum()))
 
     def _costs(self, gaps: Ints, noise: Noise) -> Ints:
-        near = 2 * Passing.of(self.scale).passes(gaps, words(noise, len(gaps))).astype(np.int64)
+        near = 2 * PassTable.of(self.scale).passes(gaps, words(noise, len(gaps))).astype(np.int64)
         if not self.adaptive:
             return near
         beyond = gaps + math.ceil(4 * self.scale)
-        far = Passing.of(2 * self.scale).passes(beyond, words(noise, len(gaps)))
+        far = PassTable.of(2 * self.scale).passes(beyond, words(noise, len(gaps)))
         return np.where(far, 1, near)
 
     def _coarse(self, distance: Ints | int) -> Ints:
@@ -196,7 +196,7 @@ class Every:
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        rounded_up(calibrate(FINEST, self.loss, step=Fraction(1)).scale)  # refuses here, before anything is spent
+        round_up(calibrate(FINEST, self.loss, step=Fraction(1)).scale)  # refuses here, before anything is spent
 
     @property
     def limit(self) -> int | None:
@@ -208,17 +208,17 @@ class Every:
     def secret(self, noise: Noise) -> Secret:
         return ()
 
-    def decide(self, distances: Ints, secret: Secret, spent: int, noise: Noise) -> Decided:
+    def decide(self, distances: Ints, secret: Secret, spent: int, noise: Noise) -> Decisions:
         asked = len(distances) if self.steps is None else max(0, min(len(distances), self.steps - spent))
         coarse = np.abs(distances[:asked]) * FINEST // self.move
         law = calibrate(FINEST, self.loss, step=Fraction(1))
         noisy = coarse + draws(noise, "gaussian", law.scale, asked)
         flags = noisy >= self.threshold * FINEST // self.move
-        return Decided(flags, spent + asked if self.steps is not None else 0)
+        return Decisions(flags, spent + asked if self.steps is not None else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Printed:
+class PaperDetector:
     """OUTLIERDETECT of [Deg20]: Laplace noise on the threshold, once, and twice as much on every distance.  (O)"""
 
     threshold: int
@@ -226,7 +226,7 @@ class Printed:
     epsilon: Fraction  # of one entry of one observation; the paper's own ε is four times this
 
     def __post_init__(self) -> None:
-        rounded_up(FINEST / self.epsilon)  # refuses here, before anything is spent
+        round_up(FINEST / self.epsilon)  # refuses here, before anything is spent
 
     @property
     def limit(self) -> None:
@@ -238,7 +238,7 @@ class Printed:
     def secret(self, noise: Noise) -> Secret:
         return (noise.laplace(FINEST / (2 * self.epsilon)),)
 
-    def decide(self, distances: Ints, secret: Secret, spent: int, noise: Noise) -> Decided:
+    def decide(self, distances: Ints, secret: Secret, spent: int, noise: Noise) -> Decisions:
         coarse = np.abs(distances) * FINEST // self.move
         noisy = coarse + draws(noise, "laplace", FINEST / self.epsilon, len(coarse))
-        return Decided(noisy >= self.threshold * FINEST // self.move + secret[0], 0)
+        return Decisions(noisy >= self.threshold * FINEST // self.move + secret[0], 0)

@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.privacy import Kind, Loss, epsilon_of_zcdp
-from wallflower.queries.watch.adaptive_rates import Integrated, Normal, asked
-from wallflower.queries.watch.detectors import Detector, Every, Printed, Sparse, Staircase
+from wallflower.queries.watch.adaptive_rates import IntegralRates, Normal, detector_law
+from wallflower.queries.watch.detectors import Detector, Every, PaperDetector, Sparse, Staircase
 from wallflower.queries.watch.rates import (
     Mechanism,
     Rates,
@@ -76,7 +76,7 @@ def _law(detector: Detector) -> tuple[Mechanism, dict[str, Any]]:
     match detector:
         case Staircase(epsilon=epsilon):
             return "staircase", {"epsilon": float(epsilon)}
-        case Printed(epsilon=epsilon):
+        case PaperDetector(epsilon=epsilon):
             return "paper", {"epsilon": float(4 * epsilon)}
         case Sparse(epsilon=epsilon, cutoff=cutoff, two_sided=two_sided):
             return "svt-exponential", {"epsilon": float(epsilon), "cutoff": cutoff, "monotone": two_sided}
@@ -89,7 +89,7 @@ def _normal(detector: Every, move: float) -> Normal:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class RocCurve:
     """Points of a ROC curve, by rising false positives."""
 
     thresholds: tuple[float, ...]
@@ -97,25 +97,25 @@ class Drawn:
     true_positive: tuple[float, ...]
 
 
-def curve(detector: Detector, move: float, *, variance: float, truth: float, threshold: float) -> Drawn:
+def curve(detector: Detector, move: float, *, variance: float, truth: float, threshold: float) -> RocCurve:
     """The ROC of a detector over all thresholds."""
     if isinstance(detector, Every):
         return _drawn(_normal(detector, move), variance, truth)
     if isinstance(detector, Sparse) and (detector.two_sided or detector.adaptive):
-        return _drawn(asked(detector, move), variance, truth)
+        return _drawn(detector_law(detector, move), variance, truth)
     mechanism, own = _law(detector)
     world: dict[str, Any] = {"variance": variance, "truth": truth, "rho": move}
     drawn = roc(mechanism, points=POINTS, **world | own)
     order = np.argsort(drawn.false_positive)
     parts = (drawn.thresholds, drawn.false_positive, drawn.true_positive)
-    return Drawn(*(tuple(part[order].tolist()) for part in parts))
+    return RocCurve(*(tuple(part[order].tolist()) for part in parts))
 
 
-def _drawn(law: Integrated, variance: float, truth: float) -> Drawn:
+def _drawn(law: IntegralRates, variance: float, truth: float) -> RocCurve:
     spread = math.sqrt(variance) + law.wide
     at = np.linspace(truth + 5 * spread, -5 * spread, POINTS).tolist()
     found = [law.rates(variance, truth, threshold) for threshold in at]
-    return Drawn(tuple(at), *zip(*((r.false_positive, r.true_positive) for r in found), strict=True))
+    return RocCurve(tuple(at), *zip(*((r.false_positive, r.true_positive) for r in found), strict=True))
 
 
 def _known(mechanism: Mechanism, setting: dict[str, Any]) -> Outlook:
@@ -127,7 +127,7 @@ def _known(mechanism: Mechanism, setting: dict[str, Any]) -> Outlook:
 
 
 def _twice(detector: Sparse, move: float, *, variance: float, truth: float, threshold: float) -> Outlook:
-    law = asked(detector, move)
+    law = detector_law(detector, move)
     found, bounded = law.rates(variance, truth, threshold), None
     if found.false_positive > MOST_ALARMS:
         bounded = law.true_positive_at(MOST_ALARMS, variance, truth)
@@ -151,11 +151,11 @@ def printed_costs(epsilon: Fraction, *, flags: int, observations: int) -> dict[s
     }
 
 
-def staying(loss: Loss, steps: int, delta: float = 1e-6) -> Loss | None:
+def loss_of_staying(loss: Loss, steps: int, delta: float = 1e-6) -> Loss | None:
     """What someone present in `steps` observations pays, when `loss` is that of one: the smaller of plain and advanced
     composition at `delta`; None when there is nothing to translate.
 
-    >>> staying(Loss("0.1"), 4)
+    >>> loss_of_staying(Loss("0.1"), 4)
     Loss(ε=2/5)
     """
     if loss.kind is not Kind.PURE:

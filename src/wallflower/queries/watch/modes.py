@@ -66,7 +66,7 @@ def check_numbers(query: Any) -> None:
             raise ParameterError(f"{name}: {value!r} is not a whole number from 1 to 1,000,000,000; pass one.")
 
 
-def protecting(query: Any) -> Loss:
+def loss_at_level(query: Any) -> Loss:
     """The loss, said of whom it protects at this level."""
     loss = query.loss
     if not isinstance(loss, Loss):
@@ -143,5 +143,5 @@ MODES: Final[Mapping[str, Callable[[Any, dict[str, Any]], Any]]] = {
     ),  # (W)
     "sparse": _sparse,
     "gaussian": _every,
-    "paper": lambda query, public: _detectors.Printed(**public, epsilon=query.loss.epsilon),
+    "paper": lambda query, public: _detectors.PaperDetector(**public, epsilon=query.loss.epsilon),
 }

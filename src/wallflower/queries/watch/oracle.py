@@ -15,10 +15,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.audit import Scripted
-from wallflower.queries.watch.detectors import FINEST, Detector, Ints, Printed, Sparse, Staircase
+from wallflower.audit import ScriptedNoise
+from wallflower.queries.watch.detectors import FINEST, Detector, Ints, PaperDetector, Sparse, Staircase
 from wallflower.queries.watch.staircase import WHOLE, Table
-from wallflower.queries.watch.tails import Passing
+from wallflower.queries.watch.tails import PassTable
 
 Floats = NDArray[np.float64]
 Flags = tuple[bool, ...]
@@ -65,7 +65,7 @@ def _sides(detector: Any, distances: Ints) -> list[Side]:
             stairs = (np.abs(distances) - detector.threshold) // detector.move + 1
             chances = [Table.of(detector.epsilon).probability(int(k)) for k in stairs]
             return [(np.ones(1), [_odds(_both(chance)) for chance in chances])]
-        case Printed():
+        case PaperDetector():
             ((_, scale),), wide = _asked(detector), FINEST / detector.epsilon
             secrets = np.arange(-math.ceil(REACH * scale), math.ceil(REACH * scale) + 1)
             gaps = _coarse(detector, detector.threshold) + secrets - _coarse(detector, np.abs(distances))[:, None]
@@ -79,7 +79,7 @@ def _sides(detector: Any, distances: Ints) -> list[Side]:
 
 def _asked(detector: Detector) -> list[tuple[str, Fraction]]:
     """What the secret is drawn from, by the detector's own word."""
-    script = Scripted()
+    script = ScriptedNoise()
     detector.secret(script)
     return script.asked
 
@@ -109,7 +109,7 @@ def _coarse(detector: Any, distance: Ints | int) -> Ints:
 
 
 def _passing(scale: Fraction, gaps: Ints) -> Chances:
-    table = Passing.of(scale).thresholds
+    table = PassTable.of(scale).thresholds
     entries = table[np.clip(gaps, 1, len(table)) - 1]
     return np.where(gaps <= 0, 1.0, entries / WHOLE), np.where(gaps <= 0, 0.0, (~entries + np.uint64(1)) / WHOLE)
 

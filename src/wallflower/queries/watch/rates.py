@@ -35,6 +35,7 @@ __all__ = [
     "Setting",
     "Tail",
     "difference_of_exponentials",
+    "laplace_noise",
     "rates",
     "rates_of_tail",
     "roc",
@@ -42,7 +43,6 @@ __all__ = [
     "staircase_at",
     "sum_of_laplaces",
     "true_positive_at",
-    "two_sided",
 ]
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def rates(mechanism: Mechanism, *, threshold: float, **setting: Unpack[Setting])
 def rates_of_tail(tail: Tail, *, variance: float, truth: float, threshold: float) -> Rates:
     """The rates under any noise on the score whose tail is logarithmically concave, in the units of the score.
 
-    >>> found = rates_of_tail(two_sided(500), variance=3.01e7, truth=9130, threshold=9130)
+    >>> found = rates_of_tail(laplace_noise(500), variance=3.01e7, truth=9130, threshold=9130)
     >>> round(found.true_positive, 4)
     0.9182
     """
@@ -240,7 +240,7 @@ def _decay(t: Floats, scale: float) -> Floats:
     return -t / scale if scale > 0 else np.where(t > 0, -np.inf, 0.0)
 
 
-def two_sided(scale: float) -> LaplaceSum:
+def laplace_noise(scale: float) -> LaplaceSum:
     """Laplace noise."""
     return sum_of_laplaces(scale, 0.0)
 
@@ -285,7 +285,7 @@ def _world(mechanism: Mechanism, **setting: Unpack[Setting]) -> _World:
     if mechanism == "staircase":
         law: _Law = partial(log_stairs, rho, epsilon)
     elif mechanism == "laplace":
-        law = partial(log_integral, two_sided(rho / epsilon))
+        law = partial(log_integral, laplace_noise(rho / epsilon))
     else:
         law = partial(log_integral, _SHARED[mechanism][0](*_scales(mechanism, **setting)))
     return _World(law, setting["variance"], setting["truth"])

@@ -27,10 +27,10 @@ _FAR: Final = 45  # scales beyond which e^(-g/b) is below 2^-64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Passing:
+class PassTable:
     """P(pass | gap g) = thresholds[g - 1] / 2^64 for g = 1, 2, …, constant beyond the last; 1 when there is no gap.
 
-    >>> table = Passing.of(Fraction(4))
+    >>> table = PassTable.of(Fraction(4))
     >>> [round(float(table.probability(g)), 4) for g in (0, 1, 4, 8)]
     [1.0, 0.7788, 0.3679, 0.1353]
     """
@@ -39,7 +39,7 @@ class Passing:
     thresholds: Words
 
     @staticmethod
-    def of(scale: Fraction) -> Passing:
+    def of(scale: Fraction) -> PassTable:
         """The table of a noise scale in steps, the same object for the same scale."""
         if scale < SHARPEST or _FAR * scale > LONGEST:
             raise ParameterError(
@@ -76,7 +76,7 @@ def geometric(scale: Fraction, noise: Noise) -> int:
 
 
 @lru_cache(maxsize=32)
-def _table(scale: Fraction) -> Passing:
+def _table(scale: Fraction) -> PassTable:
     pace = lower_exponential(1 / scale)
     entries, last = [], WHOLE
     for _ in range(math.ceil(_FAR * scale) + 1):
@@ -86,7 +86,7 @@ def _table(scale: Fraction) -> Passing:
             break
     table = np.array(entries, dtype=np.uint64)
     table.flags.writeable = False
-    return Passing(scale, table)
+    return PassTable(scale, table)
 
 
 def _prove(entries: list[int], pace: Fraction) -> None:

@@ -24,7 +24,7 @@ from wallflower.queries.explain.margins import margins_in_blocks, scales
 from wallflower.queries.explain.space.blocks import in_blocks
 from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.cube import Bools, Counts, Ints
-from wallflower.queries.explain.space.ranked import Floats, Ranked
+from wallflower.queries.explain.space.ranked import Floats, RankedTable
 
 T = TypeVar("T")
 Reduce = Callable[[int, Bools, Counts], T]
@@ -36,7 +36,9 @@ STEPS: Final = GRID + 1  # what one record moves a score by, in steps; one more 
 HIGHEST: Final = 1 << 23  # steps; scores beyond it count as this
 
 
-def direct(table: Ranked, detector: Detector, utility: Utility, *, rate: Fraction, top: int, noise: Noise) -> list[int]:
+def direct(
+    table: RankedTable, detector: Detector, utility: Utility, *, rate: Fraction, top: int, noise: Noise
+) -> list[int]:
     """Up to `top` valid contexts, first to last, each with probability proportional to exp(rate·score) of those left.
 
     The law is exact. There are fewer where fewer are valid, down to none.
@@ -50,7 +52,7 @@ def direct(table: Ranked, detector: Detector, utility: Utility, *, rate: Fractio
 
 
 def by_margin(
-    table: Ranked, detector: Detector, *, scale: Fraction, cap: Fraction, epsilon: Fraction, top: int, noise: Noise
+    table: RankedTable, detector: Detector, *, scale: Fraction, cap: Fraction, epsilon: Fraction, top: int, noise: Noise
 ) -> list[int]:
     """Up to `top` of all contexts, by pure `epsilon`-DP each: large where the record is an outlier, invalid elsewhere.
 
@@ -63,7 +65,7 @@ def by_margin(
     return _drawn(table.space, blocks, (-most, most), rate=epsilon / (2 * STEPS), top=top, noise=noise)
 
 
-def _stepped(table: Ranked, detector: Detector, scale: Fraction, most: int) -> Blocks:
+def _stepped(table: RankedTable, detector: Detector, scale: Fraction, most: int) -> Blocks:
     """All contexts with their scores in steps, at most `most` either way."""
     if scale < 1:
         raise ParameterError(f"scale: {scale} would let one record count for more than one; pass 1 or more.")
@@ -83,7 +85,7 @@ def _stepped(table: Ranked, detector: Detector, scale: Fraction, most: int) -> B
     return blocks
 
 
-def best_margin(table: Ranked, detector: Detector) -> int:
+def best_margin(table: RankedTable, detector: Detector) -> int:
     """The largest margin of all contexts in steps of 1/256, rounded down; one other record moves it by 257 at most."""
     check_rounding(table, detector)
     found = margins_in_blocks(table, detector, lambda first, margins, _: float(margins.max()))
@@ -190,7 +192,7 @@ def rounding(detector: Detector, own: float) -> float:
     return ROUNDING[type(detector)](detector, own) if type(detector) in ROUNDING else 0.0
 
 
-def check_rounding(table: Ranked, detector: Detector) -> None:
+def check_rounding(table: RankedTable, detector: Detector) -> None:
     """Refuse a detector whose margins are rounded by more than the grid of scores allows, by public facts."""
     if rounding(detector, float(table.values[table.record])) >= 1 / (2 * GRID):
         raise ParameterError(

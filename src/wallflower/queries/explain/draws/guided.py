@@ -22,15 +22,15 @@ from wallflower.queries.explain.detectors import Detector
 from wallflower.queries.explain.draws.utilities import Utility
 from wallflower.queries.explain.engines.sums import nothing
 from wallflower.queries.explain.exact import examiner
-from wallflower.queries.explain.space.blocks import Walk, in_blocks, walked
+from wallflower.queries.explain.space.blocks import Walk, in_blocks, walk_parts
 from wallflower.queries.explain.space.cube import Counts, Ints, sums_of
-from wallflower.queries.explain.space.ranked import Ranked
+from wallflower.queries.explain.space.ranked import RankedTable
 
 CELLS: Final = 1 << 20
 
 
-def guided(
-    table: Ranked,
+def guided_search(
+    table: RankedTable,
     detector: Detector,
     utility: Utility,
     *,
@@ -55,7 +55,7 @@ def guided(
     return found
 
 
-def _noisy(table: Ranked, utility: Utility, epsilon: Fraction, noise: Noise) -> tuple[Ranked, Counts]:
+def _noisy(table: RankedTable, utility: Utility, epsilon: Fraction, noise: Noise) -> tuple[RankedTable, Counts]:
     """Cells as if they were records, and their noisy counts: what is used of the data beside validity."""
     shape = tuple(others + 1 for others in table.space.free)
     if prod(shape) > CELLS:
@@ -74,7 +74,7 @@ def _noisy(table: Ranked, utility: Utility, epsilon: Fraction, noise: Noise) -> 
     return cells, (noisy * wanted).astype(np.int32)
 
 
-def _highest(noisy: tuple[Ranked, Counts], most: int) -> Ints:
+def _highest(noisy: tuple[RankedTable, Counts], most: int) -> Ints:
     """The contexts with the highest noisy scores, falling; the lower index first where scores are equal."""
     cells, counts = noisy
 
@@ -86,7 +86,7 @@ def _highest(noisy: tuple[Ranked, Counts], most: int) -> Ints:
         return first + kept, scores[kept]
 
     indices, scores = np.empty(0, np.int64), np.empty(0, np.int32)
-    for more, found in in_blocks(cells.space, walked(cells, counts[None], nothing(cells.n), work), np.bool_, best):
+    for more, found in in_blocks(cells.space, walk_parts(cells, counts[None], nothing(cells.n), work), np.bool_, best):
         indices, scores = np.append(indices, more), np.append(scores, found)
         kept = _leading(scores, indices, most)
         indices, scores = indices[kept], scores[kept]

@@ -18,9 +18,9 @@ from wallflower.errors import ParameterError
 from wallflower.queries.explain.engines.sums import nothing
 from wallflower.queries.explain.exact import ASKED
 from wallflower.queries.explain.space.bitsets import bitsets, members
-from wallflower.queries.explain.space.blocks import Fill, Part, Walk, walked
+from wallflower.queries.explain.space.blocks import Fill, Part, Walk, walk_parts
 from wallflower.queries.explain.space.cube import LEAF, Bools, Counts, sums_of
-from wallflower.queries.explain.space.ranked import Floats, Ranked
+from wallflower.queries.explain.space.ranked import Floats, RankedTable
 
 Examine = Callable[[int], tuple[bool, int]]  # whether a context is valid, and its population or score
 
@@ -38,13 +38,13 @@ class Utility(Protocol):
     def monotone(self) -> bool:
         """Whether one record that is added moves all scores in one direction."""
 
-    def measure(self, table: Ranked) -> Counts | None:
+    def measure(self, table: RankedTable) -> Counts | None:
         """What every record counts, where a score is the sum over the records of a context."""
 
-    def scored(self, table: Ranked, parts: Iterator[Part]) -> Iterator[Part]:
+    def scored(self, table: RankedTable, parts: Iterator[Part]) -> Iterator[Part]:
         """Parts that fill in scores in the place of populations."""
 
-    def asked(self, table: Ranked, examine: Examine) -> Examine:
+    def asked(self, table: RankedTable, examine: Examine) -> Examine:
         """Answers about single contexts with scores in the place of populations."""
 
 
@@ -60,13 +60,13 @@ class Population:
     def monotone(self) -> bool:
         return True
 
-    def measure(self, table: Ranked) -> Counts:
+    def measure(self, table: RankedTable) -> Counts:
         return np.ones(table.n, np.int32)
 
-    def scored(self, table: Ranked, parts: Iterator[Part]) -> Iterator[Part]:
+    def scored(self, table: RankedTable, parts: Iterator[Part]) -> Iterator[Part]:
         return parts
 
-    def asked(self, table: Ranked, examine: Examine) -> Examine:
+    def asked(self, table: RankedTable, examine: Examine) -> Examine:
         return examine
 
 
@@ -84,17 +84,17 @@ class Overlap:
     def monotone(self) -> bool:
         return True
 
-    def measure(self, table: Ranked) -> Counts:
-        return selected(table, self.context).astype(np.int32)
+    def measure(self, table: RankedTable) -> Counts:
+        return select_records(table, self.context).astype(np.int32)
 
-    def scored(self, table: Ranked, parts: Iterator[Part]) -> Iterator[Part]:
+    def scored(self, table: RankedTable, parts: Iterator[Part]) -> Iterator[Part]:
         def work(_: int, walk: Walk, outcomes: NDArray[Any], scores: Counts) -> None:
             sums_of(*walk, scores[None], nothing(len(scores)))
 
-        return _replaced(parts, walked(table, self.measure(table)[None], nothing(table.n), work))
+        return _replaced(parts, walk_parts(table, self.measure(table)[None], nothing(table.n), work))
 
-    def asked(self, table: Ranked, examine: Examine) -> Examine:
-        shared = selected(table, self.context)
+    def asked(self, table: RankedTable, examine: Examine) -> Examine:
+        shared = select_records(table, self.context)
         if not shared.any():
             return lambda index: (examine(index)[0], 0)
         bits = bitsets(replace(table, slots=table.slots[shared], values=table.values[shared]))
@@ -106,7 +106,7 @@ class Overlap:
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
+class Rating:
     """A user's whole-number function of a context's bits and its metric values in rising order.
 
     The function must be deterministic and safe in several threads. Numbers beyond ±(2³¹ - 1) count as those.
@@ -120,10 +120,10 @@ class Rated:
         if not isinstance(self.sensitivity, int) or not 1 <= self.sensitivity <= MOST:
             raise ParameterError(f"sensitivity: {self.sensitivity!r} is outside 1 to 2^31; pass a whole number.")
 
-    def measure(self, table: Ranked) -> None:
+    def measure(self, table: RankedTable) -> None:
         return None
 
-    def scored(self, table: Ranked, parts: Iterator[Part]) -> Iterator[Part]:
+    def scored(self, table: RankedTable, parts: Iterator[Part]) -> Iterator[Part]:
         if table.space.count > ASKED:
             raise ParameterError(
                 f"domain_sizes: {table.space.count} contexts are more than the {ASKED} that a function is asked to "
@@ -132,14 +132,14 @@ class Rated:
         for first, count, fill in parts:
             yield first, count, self._rating(table, first, fill)
 
-    def asked(self, table: Ranked, examine: Examine) -> Examine:
+    def asked(self, table: RankedTable, examine: Examine) -> Examine:
         def score(index: int) -> tuple[bool, int]:
             valid, _ = examine(index)
             return valid, self._rate(table, index) if valid else 0
 
         return score
 
-    def _rating(self, table: Ranked, first: int, fill: Fill) -> Fill:
+    def _rating(self, table: RankedTable, first: int, fill: Fill) -> Fill:
         def rated(start: int, valid: Bools, scores: Counts) -> None:
             fill(start, valid, scores)
             for x in np.flatnonzero(valid).tolist():
@@ -147,7 +147,7 @@ class Rated:
 
         return rated
 
-    def _rate(self, table: Ranked, index: int) -> int:
+    def _rate(self, table: RankedTable, index: int) -> int:
         found = operator.index(self.function(table.space.bits(index), table.values[table.members(index)]))
         return max(-MOST, min(MOST, found))
 
@@ -164,14 +164,14 @@ class Even:
     def monotone(self) -> bool:
         return True
 
-    def measure(self, table: Ranked) -> Counts:
+    def measure(self, table: RankedTable) -> Counts:
         return np.zeros(table.n, np.int32)
 
-    def scored(self, table: Ranked, parts: Iterator[Part]) -> Iterator[Part]:
+    def scored(self, table: RankedTable, parts: Iterator[Part]) -> Iterator[Part]:
         for first, count, fill in parts:
             yield first, count, _level(fill)
 
-    def asked(self, table: Ranked, examine: Examine) -> Examine:
+    def asked(self, table: RankedTable, examine: Examine) -> Examine:
         return lambda index: (examine(index)[0], 0)
 
 
@@ -183,7 +183,7 @@ def _level(fill: Fill) -> Fill:
     return level
 
 
-def selected(table: Ranked, context: str) -> Bools:
+def select_records(table: RankedTable, context: str) -> Bools:
     """Which records are in a context that need not contain the record in question."""
     sizes, end = table.space.sizes, 0
     if len(context) != sum(sizes) or set(context) - {"0", "1"}:

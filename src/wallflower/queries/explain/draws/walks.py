@@ -21,7 +21,7 @@ from wallflower.queries.explain.draws.direct import choose, direct
 from wallflower.queries.explain.draws.utilities import Even, Examine, Utility
 from wallflower.queries.explain.exact import ENGINES, HELD, examiner
 from wallflower.queries.explain.space.contexts import Space
-from wallflower.queries.explain.space.ranked import Ranked
+from wallflower.queries.explain.space.ranked import RankedTable
 
 CHARGED: Final = {"direct": 0, "best-first": 0, "uniform": 0, "walk": 0, "dfs": 1, "bfs": 1}  # choices per sample
 ASKED: Final = 1 << 14  # contexts that a search without an engine asks about at most
@@ -31,10 +31,10 @@ PATIENCE: Final = 20  # moves of a walk per context asked for, at most
 def rate_of(search: str, epsilon: Fraction, *, utility: Utility, samples: int, top: int) -> Fraction:
     """The rate at which every choice may weigh scores, exp(rate·score), so that a search costs `epsilon` in all.
 
-    >>> from wallflower.queries.explain.draws.utilities import Population, Rated
+    >>> from wallflower.queries.explain.draws.utilities import Population, Rating
     >>> rate_of("direct", Fraction(1), utility=Population(), samples=50, top=2)
     Fraction(1, 2)
-    >>> rate_of("bfs", Fraction(1), utility=Rated(lambda bits, values: 0, 3), samples=8, top=2)
+    >>> rate_of("bfs", Fraction(1), utility=Rating(lambda bits, values: 0, 3), samples=8, top=2)
     Fraction(1, 60)
     """
     if search not in CHARGED:
@@ -43,7 +43,7 @@ def rate_of(search: str, epsilon: Fraction, *, utility: Utility, samples: int, t
     return each / (utility.sensitivity * (1 if utility.monotone else 2))
 
 
-class Asked:
+class ContextScores:
     """Contexts, asked about once each: the score of a valid one, or None."""
 
     def __init__(self, space: Space, examine: Examine) -> None:
@@ -62,13 +62,13 @@ class Asked:
         return (index ^ (1 << bit) for bit in range(self.space.length))
 
 
-def asked(table: Ranked, detector: Detector, utility: Utility) -> Asked:
+def score_contexts(table: RankedTable, detector: Detector, utility: Utility) -> ContextScores:
     if table.space.length > LENGTH:
         raise ParameterError(f"domain_sizes: a search takes up to 2^{LENGTH} contexts; name fewer values.")
-    return Asked(table.space, utility.asked(table, examiner(table, detector)))
+    return ContextScores(table.space, utility.asked(table, examiner(table, detector)))
 
 
-def first_valid(ask: Asked, *, limit: int = ASKED) -> int | None:
+def first_valid(ask: ContextScores, *, limit: int = ASKED) -> int | None:
     """The first valid context in a public order, the largest contexts first; None if none of `limit` is valid."""
     with progress.steps("looking for a start", limit) as step:
         for index in islice(_from_largest(ask.space.length), limit):
@@ -78,19 +78,19 @@ def first_valid(ask: Asked, *, limit: int = ASKED) -> int | None:
     return None
 
 
-def uniform_valid(table: Ranked, detector: Detector, noise: Noise) -> int | None:
+def uniform_valid(table: RankedTable, detector: Detector, noise: Noise) -> int | None:
     """A valid context, all of them equally likely; None if there is none. Examines all contexts."""
     return next(iter(_even(table, detector, 1, noise)), None)
 
 
 def uniform(
-    table: Ranked, detector: Detector, utility: Utility, *, samples: int, rate: Fraction, top: int, noise: Noise
+    table: RankedTable, detector: Detector, utility: Utility, *, samples: int, rate: Fraction, top: int, noise: Noise
 ) -> list[int]:
     """Choose among `samples` valid contexts that were drawn evenly, without replacement.
 
     Where all contexts can be examined they are; else evenly drawn contexts are asked about, `ASKED` at most.
     """
-    ask = asked(table, detector, utility)
+    ask = score_contexts(table, detector, utility)
     if type(detector) in ENGINES and table.space.count <= HELD:
         return _last(ask, _even(table, detector, samples, noise), rate, top, noise)
     visited: list[int] = []
@@ -103,7 +103,7 @@ def uniform(
     return _last(ask, visited, rate, top, noise)
 
 
-def walk(ask: Asked, *, start: int, samples: int, rate: Fraction, top: int, noise: Noise) -> list[int]:
+def walk(ask: ContextScores, *, start: int, samples: int, rate: Fraction, top: int, noise: Noise) -> list[int]:
     """Choose among up to `samples` contexts of a random walk over valid ones: every next one is an even choice."""
     here, visited = start, dict.fromkeys([start] if ask.score(start) is not None else [])
     with progress.steps("walking", PATIENCE * samples) as step:
@@ -119,7 +119,7 @@ def walk(ask: Asked, *, start: int, samples: int, rate: Fraction, top: int, nois
     return _last(ask, list(visited), rate, top, noise)
 
 
-def dfs(ask: Asked, *, start: int, samples: int, rate: Fraction, top: int, noise: Noise) -> list[int]:
+def dfs(ask: ContextScores, *, start: int, samples: int, rate: Fraction, top: int, noise: Noise) -> list[int]:
     """Depth first: `samples` times one of the valid neighbours of where it stands is chosen, or it steps back."""
     way, seen = [start], {start}
     with progress.steps("searching in depth", samples) as step:
@@ -134,7 +134,7 @@ def dfs(ask: Asked, *, start: int, samples: int, rate: Fraction, top: int, noise
     return _last(ask, seen, rate, top, noise)
 
 
-def bfs(ask: Asked, *, start: int, samples: int, rate: Fraction, top: int, noise: Noise) -> list[int]:
+def bfs(ask: ContextScores, *, start: int, samples: int, rate: Fraction, top: int, noise: Noise) -> list[int]:
     """Breadth first: `samples` times one of the valid neighbours of all that were visited is chosen."""
     visited, met, edge = [start], {start}, list[int]()
     with progress.steps("searching in breadth", samples) as step:
@@ -151,18 +151,18 @@ def bfs(ask: Asked, *, start: int, samples: int, rate: Fraction, top: int, noise
     return _last(ask, visited, rate, top, noise)
 
 
-def _chosen(ask: Asked, among: list[int], rate: Fraction, noise: Noise) -> int:
+def _chosen(ask: ContextScores, among: list[int], rate: Fraction, noise: Noise) -> int:
     (place,) = choose([ask.score(index) or 0 for index in among], rate=rate, top=1, noise=noise)
     return place
 
 
-def _last(ask: Asked, visited: Iterable[int], rate: Fraction, top: int, noise: Noise) -> list[int]:
+def _last(ask: ContextScores, visited: Iterable[int], rate: Fraction, top: int, noise: Noise) -> list[int]:
     """The choice that is released, among the valid contexts that were visited."""
     among = sorted(index for index in visited if ask.score(index) is not None)
     return [among[at] for at in choose([ask.score(index) or 0 for index in among], rate=rate, top=top, noise=noise)]
 
 
-def _even(table: Ranked, detector: Detector, samples: int, noise: Noise) -> list[int]:
+def _even(table: RankedTable, detector: Detector, samples: int, noise: Noise) -> list[int]:
     return direct(table, detector, Even(), rate=Fraction(1), top=samples, noise=noise)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from wallflower.jit import kernel
 from wallflower.queries.explain.detectors import Distance, FixedBins, Tukey
 from wallflower.queries.explain.space.cube import Bools, Counts, Ints, changed_bit, descend
-from wallflower.queries.explain.space.ranked import Floats, Ranked
+from wallflower.queries.explain.space.ranked import Floats, RankedTable
 
 
 def nothing(n: int) -> Floats:
@@ -15,18 +15,18 @@ def nothing(n: int) -> Floats:
     return np.empty((0, n))
 
 
-def moments(table: Ranked) -> tuple[Counts, Floats]:
+def moments(table: RankedTable) -> tuple[Counts, Floats]:
     """One, z and z², where z = x_V - x."""
     z = table.values[table.record] - table.values
     return np.ones((1, table.n), np.int32), np.stack([z, z * z])
 
 
-def near(table: Ranked, detector: Distance | FixedBins) -> Counts:
+def near(table: RankedTable, detector: Distance | FixedBins) -> Counts:
     """One, and whether a record is near the one in question."""
     return np.stack([np.ones(table.n), detector.near(table.values, float(table.values[table.record]))]).astype(np.int32)
 
 
-def fences(table: Ranked, detector: Tukey) -> tuple[Counts, tuple[Ints, Ints]]:
+def fences(table: RankedTable, detector: Tukey) -> tuple[Counts, tuple[Ints, Ints]]:
     """One, then for grid points whether a record is at or below it (uppers) or below it (lowers); and pairs of rows.
 
     A pair is a choice of quartiles that puts the record beyond the fence. Of all lower quartiles that do so with the

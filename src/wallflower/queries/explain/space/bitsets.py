@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wallflower.jit import kernel
 from wallflower.queries.explain.space.cube import Bools, Counts, Ints
-from wallflower.queries.explain.space.ranked import Floats, Ranked
+from wallflower.queries.explain.space.ranked import Floats, RankedTable
 
 Words = NDArray[np.uint64]
 
@@ -50,7 +50,7 @@ class Bitsets:
         return self.inner, self.last, self.rows, self.starts, self.shifts, self.widths, self.closes
 
 
-def bitsets(table: Ranked) -> Bitsets:
+def bitsets(table: RankedTable) -> Bitsets:
     """Bit rows for a table."""
     free, shift = table.space.free, 0
     cut = len(free)
@@ -83,7 +83,7 @@ def bitsets(table: Ranked) -> Bitsets:
     return Bitsets(inner, last, np.concatenate(rows), *numbers)
 
 
-def _joined(table: Ranked, attribute: int, before: int, width: int, *, own: bool) -> Words:
+def _joined(table: RankedTable, attribute: int, before: int, width: int, *, own: bool) -> Words:
     """A row for every choice among `width` values of an attribute, those after its first `before` others."""
     column = table.slots[:, attribute]
     found = _packed(column == 0 if own else np.zeros(table.n, np.bool_))[None]
@@ -92,7 +92,7 @@ def _joined(table: Ranked, attribute: int, before: int, width: int, *, own: bool
     return found
 
 
-def _last(table: Ranked, cut: int) -> Words:
+def _last(table: RankedTable, cut: int) -> Words:
     """A row for every choice in the attributes from `cut` on."""
     found = _packed(np.ones(table.n, np.bool_))[None]
     for attribute in range(cut, len(table.space.free)):

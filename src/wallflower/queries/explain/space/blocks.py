@@ -16,7 +16,7 @@ from wallflower import progress
 from wallflower.errors import ParameterError
 from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.cube import Bools, Counts, Cube, Ints, cubes
-from wallflower.queries.explain.space.ranked import Floats, Ranked
+from wallflower.queries.explain.space.ranked import Floats, RankedTable
 
 T = TypeVar("T")
 Fill = Callable[[int, NDArray[Any], Counts], None]
@@ -75,8 +75,8 @@ def _done(waiting: deque[tuple[int, Future[T]]], step: progress.Step) -> T:
     return found
 
 
-def walked(
-    table: Ranked, whole: Counts, broken: Floats, work: Callable[[int, Walk, NDArray[Any], Counts], None]
+def walk_parts(
+    table: RankedTable, whole: Counts, broken: Floats, work: Callable[[int, Walk, NDArray[Any], Counts], None]
 ) -> Iterator[Part]:
     """Parts that walk the cubes of some measures: `work(first index, walk, outcomes, populations)` fills in a stretch.
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.jit import kernel
-from wallflower.queries.explain.space.ranked import Floats, Ranked, Slots, chosen
+from wallflower.queries.explain.space.ranked import Floats, RankedTable, Slots, choose_records
 
 Ints = NDArray[np.int64]
 Counts = NDArray[np.int32]
@@ -59,7 +59,7 @@ class Cube:
         return self.size, self.slot, self.opens, self.room
 
 
-def cubes(table: Ranked, whole: Counts, broken: Floats) -> Iterator[tuple[int, Cube]]:
+def cubes(table: RankedTable, whole: Counts, broken: Floats) -> Iterator[tuple[int, Cube]]:
     """Cubes that together hold all contexts, each with the index of its first one; mostly there is a single cube."""
     free = table.space.free
     weight = max(1, (len(whole) + 2 * len(broken)) // 5)  # in units of what Grubbs' test needs
@@ -69,7 +69,7 @@ def cubes(table: Ranked, whole: Counts, broken: Floats) -> Iterator[tuple[int, C
         lead += 1
     below = sum(free[lead:])
     for choice in range(1 << sum(free[:lead])):
-        kept = chosen(table.slots, free[:lead], choice)
+        kept = choose_records(table.slots, free[:lead], choice)
         yield choice << below, _cube(table.slots[kept, lead:], free[lead:], bits, whole[:, kept], broken[:, kept])
 
 

@@ -17,7 +17,7 @@ Slots = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedTable:
     """Records in rising order of the metric.
 
     `slots` numbers the values of every attribute anew: 0 is the record's own, then the others in domain order; slot j
@@ -33,15 +33,15 @@ class Ranked:
     def n(self) -> int:
         return len(self.values)
 
-    def clamped(self, low: float, high: float) -> Ranked:
+    def clamped(self, low: float, high: float) -> RankedTable:
         return replace(self, values=np.clip(self.values, low, high))
 
     def members(self, index: int) -> NDArray[np.bool_]:
         """Which records a context selects."""
-        return chosen(self.slots, self.space.free, index)
+        return choose_records(self.slots, self.space.free, index)
 
 
-def chosen(slots: Slots, free: Sequence[int], index: int) -> NDArray[np.bool_]:
+def choose_records(slots: Slots, free: Sequence[int], index: int) -> NDArray[np.bool_]:
     """Which records the first attributes let in, as far as `free` counts their other values."""
     found, shift = np.ones(len(slots), dtype=np.bool_), sum(free)
     for attribute, others in enumerate(free):
@@ -51,7 +51,7 @@ def chosen(slots: Slots, free: Sequence[int], index: int) -> NDArray[np.bool_]:
     return found
 
 
-def ranked(codes: ArrayLike, domain_sizes: ArrayLike, metric: ArrayLike, record: int) -> Ranked:
+def rank_table(codes: ArrayLike, domain_sizes: ArrayLike, metric: ArrayLike, record: int) -> RankedTable:
     """Check a table against its public domains and put it in order."""
     places = np.asarray(codes)
     places = places[:, None] if places.ndim == 1 else places
@@ -69,4 +69,4 @@ def ranked(codes: ArrayLike, domain_sizes: ArrayLike, metric: ArrayLike, record:
     slots = np.where(places == own, 0, np.where(places < own, places + 1, places)).astype(np.int64)
     order = np.argsort(values, kind="stable")
     space = Space(sizes, tuple(own.tolist()))
-    return Ranked(space, slots[order], values[order], int(np.flatnonzero(order == record)[0]))
+    return RankedTable(space, slots[order], values[order], int(np.flatnonzero(order == record)[0]))

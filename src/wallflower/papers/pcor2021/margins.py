@@ -9,11 +9,11 @@ from typing import Final
 
 import numpy as np
 
-from wallflower.papers.data.registers import Register, made_salaries
+from wallflower.papers.data.registers import Register, synthetic_salaries
 from wallflower.papers.page import Curve, Panel, Section, Sheet
 from wallflower.papers.pcor2021.exact import Margins, Private, margins_of
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, FixedBins, Tukey
-from wallflower.queries.explain.space.ranked import ranked
+from wallflower.queries.explain.space.ranked import rank_table
 from wallflower.synthetic import salaries
 
 LOSSES: Final = ("0.1", "0.2", "0.4", "1")
@@ -31,7 +31,7 @@ def private(registers: Sequence[Register], count: int) -> Section:
         (register.name, name): [_laws(found) for found in margins_of(register, detector, count, seed=SEED)]
         for register in registers
         for name, detector in with_margin(register).items()
-    } | {(ONE, name): [_laws(found)] for name, found in bundled()}
+    } | {(ONE, name): [_laws(found)] for name, found in bundled_margins()}
     rows: tuple[tuple[str | float, ...], ...] = tuple(
         (*key, float(loss), *_row([law[loss] for law in found])) for key, found in laws.items() for loss in LOSSES
     )
@@ -60,10 +60,10 @@ def with_margin(register: Register) -> dict[str, Detector]:
     }
 
 
-def bundled() -> Iterator[tuple[str, Margins]]:
+def bundled_margins() -> Iterator[tuple[str, Margins]]:
     """The margins of the bundled salaries' record, by detector."""
-    register, (codes, metric, row) = made_salaries(), salaries()
-    table = ranked(codes, register.sizes, metric, row)
+    register, (codes, metric, row) = synthetic_salaries(), salaries()
+    table = rank_table(codes, register.sizes, metric, row)
     for name, detector in with_margin(register).items():
         yield name, Margins(table, detector, register.most)
 
