@@ -1,6 +1,6 @@
 """The readings that sensors are tried on, with the public constants of each stream.
 
-Figure 3 of [Boe17] has made-up readings. Real ones are read from where `datasets.found` looks; nothing is copied. All
+Figure 3 of [Boe17] has made-up readings. Real ones are read from where `tables.found` looks; nothing is copied. All
 constants are written down here, none is computed from the readings they are used for: of made-up readings they are
 those of the generator, of motes those of another mote nearby that is not judged, of meters round numbers and a fuse.
 """

@@ -1,6 +1,6 @@
 """The real streams that a watch is tried on, with the public numbers each is watched by.
 
-They are read from where `datasets.found` looks; nothing is copied. Every stream begins with a history that is taken as
+They are read from where `tables.found` looks; nothing is copied. Every stream begins with a history that is taken as
 public and is not judged: it gives the centre, the spread and the threshold. Bounds are round numbers that anyone could
 have written down beforehand.
 """

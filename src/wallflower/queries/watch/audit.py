@@ -1,6 +1,6 @@
 """Attacks on the watch: the detectors we release, and broken ones that an audit has to catch.
 
-Where decisions come from tables, the loss between two neighbouring streams is added up by `laws.py`, not estimated.
+Where decisions come from tables, the loss between two neighbouring streams is added up by `oracle.py`, not estimated.
 The rest is drawn, from the detectors themselves.
 
 The broken ones are mistakes that were made in print, or nearly by us. They live here, named broken, and no release can

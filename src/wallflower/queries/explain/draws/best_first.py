@@ -55,7 +55,7 @@ def best_first(
     noise: Noise,
     limit: int = LIMIT,
 ) -> tuple[list[int], bool]:
-    """Up to `top` valid contexts by the law of `choosing.direct`, in real numbers; and whether the search was finished.
+    """Up to `top` valid contexts by the law of `direct.direct`, in real numbers; and whether the search was finished.
 
     It is finished if there are `top` of them, or as many as are valid. It gives up after about `limit` nodes, which
     cannot happen with no more contexts than that. When it does depends on scores, so an unfinished draw is not the
