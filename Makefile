@@ -9,6 +9,8 @@ MAKEFLAGS += --no-print-directory
 # so that the tools that build the package are pinned too
 export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
+# so that Python keeps what it compiled: else every process that a test starts compiles all that it imports
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test check lint docs bench clean postgresql chromium
 .DELETE_ON_ERROR:

@@ -1,4 +1,4 @@
-"""The two backends every ledger test runs on."""
+"""The two backends every ledger test runs on, and the limit on every test."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from limits import pytest_runtest_protocol as pytest_runtest_protocol
 from postgres import Server, Unavailable, running
 from wallflower.ledger import Ledger
 

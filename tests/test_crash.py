@@ -115,7 +115,7 @@ def test_a_killed_release_never_answers_without_a_charge(place: str, step: str) 
     with Ledger.open(place):
         pass
     process = start(place, step)
-    output, errors = process.communicate(timeout=120)
+    output, errors = process.communicate()
     assert process.returncode == (0 if step == "never" else -signal.SIGKILL), errors
     assert output.startswith("answer") is (step == "never")
     check_life_goes_on(place, STEPS[step])
@@ -130,6 +130,6 @@ def test_a_release_killed_from_outside_while_it_looks_stays_charged(place: str) 
     with Ledger.open(place) as ledger:
         assert [entry.event for entry in ledger.history()] == ["charge"]
     process.kill()
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate()
     assert output == ""
     check_life_goes_on(place, ["charge"])

@@ -113,7 +113,7 @@ def typed(block: Block) -> None:
         command, _, shown = part.partition("\n")
         program, *arguments = shlex.split(command)
         assert program == "wallflower", f"{command}: only wallflower is run here; put other commands into `sh` blocks"
-        done = subprocess.run([WALLFLOWER, *arguments], capture_output=True, text=True, timeout=600, check=False)
+        done = subprocess.run([WALLFLOWER, *arguments], capture_output=True, text=True, check=False)
         assert done.returncode == code, f"{command}: exit code {done.returncode}\n{done.stderr}"
         if shown.strip():
             assert_alike(

@@ -59,7 +59,6 @@ def test_forked_children_never_repeat_each_other_or_their_parent(start):
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
     )
     family = json.loads(done.stdout)
     assert len(family) == (9 if start == "cold" else 10)

@@ -23,7 +23,7 @@ SUBSPACE_PEERS = ("sklearn_lists", "sklearn_counts", "scipy_nearest")
 
 def measured(*arguments: str, script: str = "cell.py") -> Any:
     command = [sys.executable, str(FOLDER / script), *arguments]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, timeout=900).stdout)
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_a_peer_out_of_budget_is_compared_on_what_it_was_asked():
 @pytest.mark.usefixtures("ionosphere")
 def test_subspaces_are_measured_alone(tmp_path: Path):
     asked = ("subspaces", "--quick", "--out", str(tmp_path))
-    subprocess.run([sys.executable, "-m", "benchmarks", *asked], check=True, cwd=FOLDER.parent, timeout=900)
+    subprocess.run([sys.executable, "-m", "benchmarks", *asked], check=True, cwd=FOLDER.parent)
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["cells"] == []
     assert list(results["subspaces"]) == ["ionosphere"]
@@ -85,7 +85,7 @@ WATCHES = ("event_batch", "event_single", "event_durable", "person_batch", "wind
 @pytest.mark.slow
 def test_watches_are_measured_alone(tmp_path: Path):
     asked = ("watch", "--quick", "--out", str(tmp_path))
-    subprocess.run([sys.executable, "-m", "benchmarks", *asked], check=True, cwd=FOLDER.parent, timeout=900)
+    subprocess.run([sys.executable, "-m", "benchmarks", *asked], check=True, cwd=FOLDER.parent)
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["cells"] == []
     found = results["watch"]["results"]
@@ -113,9 +113,7 @@ def test_a_peer_that_is_not_installed_is_skipped_with_a_message():
 def test_a_tiny_run_writes_results_and_page(tmp_path: Path):
     page = (FOLDER / "README.md").read_text()
     asked = ("count", "--quick", "--sizes", "300", "--dimensions", "2", "--out", str(tmp_path))
-    run = subprocess.run(
-        [sys.executable, str(FOLDER / "run.py"), *asked], check=True, capture_output=True, text=True, timeout=900
-    )
+    run = subprocess.run([sys.executable, str(FOLDER / "run.py"), *asked], check=True, capture_output=True, text=True)
     assert "n=300 d=2: wallflower" in run.stderr
     results = json.loads((tmp_path / "results.json").read_text())
     assert [cell["n"] for cell in results["cells"]] == [300]

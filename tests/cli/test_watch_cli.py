@@ -281,7 +281,7 @@ def test_a_decision_is_told_before_the_next_line_comes(granted: Path) -> None:
         process.stdin.write(f"{line}\n")
         process.stdin.flush()
         assert json.loads(process.stdout.readline()) == {"observation": place, "outlier": flag}
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate()
     assert process.returncode == 0
     assert "Traceback" not in errors
 
@@ -295,11 +295,11 @@ def test_ctrl_c_is_clean_and_what_was_decided_stays(granted: Path) -> None:
     process.stdin.flush()
     told = process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate()
     assert (process.returncode, output) == (130, "")
     assert "Interrupted; 1 observations were decided and stay charged (entry 2); the same --state takes" in errors
     assert "Traceback" not in errors
-    output, _ = start(granted, "--state", "s").communicate("x\n0\n", timeout=60)
+    output, _ = start(granted, "--state", "s").communicate("x\n0\n")
     assert output == told
 
 
@@ -309,10 +309,10 @@ def test_a_closed_pipe_is_no_error(granted: Path) -> None:
     os.close(reading)
     process = start(granted, "--state", "s", stdout=writing)
     os.close(writing)
-    _, errors = process.communicate("x\n5\n", timeout=60)
+    _, errors = process.communicate("x\n5\n")
     assert process.returncode == 141
     assert "Broken" not in errors
-    output, _ = start(granted, "--state", "s").communicate("x\n0\n", timeout=60)
+    output, _ = start(granted, "--state", "s").communicate("x\n0\n")
     assert json.loads(output) == {"observation": 1, "outlier": True}
 
 

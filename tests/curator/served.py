@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from wallflower.schema import Schema
 
 ROLES = ("anonymous", "analyst", "other", "steward", "expired", "revoked")
 HERE = Path(__file__).parent
+LONG = 3600.0  # seconds: on a busy machine an answer is no job, and a request not too slow, unless a test says so
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,7 @@ class Caller:
     url: str
     token: str | None = None
 
-    def __call__(
-        self, method: str, path: str, body: Any = None, *, raw: bytes | None = None, timeout: float = 60, **headers: str
-    ) -> Answer:
+    def __call__(self, method: str, path: str, body: Any = None, *, raw: bytes | None = None, **headers: str) -> Answer:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         if self.token is not None:
             given.setdefault("authorization", f"Bearer {self.token}")
@@ -63,7 +62,7 @@ class Caller:
             content = json.dumps(body).encode()
         if content is not None:
             given.setdefault("content-type", "application/json")
-        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=timeout)
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc)
         try:
             connection.request(method, path, body=content, headers=given)
             found = connection.getresponse()
@@ -120,6 +119,9 @@ def settings(folder: Path, **more: Any) -> Settings:
         "roots": (str(folder),),
         "watches": str(folder / "watches"),
         "tick": 0.02,
+        "patience": LONG,
+        "body_seconds": LONG,
+        "header_seconds": LONG,
         "datasets": (ward(folder), beds),
     }
     return Settings(**given | more)
@@ -135,11 +137,11 @@ def serving(stated: Settings, **more: Any) -> Iterator[Service]:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
-            _wait(_url(listening))
+            _wait(_url(listening), thread.is_alive)
             yield Service(app, _url(listening))
         finally:
             server.should_exit = True
-            thread.join(30)
+            thread.join()
 
 
 SCRIPT = """
@@ -165,21 +167,20 @@ def process(stated: Settings) -> Iterator[tuple[subprocess.Popen[str], str]]:
         assert running.stdout is not None
         url = running.stdout.readline().strip()
         try:
-            _wait(url)
+            _wait(url, lambda: running.poll() is None)
             yield running, url
         finally:
             if running.poll() is None:
                 running.terminate()
-                running.wait(30)
+                running.wait()
 
 
-def _wait(url: str) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
+def _wait(url: str, is_alive: Callable[[], bool]) -> None:
+    """Until the service answers, as long as it lives."""
+    while True:
         try:
-            if Caller(url).get("/readyz", timeout=5).status == 200:
+            if Caller(url).get("/readyz").status == 200:
                 return
         except OSError:
-            pass
+            assert is_alive(), "the service has ended"
         time.sleep(0.02)
-    raise AssertionError("the service does not answer")

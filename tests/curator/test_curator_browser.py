@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect, sync_playwright
 from served import Service, serving
 
 from wallflower.curator.demo import Trial, trial
@@ -22,6 +22,8 @@ pytestmark = [
 ]
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+PATIENCE = 120_000  # milliseconds: as long as the browser lives, a busy machine may take its time
+LOSS = "ε, the privacy loss"
 DOMAIN = {"columns": {"mean texture": {"edges": [15, 20]}, "mean radius": {"low": 5, "high": 30}}, "clip": True}
 
 
@@ -55,7 +57,7 @@ class Visitor:
 
     def spend(self, epsilon: str) -> None:
         """Type the loss, and wait until the plan has followed."""
-        self.page.get_by_label("ε, the privacy loss").fill(epsilon)
+        self.page.get_by_label(LOSS).fill(epsilon)
         expect(self.page.locator("#plan")).to_contain_text(f"ε = {epsilon}")
 
     def ask(self) -> None:
@@ -82,6 +84,7 @@ def served() -> Iterator[tuple[Trial, Service]]:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         yield browser
@@ -90,8 +93,12 @@ def chromium() -> Iterator[Browser]:
 
 def visitor(chromium: Browser, service: Service, **more: object) -> Visitor:
     page = chromium.new_context(**more).new_page()  # type: ignore[arg-type]
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(PATIENCE)
     return Visitor(page, service)
+
+
+def planner(service: Service) -> str:
+    return f"{service.url}/ui/datasets/tumours/plan/count"
 
 
 def test_from_signing_in_to_a_grant_and_on(chromium: Browser, served: tuple[Trial, Service]) -> None:
@@ -101,9 +108,9 @@ def test_from_signing_in_to_a_grant_and_on(chromium: Browser, served: tuple[Tria
     ana.plan("How many outliers are there?")
     before = ana.page.locator("#plan .dot").get_attribute("cx")
     ana.page.locator("#slider").fill("0")
-    expect(ana.page.get_by_label("ε, the privacy loss")).to_have_value("1")
+    expect(ana.page.get_by_label(LOSS)).to_have_value("1")
+    expect(ana.page.locator("#plan .dot")).not_to_have_attribute("cx", before or "")
     expect(ana.page.locator("#plan")).to_contain_text("ε = 1")
-    assert ana.page.locator("#plan .dot").get_attribute("cx") != before
     expect(ana.page.locator("#said")).to_contain_text("Useful")
     ana.ask()
     ana.sees_plot()
@@ -127,7 +134,7 @@ def test_from_signing_in_to_a_grant_and_on(chromium: Browser, served: tuple[Tria
     expect(sue.page.get_by_role("status")).to_contain_text("written into the ledger")
 
     ana.page.get_by_role("link", name="Back to the planner").click()
-    expect(ana.page.get_by_label("ε, the privacy loss")).to_have_value("0.75")
+    expect(ana.page.get_by_label(LOSS)).to_have_value("0.75")
     ana.ask()
     ana.sees_plot()
     sue.page.get_by_role("link", name="Ledger").click()
@@ -156,14 +163,91 @@ def test_the_other_questions_are_asked_and_drawn(chromium: Browser, served: tupl
     assert sue.complaints == []
 
 
+def test_what_is_typed_before_the_script_runs_is_planned(chromium: Browser, served: tuple[Trial, Service]) -> None:
+    offered, service = served
+    ana, held = visitor(chromium, service), list[Route]()
+    ana.sign_in(offered.analyst)
+    ana.page.route("**/planner.js", lambda route: held.append(route))
+    with ana.page.expect_request("**/planner.js"):
+        ana.page.goto(planner(service), wait_until="commit")
+    ana.page.get_by_label(LOSS).fill("0.37")
+    assert "ε = 0.37" not in ana.page.locator("#plan").inner_text()
+    held[0].continue_()
+    expect(ana.page.locator("#plan")).to_contain_text("ε = 0.37")
+    expect(ana.page.locator("#slider")).to_have_value("-0.43")
+    assert ana.complaints == []
+
+
+def test_an_untouched_form_is_not_planned_again(chromium: Browser, served: tuple[Trial, Service]) -> None:
+    offered, service = served
+    ana, calls = visitor(chromium, service), list[str]()
+    ana.sign_in(offered.analyst)
+    ana.page.goto(planner(service))
+    ana.page.on("request", lambda request: calls.append(request.method))
+    ana.spend("0.37")
+    assert calls == ["POST"]
+
+
+@pytest.mark.parametrize("status", [422, 500])
+def test_a_plan_that_fails_says_so_and_the_old_one_goes(
+    chromium: Browser, served: tuple[Trial, Service], status: int
+) -> None:
+    offered, service = served
+    ana = visitor(chromium, service)
+    ana.sign_in(offered.analyst)
+    ana.page.goto(planner(service))
+    said = {422: '<main><p role="alert">The form cannot be read.</p></main>', 500: "Internal Server Error"}[status]
+    ana.page.route("**/plan/count", lambda route: route.fulfill(status=status, content_type="text/html", body=said))
+    ana.page.get_by_label(LOSS).fill("0.37")
+    why = {422: "The form cannot be read.", 500: "The service could not work it out."}[status]
+    for place in ("#plan", "#said"):
+        expect(ana.page.locator(place)).to_contain_text(f"There is no plan of what the form says now. {why}")
+    expect(ana.page.locator("#plan .dot")).to_have_count(0)
+    expect(ana.page.locator("#plan")).not_to_have_attribute("aria-busy", "true")
+    expect(ana.page.get_by_role("button", name="Work out the plan")).to_be_visible()
+    ana.page.unroute("**/plan/count")
+    ana.spend("0.38")
+    expect(ana.page.get_by_role("button", name="Work out the plan")).to_be_hidden()
+
+
+def test_a_service_that_cannot_be_reached_is_said(chromium: Browser, served: tuple[Trial, Service]) -> None:
+    offered, service = served
+    ana = visitor(chromium, service)
+    ana.sign_in(offered.analyst)
+    ana.page.goto(planner(service))
+    ana.page.route("**/plan/count", lambda route: route.abort())
+    ana.page.get_by_label(LOSS).fill("0.37")
+    expect(ana.page.locator("#plan")).to_have_text(
+        "There is no plan of what the form says now. The service does not answer. Try again when it can be reached."
+    )
+
+
+def test_an_answer_that_comes_late_does_not_replace_a_later_one(
+    chromium: Browser, served: tuple[Trial, Service]
+) -> None:
+    offered, service = served
+    ana, held = visitor(chromium, service), list[Route]()
+    ana.sign_in(offered.analyst)
+    ana.page.goto(planner(service))
+    ana.page.route("**/plan/count", lambda route: route.continue_() if held else held.append(route))
+    with ana.page.expect_request("**/plan/count"):
+        ana.page.get_by_label(LOSS).fill("0.37")
+    expect(ana.page.locator("#plan")).to_have_attribute("aria-busy", "true")
+    ana.spend("0.38")
+    held[0].fulfill(status=200, content_type="text/html", body="<p>late</p>")
+    ana.page.wait_for_timeout(300)
+    expect(ana.page.locator("#plan")).to_contain_text("ε = 0.38")
+    expect(ana.page.locator("#plan")).not_to_contain_text("late")
+
+
 def test_without_script_forms_do_it(chromium: Browser, served: tuple[Trial, Service]) -> None:
     offered, service = served
     ana = visitor(chromium, service, java_script_enabled=False)
     ana.sign_in(offered.analyst)
     ana.plan("How many outliers are there?")
     assert not ana.page.locator("#slider").is_visible()
-    ana.page.get_by_label("ε, the privacy loss").fill("0.05")
-    ana.page.get_by_label("ε, the privacy loss").press("Enter")  # plans, and never pays
+    ana.page.get_by_label(LOSS).fill("0.05")
+    ana.page.get_by_label(LOSS).press("Enter")  # plans, and never pays
     ana.page.wait_for_url("**/plan/count")
     expect(ana.page.locator("#plan")).to_contain_text("ε = 0.05")
     ana.ask()

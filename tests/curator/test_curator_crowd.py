@@ -41,7 +41,7 @@ def together(texts: list[str], url: str, work: Callable[[Caller, int], list[Answ
     gate = threading.Barrier(len(texts))
 
     def one(number: int) -> list[Answer]:
-        gate.wait(60)
+        gate.wait()
         return work(Caller(url, texts[number]), number)
 
     with ThreadPoolExecutor(len(texts)) as pool:
@@ -91,7 +91,7 @@ def test_a_service_killed_in_the_run_loses_no_charge(place: str, tmp_path: Path)
         for turn in range(10_000):
             key = f"{number}-{turn}"
             try:
-                answer = caller.post("/v1/datasets/ward/ask/count", ASK, idempotency_key=key, timeout=10)
+                answer = caller.post("/v1/datasets/ward/ask/count", ASK, idempotency_key=key)
             except (OSError, HTTPException):
                 interrupted[number] = key
                 return []
@@ -103,7 +103,7 @@ def test_a_service_killed_in_the_run_loses_no_charge(place: str, tmp_path: Path)
 
     with process(stated) as (running, url):
         together(texts[:16], url, hammer)
-        assert running.wait(30) == -signal.SIGKILL
+        assert running.wait() == -signal.SIGKILL
     assert len(interrupted) == 16
     charged = check_ledger(place, answered, times=10_000)
     with process(stated) as (_, url):
@@ -122,9 +122,7 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
         before = workers(running.pid)
         assert len(before) == 2
         os.kill(before[0], signal.SIGKILL)
-        deadline = time.monotonic() + 30
         while not (len(workers(running.pid)) == 2 and before[0] not in workers(running.pid)):
-            assert time.monotonic() < deadline
             time.sleep(0.1)
         assert Caller(url, texts[0]).post("/v1/datasets/ward/ask/count", ASK).status == 200
     check_ledger(place, [])

@@ -11,7 +11,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as fuzzing
 from hypothesis.strategies import sampled_from
-from served import Service, serving, settings
+from served import LONG, Service, serving, settings
 
 from wallflower.privacy import Loss, Neighbours
 from wallflower.queries import QUERIES
@@ -80,7 +80,7 @@ def fuzzed(operation: Any, token: str, until: float) -> None:
                 case.path_parameters["dataset"] = name
             if "Authorization" in (case.headers or {}):
                 case.headers["Authorization"] = token
-            answer = case.call(timeout=30)
+            answer = case.call(timeout=LONG)
             assert answer.status_code < 500, (case.as_curl_command(), answer.text[:500])
             if answer.status_code >= 400:
                 assert answer.headers["content-type"] == ["application/problem+json"]

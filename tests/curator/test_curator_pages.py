@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 import pyarrow.ipc as ipc
 import pytest
 from served import Answer, Caller, Service, serving, settings
+from slow import Slow, held
 
 from wallflower.curator.pages import analyst, fields, steward
 from wallflower.curator.pages.visits import POLICY
@@ -335,13 +336,14 @@ def test_a_trade_off_is_drawn_when_it_is_wanted_and_then_kept(
 
 
 def test_a_long_question_is_a_job_that_ends_in_its_release(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, patience=0, tick=0.3)) as running:
+    with serving(settings(tmp_path, patience=0), questions=(Slow,)) as running:
         analyst = Browser(running).signed_in(running.token("ana").token)
-        place = analyst.post("/ui/datasets/ward/ask/count", COUNT).headers["location"]
-        assert place.startswith("/ui/jobs/")
-        assert 'http-equiv="refresh"' in text(analyst.get(place))
-        deadline = time.monotonic() + 10
-        while analyst.get(place).status != 303 and time.monotonic() < deadline:
+        with held():
+            form = {"bar": "7", "columns": "a", "epsilon": "0.1"}
+            place = analyst.post("/ui/datasets/ward/ask/slow", form).headers["location"]
+            assert place.startswith("/ui/jobs/")
+            assert 'http-equiv="refresh"' in text(analyst.get(place))
+        while analyst.get(place).status != 303:
             time.sleep(0.05)
         assert analyst.get(analyst.last.headers["location"]).status == 200
 

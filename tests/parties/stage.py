@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -120,9 +121,12 @@ class Stage:
     def stop(self) -> None:
         for process in self.running.values():
             process.send_signal(signal.SIGTERM)
-        for process in self.running.values():
-            process.wait(timeout=30)
-        self.running.clear()
+        try:
+            for process in self.running.values():
+                process.wait()
+        finally:
+            for role in list(self.running):
+                self.kill(role)
 
     def __enter__(self) -> Stage:
         return self
@@ -136,30 +140,31 @@ class Stage:
         return Device(self.identity(f"sensor-{number}"), self.signed, store, urls, budget=budget)
 
     def send(self, window: int, number: int = 1, count: int = 60, batch: int = 25) -> tuple[set[str], dict[str, Any]]:
-        """Send one window of one sensor; the ids of its outliers, and what became of the frames."""
+        """Send one window of one sensor; the ids of its outliers, and what became of its frames."""
         rows, outliers = readings(100 * number + window, count)
         with self.device(number) as device:
+            before = device.outbox.fates()
             for seq, start in enumerate(range(0, count, batch)):
                 device.outbox.add(window, seq, rows[start : start + batch])
             device.outbox.finish(window)
-            fates = device.send()
+            fates = {role: dict(Counter(own) - Counter(before.get(role))) for role, own in device.send().items()}
             return {f"{name:016x}" for name in device.outbox.ids(window)[outliers].tolist()}, fates
 
-    def result(self, window: int, timeout: float = 90.0) -> dict[str, Any]:
-        """The owner's result, as soon as there is one."""
-        end = time.monotonic() + timeout
+    def result(self, window: int) -> dict[str, Any]:
+        """The owner's result, as soon as there is one; waits as long as every party lives."""
         url = self.url("owner").replace(str(self.reroute.get("owner")), str(self.ports["owner"]))
         link = Link(url, to="owner", identity=self.identity("owner"), signed=self.signed)
         with closing(link):
-            while time.monotonic() < end:
+            while True:
                 try:
                     status, body = link.call("GET", f"/v1/hall/w/{window}/result")
                     if status == 200:
                         return json.loads(body)
                 except Unreachable:
                     pass
+                for role in self.running:
+                    self._require_alive(role, f"window {window} has no result")
                 time.sleep(0.05)
-        raise AssertionError(f"window {window}: no result in time\n{self.logs()}")
 
     def coming(self) -> int:
         """The window that opens next."""
@@ -170,15 +175,16 @@ class Stage:
         return "".join(f"--- {role}\n{self.log(role).read_text()}" for role in ROLES if self.log(role).exists())
 
     def _wait_for(self, role: str) -> None:
-        end = time.monotonic() + 40
-        while time.monotonic() < end:
+        while True:
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.ports[role])) == 0:
                     return
-            if self.running[role].poll() is not None:
-                break
+            self._require_alive(role, "it never listened")
             time.sleep(0.05)
-        raise AssertionError(f"{role} did not start\n{self.logs()}")
+
+    def _require_alive(self, role: str, words: str) -> None:
+        if (code := self.running[role].poll()) is not None:
+            raise AssertionError(f"{role} ended with {code}: {words}\n{self.logs()}")
 
 
 def flagged(result: Mapping[str, Any]) -> set[str]:
@@ -195,12 +201,9 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def died(process: subprocess.Popen[str], timeout: float = 30.0) -> bool:
-    """Whether the process has killed itself."""
-    try:
-        return process.wait(timeout=timeout) == -signal.SIGKILL
-    except subprocess.TimeoutExpired:
-        return False
+def died(process: subprocess.Popen[str]) -> bool:
+    """Whether the process has killed itself, as soon as it is over."""
+    return process.wait() == -signal.SIGKILL
 
 
 def small_files(limit: int) -> Any:

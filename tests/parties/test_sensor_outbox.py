@@ -218,7 +218,7 @@ STEPS = {
 @pytest.mark.parametrize("step", STEPS)
 def test_kill_anywhere_and_no_noise_is_drawn_twice_for_what_was_seen(keys: Path, tmp_path: Path, step: str) -> None:
     command = [sys.executable, "-c", DYING, str(keys), str(tmp_path), step]
-    first = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False)
+    first = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert first.returncode == -signal.SIGKILL, first.stderr
     box = opened(keys, tmp_path)
     assert box.spent == STEPS[step]
@@ -252,9 +252,7 @@ FULL = textwrap.dedent(
 
 def test_a_full_disk_is_a_clean_refusal(keys: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", FULL, str(keys), str(tmp_path)]
-    done = subprocess.run(
-        command, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, preexec_fn=small_files(400_000)
-    )
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, preexec_fn=small_files(400_000))
     assert done.returncode == 0, done.stderr
     seq, spent, said = done.stdout.split()
     assert int(seq) > 0

@@ -62,7 +62,7 @@ def test_it_draws_in_a_browser(tmp_path: Path) -> None:
     path.write_text(page(QUERY, CURVES), encoding="utf-8")
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     command += [f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()]
-    drawn = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    drawn = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "<output>ε = 1</output>" in drawn
     assert drawn.count('class="other"') == 2
     assert "80.0 %" in drawn

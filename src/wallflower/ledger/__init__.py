@@ -14,22 +14,25 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Final, Self
-
-import sqlalchemy as sa
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from wallflower.errors import BudgetExhausted, KeyConflict, LedgerError, ParameterError
-from wallflower.ledger.budget import ENTRIES, STARTER, Line, accounts_of, line_of
+from wallflower.lazy import Lazy
+from wallflower.ledger.budget import STARTER, Line, accounts_of, entries, line_of
 from wallflower.ledger.chain import GENESIS, Entry, Event, Verification, canonical, seal, walk
 from wallflower.ledger.store import Store
 from wallflower.privacy import Chargeable, Loss
 
-__all__ = ["Entry", "Ledger", "Line", "Receipt", "Verified"]
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+else:
+    sa = Lazy("sqlalchemy")
+
+__all__ = ["Entry", "Ledger", "Line", "Receipt", "Verification"]
 
 # A sum of fractions with ever new denominators grows without bound, and an append-only ledger could never be rid of it.
 _GRID: Final = math.lcm(*range(1, 1001), 10**140)
 _LONGEST: Final = 200
-_ALL: Final = sa.select(ENTRIES).order_by(ENTRIES.c.id).execution_options(yield_per=1000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +119,7 @@ class Ledger:
             line = line_of(db, dataset, cost.account)
             left, stored = line.left_for(analyst), None
             asked = {"analyst": analyst, "label": query.label, "body": body, **_booked(cost)}
-            paid = None if key is None else _first(db, ENTRIES.c.dataset == dataset, ENTRIES.c.key == key)
+            paid = None if key is None else _first(db, entries().c.dataset == dataset, entries().c.key == key)
             if paid is not None:
                 stored = _answer(db, paid, asked)
             elif not cost <= left:
@@ -144,13 +147,13 @@ class Ledger:
         """Keep the public release a charge has paid for; each charge has one."""
         kept = canonical(body)
         with self._store.write() as db:
-            paid = _first(db, ENTRIES.c.id == receipt.id, ENTRIES.c.event == "charge")
+            paid = _first(db, entries().c.id == receipt.id, entries().c.event == "charge")
             if paid is None or (paid.dataset, paid.label) != (receipt.dataset, receipt.label):
                 raise LedgerError(
                     f"{receipt.dataset}: this ledger has no charge {receipt.id} for {receipt.label}. A release is "
                     "recorded in the ledger that was charged. Open that one."
                 )
-            if _first(db, ENTRIES.c.charge == paid.id) is not None:
+            if _first(db, entries().c.charge == paid.id) is not None:
                 raise LedgerError(
                     f"{receipt.dataset}: charge {receipt.id} already has its release. A charge pays for one. "
                     "Charge again for another."
@@ -162,7 +165,7 @@ class Ledger:
     def release(self, charge: int) -> dict[str, Any] | None:
         """The public release a charge has paid for, if it was recorded."""
         with self._store.read() as db:
-            found = _first(db, ENTRIES.c.charge == charge)
+            found = _first(db, entries().c.charge == charge)
         return None if found is None else found.details
 
     def remaining(self, dataset: str, *, account: str = STARTER.account, analyst: str | None = None) -> Loss:
@@ -181,7 +184,7 @@ class Ledger:
     def datasets(self) -> list[str]:
         """Every data set the ledger has heard of."""
         with self._store.read() as db:
-            return sorted(db.scalars(sa.select(ENTRIES.c.dataset).distinct()))
+            return sorted(db.scalars(sa.select(entries().c.dataset).distinct()))
 
     def history(
         self,
@@ -194,28 +197,32 @@ class Ledger:
     ) -> list[Entry]:
         """Entries, oldest first: of one data set, analyst or event; the `last` few `before` an id."""
         wanted = {"dataset": dataset, "analyst": analyst, "event": event}
-        found = sa.select(ENTRIES).where(
-            *(ENTRIES.c[name] == value for name, value in wanted.items() if value is not None)
+        found = sa.select(entries()).where(
+            *(entries().c[name] == value for name, value in wanted.items() if value is not None)
         )
         if before is not None:
-            found = found.where(ENTRIES.c.id < before)
+            found = found.where(entries().c.id < before)
         with self._store.read() as db:
-            rows = db.execute(found.order_by(ENTRIES.c.id.desc()).limit(last)).mappings().all()
+            rows = db.execute(found.order_by(entries().c.id.desc()).limit(last)).mappings().all()
         return [Entry(**row) for row in reversed(rows)]
 
     def export(self) -> Iterator[dict[str, Any]]:
         """Every entry with its hashes, ready for one JSON line each; anybody can check the chain from them."""
-        with self._store.read() as db, db.execute(_ALL) as rows:
+        with self._store.read() as db, db.execute(_all()) as rows:
             yield from map(dict, rows.mappings())
 
     def verify(self, *, head: str | None = None) -> Verification:
         """Walk the chain. With a `head` noted earlier, also find out whether later entries were cut off since."""
-        with self._store.read() as db, db.execute(_ALL) as rows:
+        with self._store.read() as db, db.execute(_all()) as rows:
             return walk(map(dict, rows.mappings()), head=head)
 
 
+def _all() -> sa.Select[Any]:
+    return sa.select(entries()).order_by(entries().c.id).execution_options(yield_per=1000)
+
+
 def _append(db: sa.Connection, event: Event, dataset: str, *, time: str | None = None, **columns: Any) -> Entry:
-    end = db.execute(sa.select(ENTRIES.c.id, ENTRIES.c.hash).order_by(ENTRIES.c.id.desc()).limit(1)).one_or_none()
+    end = db.execute(sa.select(entries().c.id, entries().c.hash).order_by(entries().c.id.desc()).limit(1)).one_or_none()
     entry = seal(
         id=1 if end is None else end.id + 1,
         previous=GENESIS if end is None else end.hash,
@@ -224,12 +231,12 @@ def _append(db: sa.Connection, event: Event, dataset: str, *, time: str | None =
         dataset=dataset,
         **columns,
     )
-    db.execute(sa.insert(ENTRIES).values(entry.to_json()))
+    db.execute(sa.insert(entries()).values(entry.to_json()))
     return entry
 
 
 def _first(db: sa.Connection, *conditions: sa.ColumnElement[bool]) -> Entry | None:
-    row = db.execute(sa.select(ENTRIES).where(*conditions).limit(1)).mappings().one_or_none()
+    row = db.execute(sa.select(entries()).where(*conditions).limit(1)).mappings().one_or_none()
     return None if row is None else Entry(**row)
 
 
@@ -239,7 +246,7 @@ def _answer(db: sa.Connection, paid: Entry, asked: Mapping[str, str]) -> dict[st
             f"{paid.dataset}: key {paid.key!r} was used before, for another question or by another analyst. A key "
             "stands for one question. Ask under a new key."
         )
-    release = _first(db, ENTRIES.c.charge == paid.id)
+    release = _first(db, entries().c.charge == paid.id)
     if release is None:
         raise KeyConflict(
             f"{paid.dataset}: key {paid.key!r} was charged but its answer is not recorded: it is still being computed "

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
-
-import sqlalchemy as sa
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import LedgerError, ParameterError
+from wallflower.lazy import Lazy
 from wallflower.ledger.chain import COLUMNS
 from wallflower.privacy import Kind, Loss, Neighbours
 
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+else:
+    sa = Lazy("sqlalchemy")
+
 STARTER: Final = Loss("1")
-ENTRIES: Final = sa.table("entries", *(sa.column(name) for name in COLUMNS))
 _BOOKED: Final = ("grant", "allocate", "charge")
 ACCOUNTS: Final[Mapping[str, Loss]] = {
     nothing.account: nothing
@@ -64,13 +68,19 @@ class Line:
         return self.free if own is None else _smaller(own, self.left)
 
 
+@cache
+def entries() -> sa.TableClause:
+    """The one table of a ledger."""
+    return sa.table("entries", *(sa.column(name) for name in COLUMNS))
+
+
 def line_of(db: sa.Connection, dataset: str, account: str) -> Line:
     """Where one account of one data set stands."""
     if account not in ACCOUNTS:
         known = ", ".join(ACCOUNTS)
         raise ParameterError(f"account: {account[:80]!r} is not one. The accounts are {known}. Take `Loss.account`.")
-    here = sa.and_(ENTRIES.c.dataset == dataset, ENTRIES.c.account == account)
-    rows = db.execute(_sums(ENTRIES).where(here)).all()
+    here = sa.and_(entries().c.dataset == dataset, entries().c.account == account)
+    rows = db.execute(_sums(entries()).where(here)).all()
     granted, allocated, charged = ([row for row in rows if row.event == event] for event in _BOOKED)
     cap = STARTER.under(ACCOUNTS[account].neighbours)
     starter = cap.account == account and not (granted or _has_grant(db, dataset))
@@ -85,18 +95,18 @@ def line_of(db: sa.Connection, dataset: str, account: str) -> Line:
 
 def accounts_of(db: sa.Connection, dataset: str) -> list[str]:
     """The accounts a data set has rows on; the starter's when it has none."""
-    entry = ENTRIES.c
+    entry = entries().c
     booked = sa.select(entry.account).where(entry.dataset == dataset, entry.account.is_not(None)).distinct()
     return sorted(db.scalars(booked)) or [STARTER.account]
 
 
 def _sums(source: sa.FromClause) -> sa.Select[Any]:
-    parts = (ENTRIES.c.event, ENTRIES.c.analyst, ENTRIES.c.amount, ENTRIES.c.delta)
+    parts = (entries().c.event, entries().c.analyst, entries().c.amount, entries().c.delta)
     return sa.select(*parts, sa.func.count().label("times")).select_from(source).group_by(*parts)
 
 
 def _has_grant(db: sa.Connection, dataset: str) -> bool:
-    entry = ENTRIES.c
+    entry = entries().c
     grant = sa.select(entry.id).where(entry.dataset == dataset, entry.event == "grant").limit(1)
     return db.scalar(grant) is not None
 
@@ -111,7 +121,7 @@ def _shares(db: sa.Connection, here: sa.ColumnElement[bool], account: str, alloc
 
 
 def _since_allocation(here: sa.ColumnElement[bool]) -> sa.Select[Any]:
-    entry = ENTRIES.c
+    entry = entries().c
     first = (
         sa.select(entry.analyst, sa.func.min(entry.id).label("id"))
         .where(here, entry.event == "allocate")
@@ -119,7 +129,7 @@ def _since_allocation(here: sa.ColumnElement[bool]) -> sa.Select[Any]:
         .subquery("first")
     )
     later = sa.and_(first.c.analyst == entry.analyst, first.c.id < entry.id)
-    return _sums(ENTRIES.join(first, later)).where(here, entry.event == "charge")
+    return _sums(entries().join(first, later)).where(here, entry.event == "charge")
 
 
 def _total(account: str, rows: Iterable[Any]) -> Loss:

@@ -13,22 +13,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import sqlalchemy as sa
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-
 from wallflower.errors import LedgerError
 from wallflower.lazy import Lazy
-
-HEAD: Final = "0002"
-VARIABLE: Final = "WALLFLOWER_LEDGER"
 
 if TYPE_CHECKING:
     import alembic.command as _alembic
     import alembic.config as _alembic_config
+    import sqlalchemy as sa
 else:
     _alembic = Lazy("alembic.command")
     _alembic_config = Lazy("alembic.config")
+    sa = Lazy("sqlalchemy")
+
+HEAD: Final = "0002"
+VARIABLE: Final = "WALLFLOWER_LEDGER"
 
 _PATIENCE: Final = 60
 _CONNECT: Final = (
@@ -88,7 +86,7 @@ class Store:
                 for statement in opening[db.dialect.name]:
                     db.exec_driver_sql(statement)
                 yield db
-        except SQLAlchemyError as error:
+        except sa.exc.SQLAlchemyError as error:
             raise LedgerError(
                 f"ledger {self.place}: {_reason(error)}. It must be a SQLite file or a PostgreSQL database that can be "
                 f"reached and written. Check the path or URL you gave, or ${VARIABLE}, then try again."
@@ -125,7 +123,7 @@ class Store:
         return str(stored)
 
 
-def _url(where: str | Path) -> URL:
+def _url(where: str | Path) -> sa.URL:
     scheme, mark, _ = str(where).partition("://")
     if not mark:
         return _file(Path(where))
@@ -138,10 +136,10 @@ def _url(where: str | Path) -> URL:
     return url.set(drivername="postgresql+psycopg", query={"connect_timeout": "10", **url.query})
 
 
-def _parsed(where: str) -> URL | None:
+def _parsed(where: str) -> sa.URL | None:
     try:
-        return make_url(where)
-    except (SQLAlchemyError, ValueError):
+        return sa.make_url(where)
+    except (sa.exc.SQLAlchemyError, ValueError):
         return None  # the error would carry pieces of the URL
 
 
@@ -153,7 +151,7 @@ def _unreadable(scheme: str) -> LedgerError:
     )
 
 
-def _file(path: Path) -> URL:
+def _file(path: Path) -> sa.URL:
     path = path.expanduser().absolute()
     try:
         if not path.exists():
@@ -163,7 +161,7 @@ def _file(path: Path) -> URL:
             f"ledger {path}: {error.strerror}. A ledger is a file in a directory that exists and that you may write. "
             "Create the directory, or give another path."
         ) from None
-    return URL.create("sqlite", database=str(path))
+    return sa.URL.create("sqlite", database=str(path))
 
 
 def _home() -> Path:
@@ -179,7 +177,7 @@ def _home() -> Path:
     return folder / "ledger.db"
 
 
-def _shown(url: URL) -> str:
+def _shown(url: sa.URL) -> str:
     """The place without user, password or options."""
     if url.get_backend_name() == "sqlite":
         return str(url.database)
@@ -205,6 +203,6 @@ def _switch_to_wal(connection: Any, *, deadline: float) -> None:
             time.sleep(0.01)
 
 
-def _reason(error: SQLAlchemyError) -> str:
-    words = str(error.orig) if isinstance(error, DBAPIError) else type(error).__name__
+def _reason(error: sa.exc.SQLAlchemyError) -> str:
+    words = str(error.orig) if isinstance(error, sa.exc.DBAPIError) else type(error).__name__
     return words.strip().partition("\n")[0].rstrip(".")

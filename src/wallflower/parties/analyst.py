@@ -99,6 +99,7 @@ class Analyst(Server):
             raise BadCall(status, f"{name}: the correction server refuses.")
         frame = self._decoded(body, kind)
         self.store.answer(window, name, body)
+        self.progressed(window)
         return frame
 
     def _decoded(self, body: bytes, kind: Kind) -> Frame:

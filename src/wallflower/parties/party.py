@@ -1,7 +1,7 @@
 """What the two servers and the owner have in common: a store, a clock, and a worker that takes every window further.
 
 The worker looks at each unfinished window and takes its next step, if it can be taken. A step that fails for want of
-another party is tried again after a pause that grows; a step that was taken is never taken back.
+another party is tried again after a pause that grows until a step succeeds; a step that was taken is never taken back.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Party:
         self.turn = RLock()
         self._woken, self._over = Event(), Event()
         self._worker = Thread(target=self._work, name=f"{self.role} worker", daemon=True)
-        self._waits: dict[int, tuple[float, Iterator[float]]] = {}
+        self._waits: dict[int, tuple[float, Iterator[float]]] = {}  # by window: when it is due, and the pauses to come
 
     def start(self) -> None:
         self._worker.start()
@@ -78,19 +78,26 @@ class Party:
                 if not self._over.is_set():
                     self._further(window)
 
+    def progressed(self, window: int) -> None:
+        """A window came a step further: the next pause is a short one again. Only the worker calls this."""
+        self._waits.pop(window, None)
+
     def _further(self, window: int) -> None:
-        due, waits = self._waits.get(window, (0.0, pauses(self.noise)))
-        if time.monotonic() < due:
+        if window in self._waits and time.monotonic() < self._waits[window][0]:
             return
         try:
             while self.advance(window) and not self._over.is_set():
-                self._waits.pop(window, None)
+                self.progressed(window)
         except Unreachable as reason:
             log.info("window %d: waiting: %s", window, reason)
-            self._waits[window] = (time.monotonic() + next(waits), waits)
+            self._pause(window)
         except Exception as error:  # noqa: BLE001 - the worker must live on, and a message may hold what nobody may see
             log.error("window %d: %s at %s", window, type(error).__name__, place(error))
-            self._waits[window] = (time.monotonic() + next(waits), waits)
+            self._pause(window)
+
+    def _pause(self, window: int) -> None:
+        _, waits = self._waits.get(window, (0.0, pauses(self.noise)))
+        self._waits[window] = (time.monotonic() + next(waits), waits)
 
 
 def place(error: BaseException) -> str:

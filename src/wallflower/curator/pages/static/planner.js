@@ -1,5 +1,5 @@
-// The planner, alive: slide the loss or change a field, and the plan follows. Without this file everything still works
-// by sending the form. Also: buttons that copy a text.
+// The planner, alive: slide the loss or change a field, and the plan follows, or says why it cannot. Without this file
+// everything still works by sending the form. Also: buttons that copy a text.
 "use strict";
 
 const PAUSE = 200;
@@ -15,7 +15,7 @@ const copying = () => {
   }
 };
 
-const sliding = (slider, loss, changed) => {
+const sliding = (slider, loss) => {
   const follow = () => {
     const [whole, part] = loss.value.split("/");
     const amount = Number(whole) / (part === undefined ? 1 : Number(part));
@@ -27,41 +27,76 @@ const sliding = (slider, loss, changed) => {
   slider.addEventListener("input", () => {
     loss.value = String(Number((10 ** slider.value).toPrecision(2)));
     slider.setAttribute("aria-valuetext", `ε = ${loss.value}`);
-    changed();
   });
 };
 
+// What a form would send, as one text.
+const written = form => String(new URLSearchParams(new FormData(form)));
+
+// The form that the plan on the page was made for, whatever was typed, or put back by the browser, since it came.
+const untouched = form => {
+  const copy = form.cloneNode(true);
+  copy.reset();
+  return written(copy);
+};
+
+// Why a page was refused, in its own words.
+const refusal = page => new DOMParser().parseFromString(page, "text/html").querySelector("[role=alert]")?.textContent;
+
 const planning = form => {
   const plan = document.getElementById("plan"), said = document.getElementById("said");
+  const replan = document.getElementById("replan");
+  let wanted = untouched(form);  // the form whose plan is shown, or on its way
   let waiting, asked;
-  const look = async () => {
-    asked?.abort();
-    asked = new AbortController();
+  const show = made => {
     const open = [...plan.querySelectorAll("details")].map(one => one.open);
-    try {
-      const answer = await fetch(form.dataset.plan, {
-        method: "POST", body: new URLSearchParams(new FormData(form)), headers: {"X-Fragment": "1"},
-        signal: asked.signal,
-      });
-      if (answer.redirected) return location.reload();
-      if (!answer.ok) return;
-      plan.innerHTML = await answer.text();
-      plan.querySelectorAll("details").forEach((one, at) => { one.open = open[at] ?? false; });
-      said.textContent = plan.querySelector("[data-said]")?.textContent ?? "";
-    } catch (error) {
-      if (error.name !== "AbortError") said.textContent = "The plan cannot be worked out at the moment.";
-    }
+    plan.innerHTML = made;
+    plan.querySelectorAll("details").forEach((one, at) => { one.open = open[at] ?? false; });
+    said.textContent = plan.querySelector("[data-said]")?.textContent ?? "";
+    replan.hidden = true;
   };
-  const changed = () => { clearTimeout(waiting); waiting = setTimeout(look, PAUSE); };
-  form.addEventListener("input", event => { if (event.target.name) changed(); });
-  document.getElementById("replan").hidden = true;
+  const fail = why => {
+    const words = document.createElement("p");
+    words.className = "notice bad";
+    words.textContent = said.textContent = `There is no plan of what the form says now. ${why}`;
+    plan.replaceChildren(words);
+    replan.hidden = false;
+    wanted = undefined;
+  };
+  const look = async () => {
+    asked = new AbortController();
+    const signal = asked.signal;
+    try {
+      const body = new URLSearchParams(new FormData(form));
+      const answer = await fetch(form.dataset.plan, {method: "POST", body, headers: {"X-Fragment": "1"}, signal});
+      if (answer.redirected) return location.reload();
+      const text = await answer.text();
+      if (answer.ok) show(text);
+      else fail(refusal(text) ?? "The service could not work it out. Try again in a little while.");
+    } catch (error) {
+      if (signal.aborted) return;  // a later plan is on its way
+      fail("The service does not answer. Try again when it can be reached.");
+    }
+    plan.removeAttribute("aria-busy");
+  };
+  const compare = () => {
+    if (written(form) === wanted) return;
+    wanted = written(form);
+    asked?.abort();
+    clearTimeout(waiting);
+    plan.setAttribute("aria-busy", "true");
+    waiting = setTimeout(look, PAUSE);
+  };
+  replan.hidden = true;
   const slider = document.getElementById("slider"), loss = document.getElementById("f-epsilon");
-  if (slider && loss) sliding(slider, loss, changed);
+  if (slider && loss) sliding(slider, loss);
+  form.addEventListener("input", compare);
   form.addEventListener("submit", event => {
     const ask = document.getElementById("ask");
     if (ask && event.submitter === ask) setTimeout(() => { ask.disabled = true; ask.textContent = "Asking…"; });
   });
-  addEventListener("pageshow", event => { if (event.persisted) location.reload(); });
+  addEventListener("pageshow", event => event.persisted ? location.reload() : compare());
+  compare();
 };
 
 copying();
