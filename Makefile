@@ -36,6 +36,8 @@ docs: $(VENV)/.dev
 	$(BIN)/python scripts/cli_page.py > docs/cli.md
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_proofs.py
 
+# real data sets may lie beside the repository
+bench: export WALLFLOWER_DATA ?= ../shared/data
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
