@@ -102,6 +102,7 @@ class Tags(HTMLParser):
         self.depth -= 1
 
 
+@pytest.mark.heavy
 def test_the_english_paper_is_drawn_with_the_data(borrowed: Path, tmp_path: Path) -> None:
     names, said = made("okada2015", tmp_path / "out")
     figures = {f"figure{number}.{kind}" for number in (1, 3, 4, 5, 6, 7, "7-pairs") for kind in ("csv", "png")}
@@ -219,7 +220,7 @@ def test_the_paper_s_mechanisms_err_as_the_table_says(table: dict[str, Accuracy]
         assert table[name].errors["smooth"] == pytest.approx(smooth, rel=0.1)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_the_large_mixtures_hold_too() -> None:
     wide, flat = accuracy_table(
         20_000, cases=[Case(draw=case.draw, seeds=seeds) for case, seeds in zip(CASES[3:], (1, 5), strict=True)]
