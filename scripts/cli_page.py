@@ -50,7 +50,9 @@ def row(item: Any) -> str:
     if item.param_type_name == "argument":
         return f"| `{item.metavar or item.name.upper()}` | {escaped(item.help)} |"
     names = ", ".join(f"`{name}`" for name in (*item.opts, *item.secondary_opts))
-    return f"| {names} | {escaped(item.help)}{' (required)' if item.required else ''} |"
+    mode = str(item.rich_help_panel or "").partition(", ")[2]  # settings of one mode have a panel of their own
+    words = f"*{mode}*: {item.help}" if mode else item.help
+    return f"| {names} | {escaped(words)}{' (required)' if item.required else ''} |"
 
 
 def escaped(words: str | None) -> str:

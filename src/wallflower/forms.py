@@ -16,7 +16,7 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from wallflower.errors import ParameterError
 from wallflower.privacy import Exact, Kind, Loss
-from wallflower.query import Query
+from wallflower.query import Condition, Query
 
 Question = type[Query[Any, Any]]
 
@@ -38,6 +38,23 @@ class Blank:
     default: Any
     help: str
     choices: tuple[str, ...] = ()
+    when: Condition | None = None  # the mode that has this setting; None: every mode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What belongs together: the settings of one mode, or those that every mode has."""
+
+    when: Condition | None
+    blanks: tuple[Blank, ...]
+
+
+def settings(question: Question) -> tuple[Settings, ...]:
+    """What a question asks for, mode by mode, those of every mode first."""
+    found: dict[Condition | None, list[Blank]] = {None: []}
+    for blank in blanks(question):
+        found.setdefault(blank.when, []).append(blank)
+    return tuple(Settings(when=when, blanks=tuple(group)) for when, group in found.items())
 
 
 @cache
@@ -138,10 +155,18 @@ def signature(question: Question, *more: inspect.Parameter) -> inspect.Signature
 
 def describe(question: Question) -> str:
     """A docstring made of the question and what its fields say."""
-    words = {blank.name: _with_choices(blank) for blank in blanks(question)}
+    every, *modes = settings(question)
+    words = {blank.name: _with_choices(blank) for blank in every.blanks}
     words |= {**LOSS_HELP, "loss": "the same as a Loss"} if spends(question) else {}
-    width = max(map(len, words), default=0)
-    return "\n".join([question.question, "", *(f"{name:<{width}}  {text}" for name, text in words.items())])
+    parts = [words, *({blank.name: _with_choices(blank) for blank in mode.blanks} for mode in modes)]
+    width = max((len(name) for part in parts for name in part), default=0)
+    headings = ["", *(f"\n{str(mode.when and mode.when.words).capitalize()}:" for mode in modes)]
+    lines = [
+        line
+        for heading, part in zip(headings, parts, strict=True)
+        for line in (heading, *(f"{name:<{width}}  {text}" for name, text in part.items()))
+    ]
+    return "\n".join([question.question, *lines])
 
 
 def _loss_words(loss: Loss) -> dict[str, str]:
@@ -163,6 +188,7 @@ def _blank(item: Field[Any], hint: Any) -> Blank:
         default=default,
         help=str(item.metadata.get("help", "")),
         choices=tuple(item.metadata.get("choices", ())),
+        when=item.metadata.get("when"),
     )
 
 

@@ -43,6 +43,22 @@ class PublicFacts(Protocol):
     def columns(self) -> tuple[str, ...]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Where a setting means something: the field that chooses a mode, and the modes that have it.
+
+    >>> Condition("mode", "ocdp").words
+    'with mode ocdp'
+    """
+
+    chooser: str
+    choice: str
+
+    @property
+    def words(self) -> str:
+        return f"with {self.chooser} {self.choice}"
+
+
 D = TypeVar("D", bound=PublicFacts)
 A = TypeVar("A")
 Scale = Literal["log", "linear"]
@@ -233,6 +249,19 @@ class Query(ABC, Generic[D, A]):
         return cls(
             **{name: Loss.from_json(value) if name == "loss" else _rich(value) for name, value in stored.items()}
         )
+
+
+def require_settings_of_mode(query: Query[Any, Any]) -> None:
+    """Refuse a setting of a mode that was not chosen: it would be read, and change nothing."""
+    for item in fields(query):
+        when: Condition | None = item.metadata.get("when")
+        if when is not None and getattr(query, when.chooser) != when.choice:
+            given = getattr(query, item.name)
+            if given is not item.default and given != item.default:
+                raise ParameterError(
+                    f"{item.name}: it is a setting of {when.chooser} {when.choice}, and {when.chooser} is "
+                    f"{getattr(query, when.chooser)}. Leave it out, or choose {when.chooser} {when.choice}."
+                )
 
 
 def least_amount(enough: Callable[[str], bool]) -> str | None:

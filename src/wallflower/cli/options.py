@@ -147,7 +147,8 @@ def _annotation(blank: Blank) -> Any:
     text = _TEXTS.get(blank.hint)
     hint = Literal[blank.choices] if blank.choices else str if text else blank.hint
     optional = blank.optional or blank.default is None
-    details = typer.Option(help=blank.help, metavar=text.metavar if text else None, rich_help_panel=QUESTION)
+    panel = QUESTION if blank.when is None else f"{QUESTION}, {blank.when.words}"
+    details = typer.Option(help=blank.help, metavar=text.metavar if text else None, rich_help_panel=panel)
     return Annotated[hint | None if optional else hint, details]
 
 

@@ -126,7 +126,7 @@ def test_a_detector_without_a_margin_is_not_quietly_less_private():
         ({"top": 0}, "top"),
         ({"top": 33}, "32 contexts"),
         ({"samples": 0}, "samples"),
-        ({"search": "bfs"}, "only mode ocdp"),
+        ({"search": "bfs"}, "a setting of mode ocdp"),
         ({"mode": "ocdp", "search": "dijkstra"}, "search"),
         ({"mode": "ocdp", "utility": "overlap"}, "near"),
         ({"mode": "ocdp", "near": "0100001"}, "near"),

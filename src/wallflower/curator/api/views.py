@@ -70,6 +70,7 @@ def question_json(question: Question) -> dict[str, Any]:
             "required": blank.default is REQUIRED,
             "default": None if blank.default is REQUIRED else _worded(blank.default),
             "choices": list(blank.choices),
+            "when": None if blank.when is None else {blank.when.chooser: blank.when.choice},
         }
         for blank in blanks(question)
     ]

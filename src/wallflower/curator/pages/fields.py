@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from wallflower.curator.api.bodies import Body, model, query_of
 from wallflower.errors import ParameterError
 from wallflower.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, entries_of, spends
-from wallflower.query import Query
+from wallflower.query import Condition, Query
 from wallflower.schema import Schema
 
 Control = Literal["text", "number", "choice", "long"]
@@ -44,6 +44,8 @@ class Entry:
     required: bool
     main: bool
     choices: tuple[str, ...] = ()
+    when: Condition | None = None
+    away: bool = False  # a setting of a mode that is not chosen
 
 
 class EmptyFields(ParameterError):
@@ -167,6 +169,8 @@ def _entry(blank: Blank, values: Mapping[str, str], *, shown: bool) -> Entry:
         required=required,
         main=required or shown,
         choices=("", *choices) if choices and optional else choices,
+        when=blank.when,
+        away=blank.when is not None and values.get(blank.when.chooser) not in (None, "", blank.when.choice),
     )
 
 

@@ -27,7 +27,7 @@ from wallflower.queries.explain.detector_names import detector_of, kind_of, text
 from wallflower.queries.explain.detectors import Detector
 from wallflower.queries.explain.rules import MODES, SEARCHES, UTILITIES, check
 from wallflower.queries.explain.space.contexts import Domain, pandas_filter, polars_filter, predicate, where
-from wallflower.query import Choices, Option, Plan, PublicFacts, Query, Reading, Status, least_amount
+from wallflower.query import Choices, Condition, Option, Plan, PublicFacts, Query, Reading, Status, least_amount
 from wallflower.schema import Column, Schema
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ SURE: Final = 0.05
 EPSILONS: Final = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5")
 
 Value = list[dict[str, str]]
+DP, OCDP = Condition("mode", "dp"), Condition("mode", "ocdp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,23 +92,30 @@ class Explain(Query[Case, Value]):
     utility: str | Any = field(
         default="population",
         metadata={
-            "help": "ocdp: prefer contexts with many records, or much in common with `near`",
+            "help": "prefer contexts with many records, or much in common with `near`",
             "choices": UTILITIES,
+            "when": OCDP,
         },
     )
-    near: str | None = field(default=None, metadata={"help": "ocdp: the public context that overlap counts, as bits"})
-    search: str | None = field(
-        default=None, metadata={"help": "ocdp: how to search; left out: by what is public", "choices": SEARCHES}
+    near: str | None = field(
+        default=None, metadata={"help": "the public context that overlap counts, as bits", "when": OCDP}
     )
-    samples: int = field(default=50, metadata={"help": "ocdp: how many contexts uniform, walk, dfs and bfs visit"})
+    search: str | None = field(
+        default=None, metadata={"help": "how to search; left out: by what is public", "choices": SEARCHES, "when": OCDP}
+    )
+    samples: int = field(
+        default=50, metadata={"help": "how many contexts uniform, walk, dfs and bfs visit", "when": OCDP}
+    )
     start: str | None = field(
-        default=None, metadata={"help": "ocdp: where walk, dfs and bfs start, as bits; left out: a valid context"}
+        default=None,
+        metadata={"help": "where walk, dfs and bfs start, as bits; left out: a valid context", "when": OCDP},
     )
     unseen: bool = field(
-        default=False, metadata={"help": "ocdp: I chose `start` without looking at the data, which it needs"}
+        default=False, metadata={"help": "I chose `start` without looking at the data, which it needs", "when": OCDP}
     )
     doubt: Fraction = field(
-        default=Fraction(1, 10), metadata={"help": "dp: part of the loss that decides whether to say none; 0: never"}
+        default=Fraction(1, 10),
+        metadata={"help": "part of the loss that decides whether to say none; 0: never", "when": DP},
     )
     clear: float = field(
         default=0.1, metadata={"help": "for the plan only: the margin of a context, as a share of its records"}

@@ -9,6 +9,7 @@ from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.queries.explain.detector_names import text_of
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Tukey
 from wallflower.queries.explain.space.contexts import predicate
+from wallflower.query import require_settings_of_mode
 
 MOST: Final = 100
 MODES: Final = ("dp", "ocdp")
@@ -85,11 +86,7 @@ def _check_choices(query: Any) -> None:
             raise ParameterError(
                 f"{name}: {getattr(query, name)!r} is not known; choose among {', '.join(filter(None, known))}."
             )
-    asked = [name for name in ("search", "near", "start") if getattr(query, name) is not None]
-    if query.mode == "dp" and (asked or query.utility != "population"):
-        raise ParameterError(
-            f"{(asked or ['utility'])[0]}: only mode ocdp has a choice there. Leave it out, or pass mode ocdp."
-        )
+    require_settings_of_mode(query)
     if (query.near is None) != (query.utility != "overlap"):
         raise ParameterError("near: overlap needs the bits of a context, and nothing else does. Pass both or neither.")
     if query.near is not None:

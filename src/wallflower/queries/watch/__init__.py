@@ -23,7 +23,7 @@ from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch.gauge import STATISTICS, Gauge, gauge
 from wallflower.queries.watch.modes import LEVELS, MODES, bounds_of, check_mode, check_numbers, loss_at_level, mode_of
-from wallflower.query import Option, Plan, PublicFacts, Query, Reading, Status, Ticks, Tradeoff, least_amount
+from wallflower.query import Condition, Option, Plan, PublicFacts, Query, Reading, Status, Ticks, Tradeoff, least_amount
 
 if TYPE_CHECKING:
     import wallflower.queries.watch.forecast as _forecast
@@ -34,6 +34,9 @@ USEFUL: Final = 0.1  # true positives less false positives: below this a watch t
 STAYS: Final = (1, 10, 100)  # for how many observations a person's loss is stated
 ROC_EPSILONS: Final = ("0.05", "0.1", "0.2", "0.35", "0.5", "0.75", "1", "1.5", "2", "4")
 EPSILONS: Final = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10")
+
+EVENT, PERSON = Condition("level", "event"), Condition("level", "person")
+WEIGHTED: Final = Condition("statistic", "weighted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,23 +87,26 @@ class Watch(Query[Points, dict[str, Any]]):
     columns: tuple[str, ...] | None = field(
         default=None, metadata={"help": "the columns of an observation; all number columns unless given"}
     )
-    weights: tuple[float, ...] | None = field(default=None, metadata={"help": "one for each column, for `weighted`"})
+    weights: tuple[float, ...] | None = field(default=None, metadata={"help": "one for each column", "when": WEIGHTED})
     mean: tuple[float, ...] | None = field(default=None, metadata={"help": "public mean of each column"})
     covariance: tuple[tuple[float, ...], ...] | None = field(
         default=None, metadata={"help": "public covariance of the columns, row by row"}
     )
-    cutoff: int = field(default=10, metadata={"help": "for a person: after so many flags the watch is exhausted"})
+    cutoff: int = field(default=10, metadata={"help": "after so many flags the watch is exhausted", "when": PERSON})
     monotone: bool = field(
-        default=False, metadata={"help": "for a person: contributions are all of one sign; half the noise, both sides"}
+        default=False,
+        metadata={"help": "contributions are all of one sign; half the noise, both sides", "when": PERSON},
     )
-    adaptive: bool = field(default=False, metadata={"help": "for a person: flags far beyond the threshold cost half"})
+    adaptive: bool = field(default=False, metadata={"help": "flags far beyond the threshold cost half", "when": PERSON})
     window: int | None = field(
-        default=None, metadata={"help": "for a person: protect any so many consecutive observations, endlessly"}
+        default=None, metadata={"help": "protect any so many consecutive observations, endlessly", "when": PERSON}
     )
     steps: int | None = field(
-        default=None, metadata={"help": "for a person, with δ or ρ: watch so many observations with Gaussian noise"}
+        default=None, metadata={"help": "with δ or ρ: watch so many observations with Gaussian noise", "when": PERSON}
     )
-    scores: bool = field(default=False, metadata={"help": "event level: release a noisy score too, at no further cost"})
+    scores: bool = field(
+        default=False, metadata={"help": "release a noisy score too, at no further cost", "when": EVENT}
+    )
 
     def __post_init__(self) -> None:
         check_numbers(self)

@@ -10,6 +10,7 @@ from wallflower.errors import LossMismatch, ParameterError
 from wallflower.lazy import Lazy
 from wallflower.privacy import Kind, Loss, Neighbours, zcdp_of_epsilon
 from wallflower.queries.watch.gauge import STATISTICS, Bounds
+from wallflower.query import require_settings_of_mode
 from wallflower.schema import Schema
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ def check_numbers(query: Any) -> None:
         raise ParameterError(f"level: {query.level!r} is not known; it is one of {', '.join(LEVELS)}.")
     if query.statistic not in STATISTICS:
         raise ParameterError(f"statistic: {query.statistic!r} is not known; it is one of {', '.join(STATISTICS)}.")
-    if (query.statistic == "weighted") != (query.weights is not None):
-        raise ParameterError("weights: they belong to the weighted statistic, and it needs them. Pass both or none.")
+    if query.statistic == "weighted" and query.weights is None:
+        raise ParameterError("weights: the weighted statistic needs one for each column. Pass them.")
     for name in ("threshold", "centre"):
         value = getattr(query, name)
         if value is not None and not -1e100 <= value <= 1e100:
@@ -86,10 +87,8 @@ def check_mode(query: Any) -> None:
         raise LossMismatch(
             f"watch at level {query.level} is pure; a {kind} loss has no theorem here. Pass ε alone, or level person."
         )
+    require_settings_of_mode(query)
     wrong = {
-        "scores belong to the event level": query.scores and query.level != "event",
-        "window, monotone, adaptive and steps belong to the person level": not person
-        and (query.window is not None or query.monotone or query.adaptive or query.steps is not None),
         "a window has no cutoff to be monotone or adaptive about": query.window is not None
         and (query.monotone or query.adaptive or query.steps is not None),
         "monotone needs weights of one sign": query.monotone

@@ -30,6 +30,18 @@ const sliding = (slider, loss) => {
   });
 };
 
+// A setting is shown while its mode is chosen, or while none is.
+const choosing = form => {
+  const fit = () => {
+    for (const field of form.querySelectorAll("[data-chooser]")) {
+      const chosen = form.elements[field.dataset.chooser].value;
+      field.hidden = chosen !== "" && chosen !== field.dataset.choice;
+    }
+  };
+  form.addEventListener("input", fit);
+  fit();
+};
+
 // What a form would send, as one text.
 const written = form => String(new URLSearchParams(new FormData(form)));
 
@@ -90,6 +102,7 @@ const planning = form => {
   replan.hidden = true;
   const slider = document.getElementById("slider"), loss = document.getElementById("f-epsilon");
   if (slider && loss) sliding(slider, loss);
+  choosing(form);
   form.addEventListener("input", compare);
   form.addEventListener("submit", event => {
     const ask = document.getElementById("ask");
