@@ -1,8 +1,8 @@
-"""How often detectors are right whose rates have no closed form: those that ask twice, far beyond the threshold first
-or on both sides of the usual, and Gaussian noise where a threshold is searched.
+"""True and false positive rates of the detectors that have no closed form, by integration.
 
-What is asked second is told only when the first said no, so both add to how often is flagged, and the rates of one
-question, which `rates` has in closed form, are too good. These are integrated as they are.
+Three have none: an adaptive detector, which compares a distance with a far threshold first and with the near one only
+if that said no; a two-sided one, which compares both sides of the centre; and Gaussian noise with a searched threshold.
+Both comparisons add to the share that is flagged, so the closed form of one comparison in `rates` would be too good.
 """
 
 from __future__ import annotations

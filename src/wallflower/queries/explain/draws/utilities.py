@@ -48,9 +48,10 @@ class Utility(Protocol):
         """Answers about single contexts with scores in the place of populations."""
 
 
-@dataclass(frozen=True, slots=True)
-class Population:
-    """How many records a context selects."""
+class _Monotone:
+    """A score that one record moves by one at most, and all scores the same way."""
+
+    __slots__ = ()
 
     @property
     def sensitivity(self) -> int:
@@ -59,6 +60,11 @@ class Population:
     @property
     def monotone(self) -> bool:
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class Population(_Monotone):
+    """How many records a context selects."""
 
     def measure(self, table: RankedTable) -> Counts:
         return np.ones(table.n, np.int32)
@@ -71,18 +77,10 @@ class Population:
 
 
 @dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(_Monotone):
     """How many records a context shares with a chosen public one, which need not contain the record."""
 
     context: str = field(metadata={"help": "the public context, one bit per value"})
-
-    @property
-    def sensitivity(self) -> int:
-        return 1
-
-    @property
-    def monotone(self) -> bool:
-        return True
 
     def measure(self, table: RankedTable) -> Counts:
         return select_records(table, self.context).astype(np.int32)
@@ -153,16 +151,8 @@ class Rating:
 
 
 @dataclass(frozen=True, slots=True)
-class Even:
+class Even(_Monotone):
     """All contexts alike."""
-
-    @property
-    def sensitivity(self) -> int:
-        return 1
-
-    @property
-    def monotone(self) -> bool:
-        return True
 
     def measure(self, table: RankedTable) -> Counts:
         return np.zeros(table.n, np.int32)
