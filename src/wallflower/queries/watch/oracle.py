@@ -1,4 +1,4 @@
-"""What every outcome of a short stream has for a chance, added up: the oracle of the detectors that decide by tables.
+"""The exact probability of every outcome of a short stream: the oracle of the detectors that decide by tables.
 
 `law` follows a detector's own tables, scales and limit, and asks it what its secret is drawn from; the tests force the
 detector through every branch and see that it is the same. The loss between neighbouring streams is then found, not
