@@ -100,3 +100,21 @@ def test_ci_ends_with_the_summary_of_what_failed(tmp_path: Path) -> None:
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run([ROOT / ".ci" / "run"], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "6 passed, 1 failed, 1 skipped\n")
+
+
+@pytest.mark.parametrize("wanted", ["chromium", "postgresql"])
+def test_setup_looks_for_programs_and_not_for_its_own_functions(wanted: str, tmp_path: Path) -> None:
+    """Where nothing is installed and nothing can be, it says what is missing; a function of its own is no program."""
+    for program in ("bash", "env", "id", "ls"):
+        (tmp_path / program).symlink_to(str(shutil.which(program)))
+    script = (ROOT / "scripts" / "setup").read_text(encoding="utf-8").replace("/usr/lib/postgresql", str(tmp_path))
+    (tmp_path / "setup").write_text(script, encoding="utf-8")
+    done = subprocess.run(
+        ["bash", str(tmp_path / "setup"), wanted],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert f"apt-get install {wanted}" in done.stderr

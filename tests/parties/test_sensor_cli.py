@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from stage import CALL, parameters
 
+from browser import needs_chromium
 from wallflower import cli
 from wallflower.cli.sensors_live import _View, show_windows
 from wallflower.parties.keys import Identity
@@ -214,7 +214,7 @@ def running(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="`make test` installs Chromium; it is not here yet")
+@needs_chromium
 def test_the_page_opens_in_a_browser(tmp_path: Path, keys: Path) -> None:
     path = tmp_path / "index.html"
     path.write_text(page(parameters(keys), [result(0)], [(0, "purged")]), encoding="utf-8")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from browser import needs_chromium
 from wallflower import Count, Loss, Watch
 from wallflower.errors import ParameterError
 from wallflower.query import Tradeoff
@@ -56,7 +56,7 @@ def test_a_watch_without_a_variance_has_no_curves() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="`make test` installs Chromium; it is not here yet")
+@needs_chromium
 def test_it_draws_in_a_browser(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(page(QUERY, CURVES), encoding="utf-8")
