@@ -1,6 +1,6 @@
 """Questions about outliers in private data, answered under differential privacy."""
 
-from wallflower import report
+from wallflower import report, sensors
 from wallflower.data import Points, Schema, Table, load
 from wallflower.dataset import open_dataset as open  # noqa: A004 - `wf.open` is what people will type
 from wallflower.errors import BudgetExhausted, PrivacyError
@@ -39,5 +39,6 @@ __all__ = [
     "load",
     "open",
     "release",
+    "sensors",
     "watching",
 ]
