@@ -12,18 +12,21 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 # so that Python keeps what it compiled: else every process that a test starts compiles all that it imports
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check lint docs verbs bench clean postgresql chromium
+.PHONY: demo test test-slow check lint docs verbs bench clean postgresql chromium
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
 	$(BIN)/wallflower demo
 
-# CI reads the last line: it is pytest's summary.
+# What fails is run once more, alone, and named. CI reads the last line, a summary.
 test: lint postgresql chromium
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python scripts/run_tests.py -m "not heavy"
+
+test-slow: $(VENV)/.dev
+	$(BIN)/python scripts/run_tests.py -m heavy
 
 check: lint
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 -m "not slow and not heavy"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -40,6 +43,8 @@ docs: verbs
 verbs: $(VENV)/.dev
 	$(BIN)/python scripts/verbs.py > src/wallflower/verbs.py
 
+# real data sets may lie beside the repository
+bench: export WALLFLOWER_DATA ?= ../shared/data
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 

@@ -11,6 +11,12 @@ import pytest
 from limits import pytest_runtest_protocol as pytest_runtest_protocol
 from postgres import Server, Unavailable, running
 from wallflower.ledger import Ledger
+from wallflower.papers import DATA_FOLDER
+
+# Real data sets may lie beside the repository; what needs them is skipped elsewhere.
+for above in Path(__file__).resolve().parents:
+    if (above / "shared" / "data").is_dir():
+        os.environ.setdefault(DATA_FOLDER, str(above / "shared" / "data"))
 
 
 @pytest.fixture(scope="session")

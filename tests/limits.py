@@ -18,7 +18,7 @@ QUICK, SLOW, AGAIN = 300, 900, 30  # seconds; AGAIN is for a clean-up that hangs
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    seconds = SLOW if item.get_closest_marker("slow") else QUICK
+    seconds = SLOW if item.get_closest_marker("slow") or item.get_closest_marker("heavy") else QUICK
 
     def fail(_: int, __: FrameType | None) -> None:
         pytest.fail(f"it hangs: not done after {seconds} seconds")

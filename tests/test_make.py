@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -40,16 +41,62 @@ def test_the_package_has_the_extras_it_promises() -> None:
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-@pytest.mark.parametrize("target", ["demo", "test", "check", "docs", "verbs", "bench", "clean"])
+@pytest.mark.parametrize("target", ["demo", "test", "test-slow", "check", "docs", "verbs", "bench", "clean"])
 def test_targets_can_be_made(target: str) -> None:
     done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-def test_pytest_has_the_last_word() -> None:
-    done = subprocess.run(["make", "-n", "test"], cwd=ROOT, capture_output=True, text=True, check=True)
-    *before, last = done.stdout.strip().splitlines()
-    assert last.endswith("-m pytest -n 2")
+def test_the_tests_have_the_last_word() -> None:
+    *before, last = commands("test")
+    assert last.endswith('run_tests.py -m "not heavy"')
     assert [line for line in before if "lint-imports" in line]
-    assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_no_test_is_left_out_of_both() -> None:
+    assert commands("test-slow")[-1].endswith("run_tests.py -m heavy")
+
+
+def commands(target: str) -> list[str]:
+    done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip().splitlines()
+
+
+MAKE = """\
+#!/bin/sh
+case $1 in
+    test) echo "flaky: one"; echo "7 passed, 0 failed, 1 skipped" ;;
+    test-slow) echo "2 passed in 1s"; exit "$SLOW" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "slow", "code", "last"),
+    [
+        (900, 0, 0, ["2 passed in 1s", "make test ended so:", "flaky: one", "7 passed, 0 failed, 1 skipped"]),
+        (900, 1, 1, ["2 passed in 1s"]),
+        (0, 1, 0, ["flaky: one", "7 passed, 0 failed, 1 skipped"]),
+    ],
+)
+def test_ci_runs_the_heavy_tests_if_there_is_time(tmp_path: Path, limit: int, slow: int, code: int, last: list[str]):
+    make = tmp_path / "make"
+    make.write_text(MAKE)
+    make.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SLOW": str(slow), "WALLFLOWER_CI_SECONDS": str(limit)}
+    done = subprocess.run([ROOT / ".ci" / "run"], env=environment, capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    assert done.returncode == code, done.stderr
+    assert lines[-len(last) :] == last
+    assert ("make test-slow was left out" in done.stdout) is (limit == 0)
+
+
+def test_ci_ends_with_the_summary_of_what_failed(tmp_path: Path) -> None:
+    make = tmp_path / "make"
+    make.write_text("#!/bin/sh\necho '6 passed, 1 failed, 1 skipped'\nexit 2\n")
+    make.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run([ROOT / ".ci" / "run"], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "6 passed, 1 failed, 1 skipped\n")

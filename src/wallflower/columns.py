@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wallflower.errors import DataError, PrivacyError, SourceError
 from wallflower.lazy import Lazy
 
@@ -101,6 +104,18 @@ def pick(asked: Iterable[str], allowed: Sequence[str]) -> tuple[str, ...]:
         if count > 1:
             raise DataError(f"column {name!r} was asked for more than once. Name each column once.", column=name)
     return names
+
+
+def text_array(words: Iterable[str | None]) -> Any:
+    """Words as Arrow; `pa.array` would import pandas, where it is installed, to learn that this is a list."""
+    each = [_pa.repeat(_pa.scalar(word, _pa.string()), 1) for word in words]
+    return _pa.concat_arrays(each) if each else _pa.nulls(0, _pa.string())
+
+
+def float_array(values: NDArray[np.float64]) -> Any:
+    """Numbers as Arrow, sharing their memory, for the same reason."""
+    kept = np.ascontiguousarray(values, dtype=np.float64)
+    return _pa.Array.from_buffers(_pa.float64(), len(kept), [None, _pa.py_buffer(kept)])
 
 
 def list_names(names: Iterable[str]) -> str:

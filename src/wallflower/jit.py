@@ -53,4 +53,8 @@ class Kernel:
 
     @cached_property
     def _compiled(self) -> Any:
-        return _numba.njit(nogil=True, cache=True)(self._function)
+        """Kept beside the source, in a read-only installation in the user's cache, and nowhere if neither may be."""
+        try:
+            return _numba.njit(nogil=True, cache=True)(self._function)
+        except RuntimeError:  # numba found no folder that it may write to
+            return _numba.njit(nogil=True)(self._function)

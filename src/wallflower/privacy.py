@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from wallflower.errors import LossMismatch, ParameterError
 
@@ -56,6 +56,23 @@ _NEIGHBOUR_WORDS: Final[Mapping[Neighbours, str]] = {
     Neighbours.WINDOW: "any one person's contributions to a window of consecutive observations changed",
     Neighbours.READING: "any one reading moved, by an amount that scales with how far",
 }
+
+Unit = Literal["record", "membership", "constrained", "entry", "person", "window"]
+UNITS: Final[Mapping[str, Neighbours]] = {
+    "record": Neighbours.REPLACE_ONE,
+    "membership": Neighbours.ADD_REMOVE,
+    "constrained": Neighbours.ADD_REMOVE,
+    "entry": Neighbours.ENTRY,
+    "person": Neighbours.PERSON,
+    "window": Neighbours.WINDOW,
+}
+
+
+def protect(loss: Loss, unit: Unit) -> Loss:
+    """A loss as it is stated, for this unit of protection."""
+    kind = Kind.OUTPUT_CONSTRAINED if unit == "constrained" else loss.kind
+    return Loss(loss.amount, delta=loss.delta, kind=kind, neighbours=UNITS[unit])
+
 
 # Which losses may be added, and what the sum is. A pair that is missing is not a theorem we have.
 COMPOSE: Final[Mapping[tuple[Kind, Kind], Kind]] = {

@@ -243,14 +243,35 @@ def release(
     """
     with _opened(ledger) as book:
         table = data if isinstance(data, Table | Points) else load(data, schema=query.wants())
-        view = query.view(table)
-        receipt = book.charge(table.name, query, analyst=analyst or default_analyst(), key=key)
-        if receipt.stored is not None:
-            return replace(Release.from_dict(receipt.stored), replayed=True)
-        value = query.answer(view, system_noise())
-        made = _made(query, value, Facts.of(view, query.cost()), receipt)
-        book.record(receipt, made.to_dict())
+        return pay(query, table, book, analyst=analyst or default_analyst(), key=key).answer()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paid(Generic[D, A]):
+    """A question that is paid for and not answered yet. Whatever goes wrong from here on is no refusal."""
+
+    query: Query[D, A]
+    view: D
+    receipt: Receipt
+    ledger: Ledger
+
+    def answer(self) -> Release[A]:
+        """Look and record; what was paid for earlier, under the same key, comes back as it was."""
+        if self.receipt.stored is not None:
+            return replace(Release.from_dict(self.receipt.stored), replayed=True)
+        value = self.query.answer(self.view, system_noise())
+        made = _made(self.query, value, Facts.of(self.view, self.query.cost()), self.receipt)
+        self.ledger.record(self.receipt, made.to_dict())
         return made
+
+
+def pay(
+    query: Query[D, A], table: Table | Points, ledger: Ledger, *, analyst: str, key: str | None = None
+) -> Paid[D, A]:
+    """Charge a question, durably, or refuse it from public facts; nobody has looked yet."""
+    view = query.view(table)
+    receipt = ledger.charge(table.name, query, analyst=analyst, key=key)
+    return Paid(query=query, view=view, receipt=receipt, ledger=ledger)
 
 
 def default_analyst() -> str:

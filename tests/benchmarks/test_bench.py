@@ -26,14 +26,14 @@ def measured(*arguments: str, script: str = "cell.py") -> Any:
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_peers_count_the_same_outliers():
     found = [measured(peer, "600", "5", "--radius", "1", "--budget", "60") for peer in PEERS]
     assert len({result["value"] for result in found}) == 1
     assert not any(result["extrapolated"] for result in found)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_peer_out_of_budget_says_so():
     result = measured("scipy_ball", "600", "2", "--radius", "1", "--budget", "0", "--sample", "0")
     assert result["extrapolated"]
@@ -48,7 +48,7 @@ def ionosphere():
         pytest.skip(str(reason))
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.usefixtures("ionosphere")
 def test_peers_find_the_outliers_of_every_subspace():
     ours, *peers = (measured("ionosphere", who, script="subspaces.py") for who in ("count", *SUBSPACE_PEERS))
@@ -58,7 +58,7 @@ def test_peers_find_the_outliers_of_every_subspace():
         assert not theirs["extrapolated"]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.usefixtures("ionosphere")
 def test_a_peer_out_of_budget_is_compared_on_what_it_was_asked():
     result = measured("ionosphere", "sklearn_counts", "--budget=0", "--part=40", script="subspaces.py")
@@ -67,7 +67,7 @@ def test_a_peer_out_of_budget_is_compared_on_what_it_was_asked():
     assert (result["differ"], result["full"]) == (0, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.usefixtures("ionosphere")
 def test_subspaces_are_measured_alone(tmp_path: Path):
     asked = ("subspaces", "--quick", "--out", str(tmp_path))
@@ -82,7 +82,7 @@ def test_subspaces_are_measured_alone(tmp_path: Path):
 WATCHES = ("event_batch", "event_single", "event_durable", "person_batch", "window_batch")
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_watches_are_measured_alone(tmp_path: Path):
     asked = ("watch", "--quick", "--out", str(tmp_path))
     subprocess.run([sys.executable, "-m", "benchmarks", *asked], check=True, cwd=FOLDER.parent)
@@ -97,7 +97,7 @@ def test_watches_are_measured_alone(tmp_path: Path):
     assert "| n = 1, one by one | below River's GaussianScorer" in page or find_spec("river") is None
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_peer_that_is_not_installed_is_skipped_with_a_message():
     lonely = (
         "import sys; sys.path.insert(0, sys.argv.pop(1)); "
@@ -109,7 +109,7 @@ def test_a_peer_that_is_not_installed_is_skipped_with_a_message():
     assert "skipped: pyod is not installed" in run.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_tiny_run_writes_results_and_page(tmp_path: Path):
     page = (FOLDER / "README.md").read_text()
     asked = ("count", "--quick", "--sizes", "300", "--dimensions", "2", "--out", str(tmp_path))

@@ -18,7 +18,7 @@ def measured(*arguments: str) -> Any:
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("detector", ["grubbs", "histogram", "lof"])
 def test_a_naive_loop_agrees_on_every_context_it_is_asked_about(detector: str) -> None:
     result = measured(f"naive_{detector}", "--budget=0")
@@ -27,7 +27,7 @@ def test_a_naive_loop_agrees_on_every_context_it_is_asked_about(detector: str) -
     assert result["differ"] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize("contestant", ["lof_best_first", "lof_bfs", "grubbs_35", "tukey_dp"])
 def test_what_no_loop_is_set_beside_is_measured(contestant: str) -> None:
     result = measured(contestant, "--quick", "--records=2", "--budget=0")

@@ -102,6 +102,7 @@ class Tags(HTMLParser):
         self.depth -= 1
 
 
+@pytest.mark.heavy
 def test_the_english_paper_is_drawn_with_the_data(borrowed: Path, tmp_path: Path) -> None:
     names, said = made("okada2015", tmp_path / "out")
     figures = {f"figure{number}.{kind}" for number in (1, 3, 4, 5, 6, 7, "7-pairs") for kind in ("csv", "png")}
@@ -136,15 +137,18 @@ def test_the_japanese_paper_is_drawn_without_the_data(tmp_path: Path) -> None:
     assert "skipped: ionosphere" in said
 
 
-def test_data_are_found_in_a_folder_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WALLFLOWER_DATA", raising=False)
-    (tmp_path / "shared" / "data").mkdir(parents=True)
-    (tmp_path / "shared" / "data" / "some.csv").touch()
-    (tmp_path / "deep" / "er").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "deep" / "er")
-    assert tables.find_file("some.csv") == tmp_path / "shared" / "data" / "some.csv"
-    with pytest.raises(SourceError, match="shared/data above here"):
+def test_data_are_looked_for_in_the_folder_that_is_named_and_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "some.csv").touch()
+    monkeypatch.setenv("WALLFLOWER_DATA", str(tmp_path))
+    assert tables.find_file("some.csv") == tmp_path / "some.csv"
+    with pytest.raises(SourceError, match="not in the folder"):
         tables.find_file("other.csv")
+    monkeypatch.delenv("WALLFLOWER_DATA")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SourceError, match="no folder of data is named"):
+        tables.find_file("some.csv")
 
 
 def test_no_release_can_reach_what_was_printed() -> None:
@@ -216,7 +220,7 @@ def test_the_paper_s_mechanisms_err_as_the_table_says(table: dict[str, Accuracy]
         assert table[name].errors["smooth"] == pytest.approx(smooth, rel=0.1)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_the_large_mixtures_hold_too() -> None:
     wide, flat = accuracy_table(
         20_000, cases=[Case(draw=case.draw, seeds=seeds) for case, seeds in zip(CASES[3:], (1, 5), strict=True)]

@@ -328,7 +328,7 @@ def test_without_data_the_tables_are_of_made_up_salaries(tmp_path: Path, monkeyp
     assert pictures == {"epsilons.png", "coe-match.png", "private.png"}
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_the_registers_are_reproduced_when_at_hand(tmp_path: Path) -> None:
     try:
         registers.ontario(), registers.homicides()

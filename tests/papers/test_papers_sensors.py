@@ -115,7 +115,7 @@ def test_exact_and_grid_find_exactly_the_outliers_in_every_cell(small: Figure3) 
     cells_are_perfect(small)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_figure_3_in_full() -> None:
     found = figure3(FULL.points, FULL.runs)
     cells_are_perfect(found)

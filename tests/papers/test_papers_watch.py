@@ -268,6 +268,7 @@ def test_the_streams_are_read_as_they_are_stored(borrowed: Path) -> None:
     assert (taxi.part, taxi.change, speed.part) == ("one ride", 6.0, "a tenth of a spread")
 
 
+@pytest.mark.heavy
 def test_the_paper_is_drawn(borrowed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(degue2020, "EPSILONS", ("1", "10"))
     monkeypatch.setattr(degue2020, "CURVES", ("1",))

@@ -225,7 +225,7 @@ def test_the_page_opens_in_a_browser(tmp_path: Path, keys: Path) -> None:
     assert "0000000000000005" in drawn
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_the_bench_measures_what_arrives() -> None:
     script = Path(__file__).parents[2] / "benchmarks" / "sensors.py"
     command = [sys.executable, str(script), "wire_grid", "--readings=2000", "--seconds=0"]

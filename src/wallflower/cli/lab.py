@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,7 @@ from wallflower.cli.show import notice, show, show_json, sign_of_life
 from wallflower.errors import ParameterError
 from wallflower.forms import REQUIRED, Question, closest, find
 from wallflower.lazy import Lazy
-from wallflower.papers import PAPERS
+from wallflower.papers import DATA_FOLDER, PAPERS
 from wallflower.queries import WITHOUT
 
 if TYPE_CHECKING:
@@ -72,11 +73,17 @@ def _auditing(questions: tuple[Question, ...]) -> Any:
 def reproduce(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help=", ".join(PAPERS))],
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="where to leave tables and plots")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", envvar=DATA_FOLDER, help="where the papers' data sets are; left out: without them"),
+    ] = None,
     quick: QuickOption = False,
 ) -> None:
     """Draw a paper's figures again, its own curves beside honest ones."""
     if paper not in PAPERS:
         raise ParameterError(f"{paper!r} is not a paper; there are {', '.join(PAPERS)}. {closest(paper, PAPERS)}")
+    if data is not None:
+        os.environ[DATA_FOLDER] = str(data)
     folder = out or Path(f"wallflower-{paper}")
     folder.mkdir(parents=True, exist_ok=True)
     for path in PAPERS[paper](folder, quick, notice):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from wallflower.cli import remote, watch_lines
 from wallflower.cli.options import (
@@ -92,14 +93,28 @@ _PAGE = {
 def add(app: typer.Typer, plans: typer.Typer, questions: Iterable[Question]) -> None:
     """A verb on `app`, and one on `plans`, for each question."""
     for question in questions:
-        ask = f"wallflower {question.kind} people.csv {example(question)}"
-        app.command(question.kind, help=_help(question), epilog=f"Example: {ask}", rich_help_panel="Questions")(
+        ask, plan = f"{question.kind} people.csv", f"plan {question.kind} --records 1000 --dimension 7"
+        app.command(question.kind, cls=_with_example(question, ask), help=_help(question), rich_help_panel="Questions")(
             _asking(question)
         )
-        plan = f"wallflower plan {question.kind} --records 1000 --dimension 7 {example(question)}"
-        plans.command(question.kind, help=f"What to expect: {question.question}", epilog=f"Example: {plan}")(
+        plans.command(question.kind, cls=_with_example(question, plan), help=f"What to expect: {question.question}")(
             _planning(question)
         )
+
+
+def _with_example(question: Question, beginning: str) -> type[TyperCommand]:
+    """A command that works its example out when somebody reads its help, and not at every start."""
+
+    class WithExample(TyperCommand):
+        @property
+        def epilog(self) -> str:
+            return f"Example: wallflower {beginning} {example(question)}"
+
+        @epilog.setter
+        def epilog(self, _: str | None) -> None:
+            """Typer sets what it was given, which is nothing."""
+
+    return WithExample
 
 
 def _help(question: Question) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -26,7 +26,7 @@ from wallflower.cli.show import budgets, line_json, notice, show, show_json, tab
 from wallflower.data import Schema, describe, load
 from wallflower.forms import loss_of
 from wallflower.ledger import Ledger
-from wallflower.privacy import Kind, Loss, Neighbours
+from wallflower.privacy import Loss, Unit, protect
 from wallflower.release import default_analyst
 
 data = typer.Typer(help="Look at the public facts of a table.", no_args_is_help=True)
@@ -35,21 +35,13 @@ ledger = typer.Typer(help="Read, check and export the ledger.", no_args_is_help=
 
 Dataset = Annotated[str, typer.Argument(metavar="DATASET", help="name of the data set")]
 Protects = Annotated[
-    Literal["record", "membership", "constrained", "entry", "person", "window"],
+    Unit,
     typer.Option(
         help="whose loss: one record of a table, replaced, or added or removed (membership; constrained: where the "
         "valid contexts of `explain --mode ocdp` stay equal); one entry, or one person, of a stream",
         rich_help_panel=PRIVACY,
     ),
 ]
-UNITS: Final = {
-    "record": Neighbours.REPLACE_ONE,
-    "membership": Neighbours.ADD_REMOVE,
-    "constrained": Neighbours.ADD_REMOVE,
-    "entry": Neighbours.ENTRY,
-    "person": Neighbours.PERSON,
-    "window": Neighbours.WINDOW,
-}
 DOMAIN: Final = "Example: wallflower data domain --values year=2008..2013 --bounds salary=0,500000 -o domain.toml"
 By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="who decides; left out: you")]
 
@@ -175,10 +167,8 @@ def export(
     notice(f"wrote {output}")
 
 
-def _stated(asker: str, protects: str, *, epsilon: str | None, delta: str | None, rho: str | None) -> Loss:
-    loss = loss_of(asker, epsilon=epsilon, delta=delta, rho=rho)
-    kind = Kind.OUTPUT_CONSTRAINED if protects == "constrained" else loss.kind
-    return Loss(loss.amount, delta=loss.delta, kind=kind, neighbours=UNITS[protects])
+def _stated(asker: str, protects: Unit, *, epsilon: str | None, delta: str | None, rho: str | None) -> Loss:
+    return protect(loss_of(asker, epsilon=epsilon, delta=delta, rho=rho), protects)
 
 
 def _say(book: Ledger, dataset: str, words: str, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wallflower.columns import EXACT_BELOW, Selection, list_names, pick, too_precise
+from wallflower.columns import EXACT_BELOW, Selection, float_array, list_names, pick, text_array, too_precise
 from wallflower.data.sources import matrix, number_columns, read
 from wallflower.errors import DataError
 from wallflower.lazy import Lazy
@@ -46,9 +46,7 @@ class Points:
     def __post_init__(self) -> None:
         if self.values.shape[1:] != (len(self.columns),) or not self.n or not np.isfinite(self.values).all():
             raise DataError("points are one record or more, a finite number for each column. Use load or from_array.")
-        kept = np.array(self.values, dtype=np.float64, order="C")
-        kept.setflags(write=False)
-        object.__setattr__(self, "values", kept.view())  # a view of a read-only array cannot be made writeable again
+        object.__setattr__(self, "values", _read_only(np.array(self.values, dtype=np.float64, order="C")))
 
     @classmethod
     def from_array(
@@ -144,10 +142,7 @@ class Table:
 
     def points(self, columns: Iterable[str] | None = None) -> Points:
         """The number columns (or those named), scaled by the public schema."""
-        names = self._numeric(self.numbers if columns is None else columns)
-        facts = self.schema.only(names)
-        values = scale_columns([self.arrow[name].to_numpy() for name in names], facts)
-        return Points(values=values, columns=names, name=self.name, schema=facts)
+        return TablePoints(self, self._numeric(self.numbers if columns is None else columns))
 
     def codes(self, column: str) -> NDArray[np.int64]:
         """Labels as places in the public categories, or numbers as places between the public edges."""
@@ -189,6 +184,36 @@ class Table:
                     column=name,
                 )
         return names
+
+
+class TablePoints(Points):
+    """Columns of a table, scaled when they are first looked at: a plan and a refusal never are."""
+
+    __slots__ = ("_kept", "_table")
+    _kept: Floats | None
+    _table: Table
+
+    def __init__(self, table: Table, columns: tuple[str, ...]) -> None:
+        facts = table.schema.only(columns)
+        for slot, value in {"columns": columns, "name": table.name, "schema": facts}.items():
+            object.__setattr__(self, slot, value)
+        object.__setattr__(self, "_table", table)
+        object.__setattr__(self, "_kept", None)
+
+    @property
+    def values(self) -> Floats:
+        if self._kept is None:
+            cells = [self._table.arrow[name].to_numpy() for name in self.columns]
+            object.__setattr__(self, "_kept", _read_only(scale_columns(cells, self.schema)))
+        assert self._kept is not None
+        return self._kept
+
+    @property
+    def n(self) -> int:
+        return self._table.n
+
+    def subspace(self, names: Iterable[str]) -> Points:
+        return TablePoints(self._table, pick(names, self.columns))
 
 
 def load(
@@ -252,11 +277,11 @@ def _fitted(cells: Any, column: Column, clip: bool) -> Any:
         return _coded(cells, column)
     values = _floats(cells, column.name)
     _check(values, column, clip)
-    return _pa.array(values)
+    return float_array(values)
 
 
 def _coded(cells: Any, column: Column) -> Any:
-    kind, labels = cells.type, _pa.array(column.labels, type=_pa.string())
+    kind, labels = cells.type, text_array(column.labels)
     if not (_is_text(kind) or _types.is_integer(kind) or _types.is_boolean(kind)):
         raise DataError(
             f"column {column.name!r} has categories in the schema and is neither text nor whole numbers in the source. "
@@ -330,6 +355,11 @@ def _bounded(values: Floats, column: Column) -> Floats:
     if column.low is None and column.high is None:
         return values
     return np.clip(values, column.low, column.high)
+
+
+def _read_only(kept: Floats) -> Floats:
+    kept.setflags(write=False)
+    return kept.view()  # a view of a read-only array cannot be made writeable again
 
 
 def scale_columns(cells: Iterable[Floats], schema: Schema) -> Floats:

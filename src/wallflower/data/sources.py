@@ -23,6 +23,7 @@ from wallflower.columns import (
     arrow_of,
     call_or_refuse,
     list_names,
+    text_array,
     too_large,
     too_precise,
 )
@@ -245,9 +246,9 @@ def _typed(name: str, column: Any, is_label: bool) -> Any:
     if is_label:
         return text
     lower = _compute.utf8_lower(text)
-    missing = _compute.is_in(lower, value_set=_pa.array(MISSING))
+    missing = _compute.is_in(lower, value_set=text_array(MISSING))
     words = _compute.if_else(missing, _pa.scalar(None, _pa.string()), lower)
-    if _compute.all(_compute.is_in(words, value_set=_pa.array(["true", "false", None]))).as_py():
+    if _compute.all(_compute.is_in(words, value_set=text_array(["true", "false", None]))).as_py():
         return _compute.equal(words, "true")
     try:
         numbers = words.cast(_pa.float64())

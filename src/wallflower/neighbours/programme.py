@@ -8,15 +8,23 @@ label (C2)).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from wallflower.jit import kernel
+from wallflower.lazy import Lazy
 from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, counts, lists
+
+if TYPE_CHECKING:
+    import scipy.optimize as _optimize
+    import scipy.sparse as _sparse
+    import scipy.sparse.csgraph as _graphs
+else:
+    _optimize = Lazy("scipy.optimize")
+    _sparse = Lazy("scipy.sparse")
+    _graphs = Lazy("scipy.sparse.csgraph")
 
 Flags = NDArray[np.bool_]
 
@@ -126,9 +134,9 @@ def _highs(contest: Contest, method: str, options: dict[str, bool]) -> tuple[Flo
     supply = [(consumers + edges + contest.supplier, 2 * consumers + edge, np.ones(edges))]
     rows, columns, weights = (np.concatenate(part) for part in zip(*served, *capped, *supply, strict=True))
     shape = (consumers + edges + suppliers, 2 * consumers + edges)
-    result = linprog(
+    result = _optimize.linprog(
         c=np.concatenate([-np.ones(consumers), np.zeros(consumers + edges)]),
-        A_ub=coo_array((weights, (rows, columns)), shape=shape).tocsr(),
+        A_ub=_sparse.coo_array((weights, (rows, columns)), shape=shape).tocsr(),
         b_ub=np.concatenate([np.zeros(consumers + edges), contest.room]),
         bounds=(0, 1),  # (C3)
         method=method,
@@ -177,11 +185,11 @@ def _parts(contest: Contest) -> list[tuple[Ints, Ints]]:
     consumers, suppliers = len(contest.free), len(contest.room)
     if consumers == 0:
         return []
-    joined = coo_array(
+    joined = _sparse.coo_array(
         (np.ones(len(contest.consumer)), (contest.consumer, consumers + contest.supplier)),
         shape=(consumers + suppliers, consumers + suppliers),
     )
-    label = connected_components(joined, directed=False)[1]
+    label = _graphs.connected_components(joined, directed=False)[1]
     weight = np.bincount(label[contest.consumer], minlength=label.max() + 1)
     batch = (np.cumsum(weight) - weight) // PART_EDGES
     of_consumer = batch[label[:consumers]]

@@ -161,12 +161,10 @@ def _asking(question: Question) -> Any:
         dataset: str, body: Body, caller: Any, desk: Any, key: str | None, prefer: str | None, request: Request
     ) -> Response:
         query = query_of(question, body)
-        await run_sync(desk.admit, caller, dataset, query, key)
+        admitted = await run_sync(desk.admit, caller, dataset, query, key)
         jobs: Jobs = request.app.state.jobs
         later = "respond-async" in (prefer or "").lower()
-        found = await jobs.answer(
-            lambda: desk.ask(caller, dataset, query, key=key), caller, dataset, query.kind, later=later
-        )
+        found = await jobs.answer(lambda: desk.ask(admitted), caller, dataset, query.kind, later=later)
         return _told(found)
 
     return ask

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from wallflower.curator.desk.desk import Unit
 from wallflower.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, entries_of, fill, loss_of, spends
-from wallflower.privacy import Loss
+from wallflower.privacy import Loss, Unit
 from wallflower.query import Query
 from wallflower.schema import Schema
 

@@ -13,8 +13,8 @@ from wallflower.curator.api.analyst import Before, DatasetName, Last, problem_do
 from wallflower.curator.api.bodies import Allocation, Grant, NewDataset, NewToken
 from wallflower.curator.api.callers import Steward, TheDesk
 from wallflower.curator.api.views import Page, Plain, dataset_json, entry_json, line_json
-from wallflower.curator.desk.desk import under
 from wallflower.errors import ParameterError
+from wallflower.privacy import protect
 
 LINES: Final = "application/x-ndjson"
 
@@ -52,13 +52,13 @@ def register(body: NewDataset, caller: Steward, desk: TheDesk) -> dict[str, Any]
 
 def grant(dataset: DatasetName, body: Grant, caller: Steward, desk: TheDesk) -> dict[str, Any]:
     """Add to a data set's limit. The first grant replaces the starter cap; what was spent still counts."""
-    entry = desk.grant(caller, dataset, under(body.loss("grant"), body.protects), reason=body.reason)
+    entry = desk.grant(caller, dataset, protect(body.loss("grant"), body.protects), reason=body.reason)
     return {"entry": entry.id, "accounts": [line_json(line) for line in desk.dataset(caller, dataset).budget]}
 
 
 def allocate(dataset: DatasetName, body: Allocation, caller: Steward, desk: TheDesk) -> dict[str, Any]:
     """Reserve part of a data set's limit for one analyst."""
-    entry = desk.allocate(caller, dataset, body.analyst, under(body.loss("allocate"), body.protects))
+    entry = desk.allocate(caller, dataset, body.analyst, protect(body.loss("allocate"), body.protects))
     return {"entry": entry.id, "accounts": [line_json(line) for line in desk.dataset(caller, dataset).budget]}
 
 

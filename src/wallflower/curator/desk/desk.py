@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.metrics import Metrics
@@ -20,25 +20,16 @@ from wallflower.curator.desk.records import Records
 from wallflower.curator.desk.shelf import Shelf
 from wallflower.curator.desk.tokens import Caller, Tokens
 from wallflower.curator.settings import Settings
-from wallflower.errors import BudgetExhausted, KeyConflict, ParameterError
+from wallflower.errors import ParameterError, PrivacyError
 from wallflower.forms import Question, find
 from wallflower.ledger import Ledger
 from wallflower.ledger.budget import Line, Share
 from wallflower.ledger.chain import Entry, Event, Verification, canonical
-from wallflower.privacy import Kind, Loss, Neighbours
+from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
 from wallflower.query import Plan, Query
-from wallflower.release import Release, release
+from wallflower.release import Release, pay
 
-Unit = Literal["record", "membership", "constrained", "entry", "person", "window"]
-UNITS: Final = {
-    "record": Neighbours.REPLACE_ONE,
-    "membership": Neighbours.ADD_REMOVE,
-    "constrained": Neighbours.ADD_REMOVE,
-    "entry": Neighbours.ENTRY,
-    "person": Neighbours.PERSON,
-    "window": Neighbours.WINDOW,
-}
 OTHERS: Final = "(others)"
 
 _MOST_PLANS: Final = 1024
@@ -53,6 +44,16 @@ class DatasetView:
     facts: dict[str, Any]
     budget: list[Line]
     left: dict[str, Loss]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """A question that may wait for its answer: who asks what of which data set, under which key."""
+
+    caller: Caller
+    dataset: str
+    query: Query[Any, Any]
+    key: str | None
 
 
 class Desk:
@@ -110,26 +111,25 @@ class Desk:
                     self._plans.popitem(last=False)
         return found
 
-    def admit(self, caller: Caller, name: str, query: Query[Any, Any], key: str | None) -> None:
-        """Refuse what can be refused without a look at the records."""
+    def admit(self, caller: Caller, name: str, query: Query[Any, Any], key: str | None) -> Admission:
+        """Refuse what can be refused before the question waits in line; the budget is decided when it is charged."""
         self._require_named(caller, name, query)
         self.shelf.find(name)
-        cost = query.cost()
         if key is not None:
             _require_key(key)
-        elif not cost <= (left := self.left(caller, name, cost.account)):
-            raise BudgetExhausted(name, asked=cost, left=left)
+        return Admission(caller=caller, dataset=name, query=query, key=key)
 
-    def ask(self, caller: Caller, name: str, query: Query[Any, Any], *, key: str | None = None) -> Release[Any]:
+    def ask(self, admitted: Admission) -> Release[Any]:
         """Pay, look and record. After the charge only one thing can be said to have gone wrong."""
-        self.admit(caller, name, query, key)
-        table = self.shelf.table(name)
-        query.view(table)
+        query, caller = admitted.query, admitted.caller
         try:
-            made = release(query, table, self.ledger, analyst=caller.name, key=own_key(caller, key))
-        except (BudgetExhausted, KeyConflict):
+            table, key = self.shelf.table(admitted.dataset), own_key(caller, admitted.key)
+            paid = pay(query, table, self.ledger, analyst=caller.name, key=key)
+        except PrivacyError:
             self.metrics.count("asks", kind=query.kind, outcome="refused")
             raise
+        try:
+            made = paid.answer()
         except Exception as error:  # noqa: BLE001 - whatever happens after the look, nothing of it may leave
             log_failure("ask", error)
             self.metrics.count("asks", kind=query.kind, outcome="failed")
@@ -195,12 +195,6 @@ class Desk:
 def own_key(caller: Caller, key: str | None) -> str | None:
     """A key as the ledger has it: nobody can use up the keys of somebody else."""
     return None if key is None else f"{caller.name}/{key}"
-
-
-def under(loss: Loss, unit: Unit) -> Loss:
-    """A loss as it is stated, for this unit of protection."""
-    kind = Kind.OUTPUT_CONSTRAINED if unit == "constrained" else loss.kind
-    return Loss(loss.amount, delta=loss.delta, kind=kind, neighbours=UNITS[unit])
 
 
 def _require_key(key: str) -> None:

@@ -1,7 +1,7 @@
 """Questions on their way: a few at a time, the others wait, and a long one can be asked about.
 
-An answer, or whatever is said instead, leaves at a multiple of the tick after the question came, so that its time tells
-little. Of a job no more is told than that it waits, runs, is done or has failed.
+An answer, or whatever is said after a look, leaves at a multiple of the tick after the question came, so that its time
+tells little. Of a job no more is told than that it waits, runs, is done or has failed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Self
 
 from wallflower.curator.desk.logs import log_failure
-from wallflower.curator.desk.problems import Refusal, problem, unanswered_refusal
+from wallflower.curator.desk.problems import Refusal, kind_of, problem, unanswered_refusal
 from wallflower.curator.desk.records import JOBS, Records
 from wallflower.curator.desk.tokens import Caller, new_id
 from wallflower.curator.settings import Settings
@@ -117,6 +117,8 @@ class Jobs:
         try:
             outcome = await loop.run_in_executor(self._pool, self._begun, work, job)
         except PrivacyError as refusal:
+            if kind_of(refusal) != "unanswered":
+                return refusal  # nobody has looked, so its time tells nothing
             outcome = refusal
         except Exception as error:  # noqa: BLE001 - nothing of it may leave
             log_failure("job", error)

@@ -153,10 +153,8 @@ async def ask(visit: Visit) -> Response:
     try:
         query = fields.read_form(question, visit.form)
         key = _key(visit, query)
-        await run_sync(desk.admit, caller, name, query, key)
-        found = await visit.jobs.answer(
-            lambda: desk.ask(caller, name, query, key=key), caller, name, query.kind, later=False
-        )
+        admitted = await run_sync(desk.admit, caller, name, query, key)
+        found = await visit.jobs.answer(lambda: desk.ask(admitted), caller, name, query.kind, later=False)
     except PrivacyError as refusal:
         again = f"{_plan_at(shown, question)}?{urlencode(_typed(question, visit.form))}"
         return refusal_page(visit, refusal, again=again, dataset=name)

@@ -7,14 +7,13 @@ from typing import Final, get_args
 from starlette.responses import Response
 from starlette.routing import Route
 
-from wallflower.curator.desk.desk import UNITS, Unit, under
 from wallflower.curator.desk.problems import problem
 from wallflower.curator.desk.tokens import SCOPES
 from wallflower.curator.pages.analyst import accounts, number_of
 from wallflower.curator.pages.visits import Visit, page, place, to
 from wallflower.errors import ChainBroken, ParameterError, PrivacyError
 from wallflower.forms import loss_of
-from wallflower.privacy import Loss
+from wallflower.privacy import UNITS, Loss, Unit, protect
 
 _PAGE: Final = 100
 _DONE: Final = {
@@ -108,7 +107,7 @@ def _loss(visit: Visit, asker: str) -> Loss:
     unit = next((known for known in get_args(Unit) if known == visit.form.get("protects")), None)
     if unit is None:
         raise ParameterError(f"protects: it is one of {', '.join(get_args(Unit))}. Choose one.")
-    return under(loss_of(asker, epsilon=epsilon, delta=delta, rho=rho), unit)
+    return protect(loss_of(asker, epsilon=epsilon, delta=delta, rho=rho), unit)
 
 
 def _done(visit: Visit, what: str) -> Response:

@@ -1,8 +1,8 @@
 """The tables the papers looked at, with the question asked of each.
 
 Synthetic 1 and 2 are made here and WDBC comes with scikit-learn. The others are read from the folder named by
-`$WALLFLOWER_DATA`, else from a `shared/data` in this or a higher folder; nothing is copied. Columns are scaled by
-public constants stated below, never by the sample. Registers, with people in categories, are in `registers.py`.
+`$WALLFLOWER_DATA`; nothing is copied. Columns are scaled by public constants stated below, never by the sample.
+Registers, with people in categories, are in `registers.py`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from wallflower.demo import MALIGNANT, REFERENCE
 from wallflower.errors import SourceError
 from wallflower.lazy import Lazy
 from wallflower.neighbours.pairs import Floats
+from wallflower.papers import DATA_FOLDER
 from wallflower.queries.count.exact import count_outliers
 from wallflower.synthetic import mixture, synthetic1, synthetic2
 
@@ -138,14 +139,11 @@ def available(makers: Iterable[Callable[[], Sample]], say: Callable[[str], None]
 
 
 def find_file(name: str) -> Path:
-    """Where a file of the data folder is."""
-    stated = os.environ.get("WALLFLOWER_DATA")
-    here, package = Path.cwd(), Path(__file__).resolve()
-    folders = (
-        [Path(stated)] if stated else [above / "shared" / "data" for above in (here, *here.parents, *package.parents)]
-    )
-    for folder in folders:
-        if (folder / name).is_file():
-            return folder / name
-    place = "$WALLFLOWER_DATA" if stated else "any shared/data above here"
-    raise SourceError(f"{name} is not in {place}. Set WALLFLOWER_DATA to the folder that holds it.")
+    """Where a file of the data folder is: `$WALLFLOWER_DATA`, or what `reproduce --data` named."""
+    stated = os.environ.get(DATA_FOLDER)
+    if stated is None:
+        raise SourceError(f"{name}: no folder of data is named. Set {DATA_FOLDER} or pass --data.")
+    path = Path(stated) / name
+    if not path.is_file():
+        raise SourceError(f"{name} is not in the folder of data. Set {DATA_FOLDER} or pass --data.")
+    return path
