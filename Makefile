@@ -12,7 +12,7 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 # so that Python keeps what it compiled: else every process that a test starts compiles all that it imports
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow check lint docs bench clean postgresql chromium
+.PHONY: demo test test-slow check lint docs verbs bench clean postgresql chromium
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -35,9 +35,13 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 # docs/cli.md is written anew; then every block of every page is run and every link followed.
-docs: $(VENV)/.dev
+docs: verbs
 	$(BIN)/python scripts/cli_page.py > docs/cli.md
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_proofs.py
+
+# The methods of a data set as editors and type checkers see them, written anew from the list of questions.
+verbs: $(VENV)/.dev
+	$(BIN)/python scripts/verbs.py > src/wallflower/verbs.py
 
 # real data sets may lie beside the repository
 bench: export WALLFLOWER_DATA ?= ../shared/data

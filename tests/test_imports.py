@@ -25,6 +25,7 @@ LINTER = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["t
 DRAWERS = {
     "release.py",
     "watching/__init__.py",
+    "sensors/__init__.py",
     "parties/party.py",
     "parties/device.py",
     "parties/demo.py",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
 
+PACKAGE = Path(__file__).parents[1] / "src" / "wallflower"
 HEAVY = ("numba", "sqlalchemy", "scipy", "pyarrow", "duckdb", "matplotlib", "sklearn", "opendp", "alembic")
 PARTIES = "import sys, wallflower.cli, wallflower.parties.startup"
 
@@ -54,3 +56,20 @@ def test_threads_may_be_the_first_to_call_at_the_same_time(tmp_path: Path) -> No
         "with Pool(8) as pool: print({*pool.map(lambda _: other.quartered(12), range(8))})"
     )
     assert run(code, tmp_path) == "{3.0}"
+
+
+def test_kernels_name_each_other_without_a_module() -> None:
+    """What is reached through a module is still a `Kernel` when the caller is compiled, in a process that is fresh."""
+    for path in PACKAGE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        modules = {
+            item.asname or item.name
+            for node in tree.body
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("wallflower")
+            for item in node.names
+            if (PACKAGE.parent / str(node.module).replace(".", "/") / f"{item.name}.py").exists()
+        }
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and "kernel" in map(ast.unparse, node.decorator_list):
+                reached = {ast.unparse(part.value) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+                assert not reached & modules, f"{path.name}: {node.name} reaches a kernel through a module"

@@ -1,15 +1,16 @@
 """Questions about outliers in private data, answered under differential privacy."""
 
-from wallflower import report
+from wallflower import report, sensors
 from wallflower.data import Points, Schema, Table, load
 from wallflower.dataset import open_dataset as open  # noqa: A004 - `wf.open` is what people will type
-from wallflower.errors import PrivacyError
+from wallflower.errors import BudgetExhausted, PrivacyError
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.explain import Explain
 from wallflower.queries.subspaces import Subspaces
 from wallflower.queries.watch import Watch
+from wallflower.queries.watch.baseline import Baseline
 from wallflower.release import Release, release
 from wallflower.remote import connect
 from wallflower.version import VERSION
@@ -20,6 +21,8 @@ __version__ = VERSION
 Release.artist = report  # a release draws itself in a notebook
 
 __all__ = [
+    "Baseline",
+    "BudgetExhausted",
     "Count",
     "Explain",
     "Ledger",
@@ -36,5 +39,6 @@ __all__ = [
     "load",
     "open",
     "release",
+    "sensors",
     "watching",
 ]

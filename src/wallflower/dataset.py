@@ -1,5 +1,7 @@
 """A data set, opened: one method per question, built from the list of questions.
 
+What an editor completes and a type checker reads is written down in `verbs`, from the same list.
+
 people = wf.open("people.csv", schema="people.toml")
 people.plan.count(neighbours=5, radius=1.3, epsilon="0.5")
 people.count(neighbours=5, radius=1.3, epsilon="0.5")
@@ -10,18 +12,24 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wallflower.data import Points, Schema, Table, load
 from wallflower.errors import ParameterError
-from wallflower.forms import Question, describe, fill, find, signature
+from wallflower.forms import Question, answer_type, describe, fill, find, signature
 from wallflower.ledger import Ledger
 from wallflower.ledger.budget import Line
-from wallflower.queries import QUERIES
-from wallflower.query import Plan, Query
+from wallflower.queries import COMPANIONS, QUERIES
+from wallflower.query import A, Plan, Query
 from wallflower.release import Release, default_analyst, release
 
+if TYPE_CHECKING:
+    from wallflower.verbs import Plans, Questions
+else:
+    Plans = Questions = object  # `Verbs` makes these methods, those of plugins too
+
 KEY = inspect.Parameter("key", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | None)
+KNOWN = (*QUERIES, *COMPANIONS)
 
 
 class Verbs:
@@ -32,14 +40,17 @@ class Verbs:
     def __init__(self, questions: Iterable[Question]) -> None:
         self._questions = tuple(questions)
 
-    def __getattr__(self, name: str) -> Any:
+    def _named(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         try:
             question = find(name, self._questions)
         except ParameterError as unknown:
             raise AttributeError(str(unknown), name=name, obj=self) from None
-        return _method(question, self._verb(question), self._extra)
+        return _method(question, self._verb(question), self._extra, self._returns(question))
+
+    if not TYPE_CHECKING:
+        __getattr__ = _named  # a type checker goes by `verbs`, so that a wrong word is an error there
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *(question.kind for question in self._questions)]
@@ -47,8 +58,11 @@ class Verbs:
     def _verb(self, question: Question) -> Callable[..., Any]:
         raise NotImplementedError
 
+    def _returns(self, question: Question) -> Any:
+        return Release[answer_type(question)]  # type: ignore[misc]
 
-class Planner(Verbs):
+
+class Planner(Verbs, Plans):
     """What each question would give, before anything is spent."""
 
     def __init__(self, table: Table | Points, questions: Iterable[Question]) -> None:
@@ -66,14 +80,17 @@ class Planner(Verbs):
     def _verb(self, question: Question) -> Callable[..., Plan]:
         return lambda **given: self.of(fill(question, given))
 
+    def _returns(self, question: Question) -> Any:
+        return Plan
 
-class Dataset(Verbs):
+
+class Dataset(Verbs, Questions):
     """A data set with its ledger. Each question is a method; `plan` has the same methods and spends nothing."""
 
     _extra = (KEY,)
 
     def __init__(
-        self, table: Table | Points, ledger: Ledger, analyst: str, questions: Iterable[Question] = QUERIES
+        self, table: Table | Points, ledger: Ledger, analyst: str, questions: Iterable[Question] = KNOWN
     ) -> None:
         super().__init__(questions)
         self._table, self._ledger, self._analyst = table, ledger, analyst
@@ -83,7 +100,7 @@ class Dataset(Verbs):
     def name(self) -> str:
         return self._table.name
 
-    def ask(self, query: Query[Any, Any], *, key: str | None = None) -> Release[Any]:
+    def ask(self, query: Query[Any, A], *, key: str | None = None) -> Release[A]:
         """Answer a query and pay for it."""
         return release(query, self._table, self._ledger, analyst=self._analyst, key=key)
 
@@ -132,8 +149,10 @@ def _loaded(source: object, schema: Schema | str | Path | None, name: str | None
     return load(source, schema=facts, name=name)
 
 
-def _method(question: Question, verb: Callable[..., Any], extra: tuple[inspect.Parameter, ...]) -> Callable[..., Any]:
+def _method(
+    question: Question, verb: Callable[..., Any], extra: tuple[inspect.Parameter, ...], returns: Any
+) -> Callable[..., Any]:
     verb.__name__ = verb.__qualname__ = question.kind
     verb.__doc__ = describe(question)
-    verb.__signature__ = signature(question, *extra)  # type: ignore[attr-defined]
+    verb.__signature__ = signature(question, *extra, returns=returns)  # type: ignore[attr-defined]
     return verb

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from fractions import Fraction
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Final, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from wallflower.errors import ParameterError
 from wallflower.privacy import Exact, Kind, Loss
@@ -30,10 +30,14 @@ LOSS_HELP: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blank:
-    """One thing a question asks for. `hint` is its type without None; `default` is REQUIRED when there is none."""
+    """One thing a question asks for. `hint` is its type without None; `default` is REQUIRED when there is none.
+
+    `also` is what only Python can pass instead, such as an object with a method.
+    """
 
     name: str
     hint: Any
+    also: tuple[Any, ...] = ()
     optional: bool
     default: Any
     help: str
@@ -141,8 +145,14 @@ def find(kind: str, questions: Iterable[Question]) -> Question:
     return known[kind]
 
 
-def signature(question: Question, *more: inspect.Parameter) -> inspect.Signature:
-    """How the question is called, for help(), completion and notebooks."""
+def answer_type(question: Question) -> Any:
+    """What the question answers with: the second of the types that it is a Query of."""
+    bases = (base for part in question.__mro__ for base in vars(part).get("__orig_bases__", ()))
+    return next((get_args(base)[1] for base in bases if get_origin(base) is Query), Any)
+
+
+def signature(question: Question, *more: inspect.Parameter, returns: Any = REQUIRED) -> inspect.Signature:
+    """How the question is called, for help(), completion and notebooks; `returns` is what the call gives."""
     keyword = inspect.Parameter.KEYWORD_ONLY
     asked = [
         inspect.Parameter(blank.name, keyword, default=blank.default, annotation=_taken(blank))
@@ -150,7 +160,7 @@ def signature(question: Question, *more: inspect.Parameter) -> inspect.Signature
     ]
     losses = [inspect.Parameter(name, keyword, default=None, annotation=Exact | None) for name in LOSS_HELP]
     losses += [inspect.Parameter("loss", keyword, default=None, annotation=Loss | None)]
-    return inspect.Signature([*asked, *(losses if spends(question) else ()), *more])
+    return inspect.Signature([*asked, *(losses if spends(question) else ()), *more], return_annotation=returns)
 
 
 def describe(question: Question) -> str:
@@ -184,6 +194,7 @@ def _blank(item: Field[Any], hint: Any) -> Blank:
     return Blank(
         name=item.name,
         hint=own[0],
+        also=own[1:],
         optional=len(own) < len(parts),
         default=default,
         help=str(item.metadata.get("help", "")),
@@ -194,7 +205,8 @@ def _blank(item: Field[Any], hint: Any) -> Blank:
 
 def _taken(blank: Blank) -> Any:
     hint = Exact if blank.hint is Fraction else blank.hint  # a share is given as text, and read exactly by the question
-    return hint | None if blank.optional else hint
+    hint = Literal[blank.choices] if blank.choices else hint
+    return Union[(hint, *blank.also, *((None,) if blank.optional else ()))]
 
 
 def _with_choices(blank: Blank) -> str:

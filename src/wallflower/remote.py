@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote, urlsplit
 
-from wallflower.dataset import KEY, Verbs
+from wallflower.dataset import KEY, KNOWN, Verbs
 from wallflower.errors import (
     BudgetExhausted,
     DataError,
@@ -34,14 +34,16 @@ from wallflower.forms import Question, entries_of, fill, find
 from wallflower.lazy import Lazy
 from wallflower.ledger.budget import Line, Share
 from wallflower.privacy import Loss
-from wallflower.queries import QUERIES
-from wallflower.query import Plan, Query
+from wallflower.query import A, Plan, Query
 from wallflower.release import Release
 
 if TYPE_CHECKING:
     import http.client as _http
+
+    from wallflower.verbs import Plans, Questions
 else:
     _http = Lazy("http.client")
+    Plans = Questions = object  # `Verbs` makes these methods, those of plugins too
 
 VARIABLE: Final = "WALLFLOWER_TOKEN"
 
@@ -73,7 +75,7 @@ class Call(Protocol):
 class Service:
     """A service and a token."""
 
-    def __init__(self, call: Call, questions: Iterable[Question] = QUERIES) -> None:
+    def __init__(self, call: Call, questions: Iterable[Question] = KNOWN) -> None:
         self._call, self._questions = call, tuple(questions)
 
     def datasets(self) -> list[dict[str, Any]]:
@@ -90,7 +92,7 @@ class Service:
         return self.open(name)
 
 
-class _Planner(Verbs):
+class _Planner(Verbs, Plans):
     """What each question would give, before anything is spent."""
 
     def __init__(self, call: Call, base: str, questions: Iterable[Question]) -> None:
@@ -107,8 +109,11 @@ class _Planner(Verbs):
     def _verb(self, question: Question) -> Callable[..., Plan]:
         return lambda **given: self.of(fill(question, given))
 
+    def _returns(self, question: Question) -> Any:
+        return Plan
 
-class Remote(Verbs):
+
+class Remote(Verbs, Questions):
     """A data set of a service. Each question is a method; `plan` has the same methods and spends nothing."""
 
     _extra = (KEY,)
@@ -119,7 +124,7 @@ class Remote(Verbs):
         self._call, self._base = call, f"/v1/datasets/{quote(self.name, safe='')}"
         self.plan = _Planner(call, self._base, self._questions)
 
-    def ask(self, query: Query[Any, Any], *, key: str | None = None) -> Release[Any]:
+    def ask(self, query: Query[Any, A], *, key: str | None = None) -> Release[A]:
         """Answer a query and pay for it; this waits for a long one."""
         status, told = self._call("POST", f"{self._base}/ask/{query.kind}", entries_of(query), key=key)
         return Release.from_dict(told) if status != 202 else self._awaited(told)

@@ -14,8 +14,9 @@ from wallflower.parties.intake import BadCall
 from wallflower.parties.keys import Identity
 from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.party import log
-from wallflower.parties.server import ReadingList, Server
+from wallflower.parties.server import Server
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode, encode
+from wallflower.queries.sensors.holdings import ReadingList
 from wallflower.queries.sensors.rounds import conclude, rows, steps
 
 
@@ -110,9 +111,6 @@ class Analyst(Server):
 
     def _framed(self, window: int, kind: Kind, count: int, arrays: dict[str, Any]) -> bytes:
         return encode(Frame(kind=kind, parameters=self.parameters.hash, window=window, count=count, arrays=arrays))
-
-    def _values(self, frame: Frame) -> NDArray[Any]:
-        return frame["perturbed"].astype(np.int64)
 
     def _kept(self, window: int) -> Iterator[tuple[bytes, bytes]]:
         """Batches without their keys."""

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from wallflower.parties.intake import BadCall, body_digest
 from wallflower.parties.keys import Peer
 from wallflower.parties.party import log
-from wallflower.parties.server import ReadingList, Server
+from wallflower.parties.server import Server
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode, encode
+from wallflower.queries.sensors.holdings import ReadingList
 from wallflower.queries.sensors.rounds import Step, conclude, rows, steps
 from wallflower.queries.sensors.seals import Forgery, require_signature
 
@@ -117,8 +118,3 @@ class CorrectionServer(Server):
 
     def _framed(self, window: int, kind: Kind, count: int, arrays: dict[str, Any]) -> bytes:
         return encode(Frame(kind=kind, parameters=self.parameters.hash, window=window, count=count, arrays=arrays))
-
-    def _values(self, frame: Frame) -> NDArray[Any]:
-        if frame.kind is Kind.MOVES:
-            return frame["moved"].astype(np.int64)
-        return np.zeros(frame.count, dtype=np.int64)

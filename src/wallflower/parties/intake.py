@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wallflower.errors import PrivacyError
 from wallflower.parties.keys import Peer
@@ -125,18 +124,6 @@ _WORDS: Final = {
     409: "other bytes were sent for this before. A frame is made once; send the one in the outbox.",
     410: "the window is closed. What was not sent in time stays unjudged.",
 }
-
-
-def distinct(ids: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """The places of ids that occur once, in the order of sorted ids: what occurs twice is nobody's."""
-    order = np.argsort(ids, kind="stable")
-    ordered = ids[order]
-    fresh = np.ones(len(ids), dtype=np.bool_)
-    if len(ids) > 1:
-        twice = ordered[1:] == ordered[:-1]
-        fresh[1:] &= ~twice
-        fresh[:-1] &= ~twice
-    return order[fresh]
 
 
 def body_digest(body: bytes) -> bytes:

@@ -10,27 +10,10 @@ from string import Template
 from typing import Any, Final
 
 from wallflower.queries.sensors.batches import losses
+from wallflower.queries.sensors.findings import LEARNS
 from wallflower.queries.sensors.parameters import Parameters
 
 MOST_SHOWN: Final = 200  # ids of a list; the JSON has all
-LEARNS: Final[Mapping[str, tuple[str, str, str]]] = {
-    "exact": (
-        "perturbed readings, under metric differential privacy; keys that say nothing alone",
-        "keys that say nothing alone",
-        "for each reading and threshold, whether it is reached",
-    ),
-    "grid": (
-        "perturbed readings, under metric differential privacy",
-        "by how far noise moved each distance, and a ring for each reading: no finite ε",
-        "who is an outlier",
-    ),
-    "paper": (
-        "perturbed readings, under metric differential privacy, and d_TP",
-        "by how far noise moved each distance, and who is presumed an outlier: no finite ε",
-        "who is an outlier, and in which layer",
-    ),
-    "direct": ("nothing", "nothing", "for each reading, whether the threshold is reached"),
-}
 
 
 def page(parameters: Parameters, results: Sequence[Mapping[str, Any]], windows: Iterable[tuple[int, str]]) -> str:

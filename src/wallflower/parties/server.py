@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,27 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.parties.client import Link, Unreachable
-from wallflower.parties.intake import body_digest, distinct
+from wallflower.parties.intake import body_digest
 from wallflower.parties.keys import Identity
 from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.party import Party, log
-from wallflower.queries.sensors.comparison import Keys
 from wallflower.queries.sensors.findings import Report
 from wallflower.queries.sensors.frames import Frame, Kind, encode
-from wallflower.queries.sensors.parameters import Exact
-from wallflower.queries.sensors.rounds import Holdings, keys_of, take_keys
+from wallflower.queries.sensors.holdings import ReadingList, hold, list_readings
+from wallflower.queries.sensors.rounds import Holdings
 from wallflower.queries.sensors.seals import seal
 
 Array = NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ReadingList:
-    """Every reading of a window at one server, sorted by id; ids that came twice are left out."""
-
-    ids: NDArray[np.uint64]
-    sensors: NDArray[np.uint64]
-    values: Array
 
 
 class Server(Party):
@@ -56,29 +45,11 @@ class Server(Party):
 
     def listed(self, window: int) -> ReadingList:
         """All that came."""
-        width = len(self.parameters.columns)
-        ids, sensors = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
-        values: list[Array] = [np.empty((0, width) if self.role == "analyst" else 0, np.int64)]
-        for frame in self.collector.frames(window):
-            ids.append(frame["ids"])
-            sensors.append(np.full(frame.count, frame.sensor, dtype=np.uint64))
-            values.append(self._values(frame))
-        together = np.concatenate(ids)
-        order = distinct(together)
-        return ReadingList(together[order], np.concatenate(sensors)[order], np.concatenate(values)[order])
+        return list_readings(self.parameters, self.role, self.collector.frames(window))
 
     def held(self, window: int, every: ReadingList, present: Array) -> Holdings:
         """What both servers have."""
-        ids = every.ids[present]
-        return Holdings(
-            parameters=self.parameters,
-            role=self.role,
-            window=window,
-            ids=ids,
-            sensors=every.sensors[present],
-            values=every.values[present],
-            batches=lambda: self._batches(window, ids),
-        )
+        return hold(self.parameters, self.role, window, every, present, lambda: self.collector.frames(window))
 
     def reported(self, window: int, every: ReadingList, present: Array, found: Frame | None, failed: str = "") -> bytes:
         """The sealed report as a frame, finished: it is stored before it is sent."""
@@ -130,21 +101,6 @@ class Server(Party):
 
     def _kept(self, window: int) -> Iterator[tuple[bytes, bytes]]:
         return iter(())
-
-    def _values(self, frame: Frame) -> Array:
-        raise NotImplementedError
-
-    def _batches(self, window: int, ids: NDArray[np.uint64]) -> Iterator[tuple[NDArray[np.int64], Keys]]:
-        settings = self.parameters.settings
-        if not isinstance(settings, Exact):
-            return
-        for frame in self.collector.frames(window):
-            at = np.searchsorted(ids, frame["ids"])
-            rows = np.flatnonzero(
-                (at < len(ids)) & (ids[np.minimum(at, len(ids) - 1)] == frame["ids"]) if len(ids) else ()
-            )
-            if len(rows):
-                yield at[rows], take_keys(keys_of(frame, settings), rows)
 
     def _sensors(self, window: int) -> dict[str, dict[str, Any]]:
         return {

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from wallflower.errors import ParameterError
 from wallflower.jit import kernel
 from wallflower.neighbours.pairs import MARGIN, matrix, squared_reach
-from wallflower.queries.sensors import dbscan_tree
+from wallflower.queries.sensors.dbscan_tree import by_tree, number_clusters, root, roots, union
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -47,7 +47,7 @@ def dbscan(points: ArrayLike, radius: float, neighbours: int) -> Ints:
         low, high = values.min(axis=0), values.max(axis=0)
         if all((far - near) / side < MOST_CELLS for near, far in zip(low.tolist(), high.tolist(), strict=True)):
             return _by_cells(values, low, side, reach, int(neighbours))
-    return dbscan_tree.by_tree(values, reach, int(neighbours))
+    return by_tree(values, reach, int(neighbours))
 
 
 def outside(points: ArrayLike, radius: float = 0.5, neighbours: int = 15) -> Flags:
@@ -77,8 +77,8 @@ def _by_cells(values: Floats, low: Floats, side: float, reach: float, neighbours
     parents = np.arange(len(cells))
     for apart in (1, 2):  # close cells first: they are joined at the first pair that is tried, and join the others
         _join(x, y, starts, cells, row, windows, apart, reach, core, boxes, parents)
-    groups = np.repeat(dbscan_tree.roots(parents), np.diff(starts))
-    numbers = dbscan_tree.number_clusters(groups, core, order)
+    groups = np.repeat(roots(parents), np.diff(starts))
+    numbers = number_clusters(groups, core, order)
     _border(x, y, starts, windows, reach, core, boxes, numbers)
     labels = np.empty(len(values), dtype=np.int64)
     labels[order] = numbers
@@ -158,10 +158,10 @@ def _join(
         for line in range(2, 3 + apart):
             middle = cells[c] + (line - 2) * row
             for e in range(max(windows[c, line, 0], c + 1), windows[c, line, 1]):
-                if abs(cells[e] - middle) > apart or dbscan_tree.root(parents, c) == dbscan_tree.root(parents, e):
+                if abs(cells[e] - middle) > apart or root(parents, c) == root(parents, e):
                     continue
                 if _linked(x, y, starts, c, e, reach, core, boxes):
-                    dbscan_tree.union(parents, c, e)
+                    union(parents, c, e)
 
 
 @kernel

@@ -29,6 +29,25 @@ NO_EXCHANGE: Final = "the servers could not talk to each other in time"
 NO_THRESHOLD: Final = "no threshold could be chosen"
 NO_REPORT: Final = "a server did not report in time"
 UNSOUND: Final = "the servers' shares do not belong together"
+# What the analyst, the correction server and the owner learn, by mode.
+LEARNS: Final[Mapping[str, tuple[str, str, str]]] = {
+    "exact": (
+        "perturbed readings, under metric differential privacy; keys that say nothing alone",
+        "keys that say nothing alone",
+        "for each reading and threshold, whether it is reached",
+    ),
+    "grid": (
+        "perturbed readings, under metric differential privacy",
+        "by how far noise moved each distance, and a ring for each reading: no finite ε",
+        "who is an outlier",
+    ),
+    "paper": (
+        "perturbed readings, under metric differential privacy, and d_TP",
+        "by how far noise moved each distance, and who is presumed an outlier: no finite ε",
+        "who is an outlier, and in which layer",
+    ),
+    "direct": ("nothing", "nothing", "for each reading, whether the threshold is reached"),
+}
 _SIZES: Final = struct.Struct("<II")
 
 

@@ -1,0 +1,357 @@
+"""What a data set can be asked, as methods that editors complete and type checkers read.
+
+Written by `make verbs` from the list of questions; do not edit it by hand. Nothing here runs: the methods that do are
+made from the same list in `dataset`, those of plugins too.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Literal
+
+from wallflower.privacy import Exact, Loss
+from wallflower.queries.explain.detectors import Detector
+from wallflower.query import Plan
+from wallflower.release import Release
+from wallflower.schema import Schema
+
+
+class Questions:
+    """Each question as a method that answers and pays."""
+
+    def count(
+        self,
+        *,
+        neighbours: int,
+        radius: float,
+        columns: tuple[str, ...] | None = None,
+        mechanism: Literal["extension", "global", "smooth"] = "extension",
+        slack: int | None = None,
+        normalise: bool = True,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+        key: str | None = None,
+    ) -> Release[int]:
+        """How many outliers are there?
+
+        neighbours  with fewer than this many others near, a record is an outlier
+        radius      records at most this far apart (root of the mean squared difference) are near
+        columns     the columns distances are taken over; all number columns unless given
+        mechanism   extension: noise independent of the dimension; global, smooth: the paper's, done right: extension,
+                    global, smooth
+        slack       how much of the others one record may carry; chosen from public facts
+        normalise   distances per column (as in the papers) rather than plain Euclid
+        epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta       probability δ by which ε may fail, such as 1e-6; left out: none
+        rho         zero-concentrated privacy loss ρ, instead of ε and δ
+        loss        the same as a Loss
+        """
+        raise NotImplementedError
+
+    def subspaces(
+        self,
+        *,
+        neighbours: int,
+        radius: float,
+        top: int = 1,
+        size: int | None = None,
+        upto: int | None = None,
+        among: tuple[tuple[str, ...], ...] | None = None,
+        columns: tuple[str, ...] | None = None,
+        score: Literal["mass", "count"] = "mass",
+        mechanism: Literal["permute-and-flip", "exponential"] | None = None,
+        counts: bool = False,
+        share: Exact = Fraction(1, 2),
+        gap: float | None = None,
+        normalise: bool = True,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+        key: str | None = None,
+    ) -> Release[list[list[str]] | list[dict[str, Any]]]:
+        """In which attributes do the outliers show?
+
+        neighbours  with fewer than this many others near, a record is an outlier
+        radius      records at most this far apart (root of the mean squared difference) are near
+        top         how many subspaces to release, best first; they share the loss
+        size        look at all subspaces of this many columns
+        upto        look at all subspaces of up to this many columns; left out: at all there are
+        among       look at these subspaces only
+        columns     the columns subspaces are made of; all number columns unless given
+        score       mass: a graded count that one record moves by 2 at most; count: the paper's, needs far more loss:
+                    mass, count
+        mechanism   how to choose; left out: whichever promises more: permute-and-flip, exponential
+        counts      also count the outliers in each, from the same loss
+        share       with counts: the part of the loss that goes into the choice
+        gap         for the plan only: by how many records the best stand out; left out: 2 % of them
+        normalise   distances per column (as in the paper) rather than plain Euclid
+        epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta       probability δ by which ε may fail, such as 1e-6; left out: none
+        rho         zero-concentrated privacy loss ρ, instead of ε and δ
+        loss        the same as a Loss
+        """
+        raise NotImplementedError
+
+    def watch(
+        self,
+        *,
+        threshold: float,
+        level: Literal["event", "person", "paper"] = "event",
+        statistic: Literal["sum", "weighted", "mahalanobis", "max"] = "sum",
+        low: float | None = None,
+        high: float | None = None,
+        change: float | None = None,
+        centre: float | None = None,
+        variance: float | None = None,
+        outlier_from: float | None = None,
+        columns: tuple[str, ...] | None = None,
+        weights: tuple[float, ...] | None = None,
+        mean: tuple[float, ...] | None = None,
+        covariance: tuple[tuple[float, ...], ...] | None = None,
+        cutoff: int = 10,
+        monotone: bool = False,
+        adaptive: bool = False,
+        window: int | None = None,
+        steps: int | None = None,
+        scores: bool = False,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+        key: str | None = None,
+    ) -> Release[dict[str, Any]]:
+        """When does an outlier occur?
+
+        threshold     flag observations whose statistic is at least this far from its centre
+        level         who is protected: one entry of one observation, or one person throughout; paper: as printed:
+                      event, person, paper
+        statistic     what is measured of an observation: sum, weighted, mahalanobis, max
+        low           public lower bound of every entry; left out: the schema's, of each column
+        high          public upper bound of every entry; left out: the schema's, of each column
+        change        assume that an entry changes by no more; left out: the bounds enforce it
+        centre        public mean of the sum; left out: that of `mean`, or 0
+        variance      public variance of the sum, for the plan
+        outlier_from  for the plan: from this distance on it is an outlier; left out: the threshold
+        columns       the columns of an observation; all number columns unless given
+        weights       one for each column, for `weighted`
+        mean          public mean of each column
+        covariance    public covariance of the columns, row by row
+        cutoff        for a person: after so many flags the watch is exhausted
+        monotone      for a person: contributions are all of one sign; half the noise, both sides
+        adaptive      for a person: flags far beyond the threshold cost half
+        window        for a person: protect any so many consecutive observations, endlessly
+        steps         for a person, with δ or ρ: watch so many observations with Gaussian noise
+        scores        event level: release a noisy score too, at no further cost
+        epsilon       privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta         probability δ by which ε may fail, such as 1e-6; left out: none
+        rho           zero-concentrated privacy loss ρ, instead of ε and δ
+        loss          the same as a Loss
+        """
+        raise NotImplementedError
+
+    def explain(
+        self,
+        *,
+        record: str,
+        metric: str,
+        context: tuple[str, ...],
+        domain: Schema,
+        size: int | None = None,
+        identifier: str | None = None,
+        detector: str | Detector = "tukey",
+        mode: Literal["dp", "ocdp"] | None = None,
+        top: int = 1,
+        utility: Literal["population", "overlap"] | Any = "population",
+        near: str | None = None,
+        search: Literal["direct", "best-first", "uniform", "walk", "dfs", "bfs", "guided"] | None = None,
+        samples: int = 50,
+        start: str | None = None,
+        unseen: bool = False,
+        doubt: Exact = Fraction(1, 10),
+        clear: float = 0.1,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+        key: str | None = None,
+    ) -> Release[list[dict[str, str]]]:
+        """Why is this record an outlier?
+
+        record      which record: its identifier, or its row counted from 0
+        metric      the number column in which the record is unusual
+        context     the columns whose values make a context
+        domain      their public values: categories or edges in a .toml or .json file (wallflower data domain)
+        size        public bound on the number of records; left out: `rows` of the domain file
+        identifier  the column that `record` is looked up in; left out: `record` is a row
+        detector    tukey, distance, bins or clamped-grubbs, with a margin; grubbs, histogram, lof or pyod, without;
+                    settings as in lof:k=20,threshold=1.5
+        mode        dp: differential privacy, the default with a margin; ocdp: the paper's weaker relation: dp, ocdp
+        top         how many contexts to release; they share the loss
+        utility     ocdp: prefer contexts with many records, or much in common with `near`: population, overlap
+        near        ocdp: the public context that overlap counts, as bits
+        search      ocdp: how to search; left out: by what is public: direct, best-first, uniform, walk, dfs, bfs,
+                    guided
+        samples     ocdp: how many contexts uniform, walk, dfs and bfs visit
+        start       ocdp: where walk, dfs and bfs start, as bits; left out: a valid context
+        unseen      ocdp: I chose `start` without looking at the data, which it needs
+        doubt       dp: part of the loss that decides whether to say none; 0: never
+        clear       for the plan only: the margin of a context, as a share of its records
+        epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta       probability δ by which ε may fail, such as 1e-6; left out: none
+        rho         zero-concentrated privacy loss ρ, instead of ε and δ
+        loss        the same as a Loss
+        """
+        raise NotImplementedError
+
+    def baseline(
+        self,
+        *,
+        low: float,
+        high: float,
+        level: Literal["event", "person"] = "event",
+        guess: float = 0.0,
+        furthest: float | None = None,
+        columns: tuple[str, ...] | None = None,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+        key: str | None = None,
+    ) -> Release[dict[str, float]]:
+        """What is usual, in a history that is not watched?
+
+        low       public lower bound of every entry
+        high      public upper bound of every entry
+        level     who is protected, as for the watch: event, person
+        guess     public guess of the mean of the sum: the nearer, the better
+        furthest  distances from the guess count as no more than this; left out: as far as can be
+        columns   the columns of an observation; all number columns unless given
+        epsilon   privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta     probability δ by which ε may fail, such as 1e-6; left out: none
+        rho       zero-concentrated privacy loss ρ, instead of ε and δ
+        loss      the same as a Loss
+        """
+        raise NotImplementedError
+
+
+class Plans:
+    """Each question as a method that says what to expect, and spends nothing."""
+
+    def count(
+        self,
+        *,
+        neighbours: int,
+        radius: float,
+        columns: tuple[str, ...] | None = None,
+        mechanism: Literal["extension", "global", "smooth"] = "extension",
+        slack: int | None = None,
+        normalise: bool = True,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+    ) -> Plan:
+        """What to expect of count."""
+        raise NotImplementedError
+
+    def subspaces(
+        self,
+        *,
+        neighbours: int,
+        radius: float,
+        top: int = 1,
+        size: int | None = None,
+        upto: int | None = None,
+        among: tuple[tuple[str, ...], ...] | None = None,
+        columns: tuple[str, ...] | None = None,
+        score: Literal["mass", "count"] = "mass",
+        mechanism: Literal["permute-and-flip", "exponential"] | None = None,
+        counts: bool = False,
+        share: Exact = Fraction(1, 2),
+        gap: float | None = None,
+        normalise: bool = True,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+    ) -> Plan:
+        """What to expect of subspaces."""
+        raise NotImplementedError
+
+    def watch(
+        self,
+        *,
+        threshold: float,
+        level: Literal["event", "person", "paper"] = "event",
+        statistic: Literal["sum", "weighted", "mahalanobis", "max"] = "sum",
+        low: float | None = None,
+        high: float | None = None,
+        change: float | None = None,
+        centre: float | None = None,
+        variance: float | None = None,
+        outlier_from: float | None = None,
+        columns: tuple[str, ...] | None = None,
+        weights: tuple[float, ...] | None = None,
+        mean: tuple[float, ...] | None = None,
+        covariance: tuple[tuple[float, ...], ...] | None = None,
+        cutoff: int = 10,
+        monotone: bool = False,
+        adaptive: bool = False,
+        window: int | None = None,
+        steps: int | None = None,
+        scores: bool = False,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+    ) -> Plan:
+        """What to expect of watch."""
+        raise NotImplementedError
+
+    def explain(
+        self,
+        *,
+        record: str,
+        metric: str,
+        context: tuple[str, ...],
+        domain: Schema,
+        size: int | None = None,
+        identifier: str | None = None,
+        detector: str | Detector = "tukey",
+        mode: Literal["dp", "ocdp"] | None = None,
+        top: int = 1,
+        utility: Literal["population", "overlap"] | Any = "population",
+        near: str | None = None,
+        search: Literal["direct", "best-first", "uniform", "walk", "dfs", "bfs", "guided"] | None = None,
+        samples: int = 50,
+        start: str | None = None,
+        unseen: bool = False,
+        doubt: Exact = Fraction(1, 10),
+        clear: float = 0.1,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+    ) -> Plan:
+        """What to expect of explain."""
+        raise NotImplementedError
+
+    def baseline(
+        self,
+        *,
+        low: float,
+        high: float,
+        level: Literal["event", "person"] = "event",
+        guess: float = 0.0,
+        furthest: float | None = None,
+        columns: tuple[str, ...] | None = None,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+    ) -> Plan:
+        """What to expect of baseline."""
+        raise NotImplementedError
