@@ -136,19 +136,25 @@ class Questions:
         variance      public variance of the sum, for the plan
         outlier_from  for the plan: from this distance on it is an outlier; left out: the threshold
         columns       the columns of an observation; all number columns unless given
-        weights       one for each column, for `weighted`
         mean          public mean of each column
         covariance    public covariance of the columns, row by row
-        cutoff        for a person: after so many flags the watch is exhausted
-        monotone      for a person: contributions are all of one sign; half the noise, both sides
-        adaptive      for a person: flags far beyond the threshold cost half
-        window        for a person: protect any so many consecutive observations, endlessly
-        steps         for a person, with δ or ρ: watch so many observations with Gaussian noise
-        scores        event level: release a noisy score too, at no further cost
         epsilon       privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta         probability δ by which ε may fail, such as 1e-6; left out: none
         rho           zero-concentrated privacy loss ρ, instead of ε and δ
         loss          the same as a Loss
+
+        With statistic weighted:
+        weights       one for each column
+
+        With level person:
+        cutoff        after so many flags the watch is exhausted
+        monotone      contributions are all of one sign; half the noise, both sides
+        adaptive      flags far beyond the threshold cost half
+        window        protect any so many consecutive observations, endlessly
+        steps         with δ or ρ: watch so many observations with Gaussian noise
+
+        With level event:
+        scores        release a noisy score too, at no further cost
         """
         raise NotImplementedError
 
@@ -190,19 +196,22 @@ class Questions:
                     settings as in lof:k=20,threshold=1.5
         mode        dp: differential privacy, the default with a margin; ocdp: the paper's weaker relation: dp, ocdp
         top         how many contexts to release; they share the loss
-        utility     ocdp: prefer contexts with many records, or much in common with `near`: population, overlap
-        near        ocdp: the public context that overlap counts, as bits
-        search      ocdp: how to search; left out: by what is public: direct, best-first, uniform, walk, dfs, bfs,
-                    guided
-        samples     ocdp: how many contexts uniform, walk, dfs and bfs visit
-        start       ocdp: where walk, dfs and bfs start, as bits; left out: a valid context
-        unseen      ocdp: I chose `start` without looking at the data, which it needs
-        doubt       dp: part of the loss that decides whether to say none; 0: never
         clear       for the plan only: the margin of a context, as a share of its records
         epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta       probability δ by which ε may fail, such as 1e-6; left out: none
         rho         zero-concentrated privacy loss ρ, instead of ε and δ
         loss        the same as a Loss
+
+        With mode ocdp:
+        utility     prefer contexts with many records, or much in common with `near`: population, overlap
+        near        the public context that overlap counts, as bits
+        search      how to search; left out: by what is public: direct, best-first, uniform, walk, dfs, bfs, guided
+        samples     how many contexts uniform, walk, dfs and bfs visit
+        start       where walk, dfs and bfs start, as bits; left out: a valid context
+        unseen      I chose `start` without looking at the data, which it needs
+
+        With mode dp:
+        doubt       part of the loss that decides whether to say none; 0: never
         """
         raise NotImplementedError
 
