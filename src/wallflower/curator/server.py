@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final
 
 import uvicorn
@@ -19,6 +17,7 @@ from wallflower.curator.app import application
 from wallflower.curator.desk import logs
 from wallflower.curator.settings import VARIABLE, Settings
 from wallflower.errors import SourceError
+from wallflower.listener import Listener, bind_socket
 
 _FACTORY: Final = "wallflower.curator.app:from_environment"
 _PROTOCOL: Final = "wallflower.curator.server:Protocol"
@@ -55,19 +54,6 @@ class Protocol(HttpToolsProtocol):
             self._hanging = None
 
 
-class _Server(uvicorn.Server):
-    """Ends on a signal without passing it on, so that a stop that was asked for is no failure."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-
 def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     """Listen, say where, and answer until a signal comes. Every data set is read before anything is answered."""
     app = application(settings)
@@ -76,7 +62,7 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
         logs.start()
         announce(_url(listening))
         if settings.workers == 1:
-            _Server(_config(app, settings)).run(sockets=[listening])
+            Listener(_config(app, settings)).run(sockets=[listening])
             return
         app.state.desk.close()
         del app
@@ -100,14 +86,9 @@ def _config(app: FastAPI | str, settings: Settings) -> uvicorn.Config:
 
 
 def _bound(settings: Settings) -> socket.socket:
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # asyncio looks for this protocol, and only then sends a short answer at once, not 40 ms later
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((settings.host, settings.port))
+        made = bind_socket(settings.host, settings.port)
     except OSError as error:
-        made.close()
         raise SourceError(
             f"{settings.host}:{settings.port}: {error.strerror}. The service listens on an address of this machine and "
             "a free port. Choose another."

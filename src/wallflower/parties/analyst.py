@@ -29,20 +29,7 @@ class Analyst(Server):
         super().__init__(identity, signed, store, owner=owner)
         self._partner = Link(correction, to="correction", identity=identity, signed=signed)
 
-    def advance(self, window: int) -> bool:
-        match self.store.state(window):
-            case "collecting":
-                return self.seal(window)
-            case "sealed":
-                return self._exchange(window)
-            case "exchanged":
-                return self.deliver(window)
-            case "delivered":
-                return self.purge(window)
-            case _:
-                return False
-
-    def _exchange(self, window: int) -> bool:
+    def exchange(self, window: int) -> bool:
         try:
             self._judge(window)
         except Unreachable:

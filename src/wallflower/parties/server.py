@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,23 @@ class Server(Party):
     def __init__(self, identity: Identity, signed: ParameterFile, store: Path, *, owner: str) -> None:
         super().__init__(identity, signed, store)
         self._owner = Link(owner, to="owner", identity=identity, signed=signed)
+
+    def advance(self, window: int) -> bool:
+        match self.store.state(window):
+            case "collecting":
+                return self.seal(window)
+            case "sealed":
+                return self.exchange(window)
+            case "exchanged":
+                return self.deliver(window)
+            case "delivered":
+                return self.purge(window)
+            case _:
+                return False
+
+    @abstractmethod
+    def exchange(self, window: int) -> bool:
+        """What this server does about a sealed window; whether it came further."""
 
     def seal(self, window: int) -> bool:
         """Take no more readings, if it is time."""

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from wallflower.errors import ParameterError, StateError
+from wallflower.listener import bind_socket
 from wallflower.parties.analyst import Analyst
 from wallflower.parties.correction import CorrectionServer
 from wallflower.parties.keys import Identity
 from wallflower.parties.owner import Owner
 from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.party import Party
-from wallflower.parties.web import bind_socket, serve
+from wallflower.parties.web import serve
 from wallflower.queries.sensors.seals import Forgery
 
 ROLES: Final[Mapping[str, Any]] = {"analyst": Analyst, "correction": CorrectionServer, "owner": Owner}

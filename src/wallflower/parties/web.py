@@ -7,13 +7,11 @@ loopback, the certificate comes in a header and only the signature over a body p
 from __future__ import annotations
 
 import asyncio
-import signal
 import socket
 import ssl
 from base64 import b64decode
 from binascii import Error as Misencoded
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Final
 
 import uvicorn
@@ -25,6 +23,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from wallflower.errors import PrivacyError
+from wallflower.listener import Listener
 from wallflower.parties.client import CERTIFICATE, SIGNATURE
 from wallflower.parties.correction import CorrectionServer
 from wallflower.parties.database import DiskFull
@@ -51,19 +50,6 @@ class _Protocol(HttpToolsProtocol):
         self.app_state = {**self.app_state, "certificate": own}
 
 
-class _Server(uvicorn.Server):
-    """Ends on a signal without passing it on, so that the party can close its store."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-
 def serve(party: Party, listening: socket.socket, *, tls: bool) -> None:
     """Answer calls until a signal comes."""
 
@@ -85,18 +71,9 @@ def serve(party: Party, listening: socket.socket, *, tls: bool) -> None:
     )
     party.start()
     try:
-        _Server(config).run(sockets=[listening])
+        Listener(config).run(sockets=[listening])
     finally:
         party.stop()
-
-
-def bind_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 takes any that is free."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio lets small answers wait
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    made.bind((host, port))
-    return made
 
 
 def application(party: Party, *, tls: bool) -> Starlette:
