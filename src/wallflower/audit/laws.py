@@ -23,7 +23,7 @@ Law = Mapping[Hashable, float]
 
 EXACT: Final = 1e-9  # the relative error of a loss that was added up
 FEW: Final = 64  # up to so many words, each is a branch of its own
-FINE: Final = 2**48  # longer words are told apart by their first 48 bits: chances are off by 4e-15 at most
+FINE: Final = 2**48  # longer words are told apart by their first 48 bits, in the middle: off by 4e-15 at most
 MOST: Final = 40  # draws of one answer
 _REACH: Final = {"laplace": 64, "gaussian": 24}  # in scales: what is beyond has a chance below 1e-27
 _ORDERS: Final = np.geomspace(1e-4, 1e3, 200)
@@ -81,7 +81,9 @@ class _Script:
         if bound <= FEW:
             return self._next(_Draw(0, bound - 1, lambda a, b: (b - a + 1) / bound, apart=True))
         parts = min(bound, FINE)
-        return self._next(_Draw(0, parts - 1, lambda a, b: (b - a + 1) / parts, lambda part: part * bound // parts))
+        return self._next(
+            _Draw(0, parts - 1, lambda a, b: (b - a + 1) / parts, lambda part: (2 * part + 1) * bound // (2 * parts))
+        )
 
     def flip(self, exponent: Fraction) -> bool:
         heads = math.exp(-exponent)
