@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from stage import parameters
+
 from wallflower.parties.client import Unreachable
 from wallflower.parties.keys import Identity
-from wallflower.parties.party import Party
 from wallflower.parties.parameter_file import sign_parameters
+from wallflower.parties.party import Party
 
 SHORTEST = 0.05
 
