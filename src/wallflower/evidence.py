@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any, Final
 
 import numpy as np
@@ -135,13 +136,15 @@ def audit_order(
     """Refute "charged before looked at", or fail to: when the values are read for the first time, does a second
     connection see the charge? `ask(query, points, ledger)` is `release` unless given."""
     paid: list[bool] = []
+    first = Lock()  # a question may read in several threads
     with TemporaryDirectory() as folder:
         place = Path(folder) / "ledger.db"
 
         def note() -> None:
-            if not paid:
-                with Ledger.open(place) as other:
-                    paid.append(bool(other.history(points.name, event="charge")))
+            with first:
+                if not paid:
+                    with Ledger.open(place) as other:
+                        paid.append(bool(other.history(points.name, event="charge")))
 
         with Ledger.open(place) as book:
             book.grant(points.name, query.cost(), by="auditor")

@@ -91,9 +91,9 @@ def findings(*, quick: bool) -> Iterator[Finding]:
         yield audit_law(*laws[name], claimed=asked.loss, name=name)
     for name in DRAWN if quick else SOUND:
         asked, *tables = SOUND[name]
-        first, second = (replay_sampler(partial(asked.answer, _points(each))) for each in tables)
+        samplers = [replay_sampler(partial(asked.answer, _points(each))) for each in tables]
         trials = QUICK_TRIALS if quick else TRIALS
-        yield audit(first, second, claimed=asked.loss, trials=trials, name=f"{name}, by draws")
+        yield audit(*samplers, claimed=asked.loss, trials=trials, name=f"{name}, by draws")
     yield from _oracles()
     yield from _sound_bounds()
     for name in SHORTENED:

@@ -72,15 +72,15 @@ def findings(*, quick: bool) -> Iterator[Finding]:
         yield audit_law(*_laws(query, pair), claimed=query.cost(), name=name)
     for name, (pair, loss, details) in SOUND.items():
         query = question_for(pair, loss, **details)
-        first, second = (_answers(query, points) for points in pair.points())
-        yield audit(first, second, claimed=query.cost(), trials=QUICK_TRIALS if quick else TRIALS, name=name)
+        samplers = [_answers(query, points) for points in pair.points()]
+        yield audit(*samplers, claimed=query.cost(), trials=QUICK_TRIALS if quick else TRIALS, name=name)
     yield from attack_worlds()
     for name, (pair, loss, broken) in BROKEN.items():
         first, second = (law_of(broken(question_for(pair, loss).view(points).table())) for points in pair.points())
         yield audit_law(first, second, claimed=loss, name=f"broken: {name}", expected=True)
     name = "broken: every step at the whole loss"
-    first, second = (_repeated(_broken_unshared(question_for(EVEN, TWO).view(each).table())) for each in EVEN.points())
-    yield audit(first, second, claimed=TWO, trials=SURE_TRIALS, name=name, expected=True)
+    samplers = [_repeated(_broken_unshared(question_for(EVEN, TWO).view(each).table())) for each in EVEN.points()]
+    yield audit(*samplers, claimed=TWO, trials=SURE_TRIALS, name=name, expected=True)
     pair, loss, details = LAWS[CLOSEST]
     short = question_for(pair, Loss(loss.epsilon * Fraction(10, 9)), **details)
     yield audit_law(*_laws(short, pair), claimed=loss, name="broken: a tenth short", expected=True)

@@ -54,8 +54,8 @@ def _places() -> list[Floats]:
 def _compared(case: tuple[int, int]) -> bool:
     score, threshold = case
     keys = comparison.deal(np.array([score]), BITS)
-    shares = [comparison.evaluate(party, each, threshold).astype(np.uint64) for party, each in enumerate(keys)]
-    return bool(int(sum(shares)[0]) % 2**32)
+    shares = [int(comparison.evaluate(party, each, threshold)[0]) for party, each in enumerate(keys)]
+    return sum(shares) % 2**32 == 1
 
 
 def _distance(row: tuple[int, int]) -> int:

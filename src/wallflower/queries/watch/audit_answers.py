@@ -103,4 +103,4 @@ def _every_word(detector: Any, stream: list[int]) -> list[float]:
     """The same from the detector itself, word by word."""
     distances = np.array(stream, dtype=np.int64)
     found = law_of(lambda noise: tuple(detector.decide(distances, (), 0, noise).flags.tolist()))
-    return [round(chance, 9) for _, chance in sorted(found.items())]  # type: ignore[type-var]
+    return [round(chance, 9) for _, chance in sorted(found.items())]
