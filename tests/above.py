@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
+from wallflower.audit import Finding, Floats, ScriptedNoise, World, audit_bound, audit_exact
+from wallflower.audit.laws import audit_law, law_of
 from wallflower.data import Points, Table
 from wallflower.errors import ParameterError
 from wallflower.noise import Noise
@@ -22,6 +28,7 @@ class Above(Query[Points, int]):
     question: ClassVar[str] = "How many records are above the bar?"
     proof: ClassVar[str] = "[DMNS06, Prop 1]"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
+    unpictured: ClassVar[str] = "a number, which the report draws with its interval"
 
     bar: float = field(metadata={"help": "records above this are counted"})
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
@@ -59,7 +66,7 @@ class Above(Query[Points, int]):
         return points if self.columns is None or points.columns == self.columns else points.subspace(self.columns)
 
     def answer(self, data: Points, noise: Noise) -> int:
-        above = int((data.values[:, 0] > self.bar).sum())
+        above = count_above(data.values, self.bar)
         count = above if self.side == "above" else data.n - above
         noisy = count + noise.laplace(1 / self.loss.amount)
         kept = max(0, min(data.n, noisy)) if self.clamp else noisy
@@ -74,3 +81,41 @@ class Above(Query[Points, int]):
     @classmethod
     def example(cls) -> Self:
         return cls(bar=1.5, loss=Loss("0.5"))
+
+    @classmethod
+    def audits(cls, *, quick: bool) -> Iterator[Finding]:
+        return attack(cls(bar=1.5, loss=Loss("1")))
+
+
+def count_above(values: Floats, bar: float) -> int:
+    return int((values[:, 0] > bar).sum())
+
+
+# Attacks
+
+WORLD = World(((0.0,), (1.5,), (2.0,)), 3)
+
+
+def attack(query: Above) -> Iterator[Finding]:
+    exact = partial(count_above, bar=1.5)
+    yield audit_exact(exact, _brute, WORLD.arrays(), name="exact count")
+    broken = partial(count_above, bar=1.0)
+    yield audit_exact(broken, _brute, WORLD.arrays(), name="broken: the bar itself is above", expected=True)
+    yield audit_bound(partial(_hidden, query), exact, WORLD, name="what the noise hides")
+    first, second = (Points.from_array([[0.0], [9.0], [high]], name="made-up") for high in (0.0, 9.0))
+    laws = [law_of(partial(query.answer, points)) for points in (first, second)]
+    yield audit_law(*laws, claimed=query.loss, name="answer")
+    short = replace(query, loss=Loss(query.loss.epsilon * Fraction(10, 9)))
+    laws = [law_of(partial(short.answer, points)) for points in (first, second)]
+    yield audit_law(*laws, claimed=query.loss, name="broken: a tenth short", expected=True)
+
+
+def _brute(values: Floats) -> int:
+    return len([place for (place,) in values.tolist() if place > 1.5])
+
+
+def _hidden(query: Above, values: Floats) -> float:
+    """By how much the noise lets one record move the count, by its own word."""
+    script = ScriptedNoise()
+    query.answer(Points.from_array(np.array(values), name="made-up"), script)
+    return float(script.asked[0][1] * query.loss.epsilon)

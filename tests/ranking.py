@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, Self
 
 from wallflower import progress
+from wallflower.audit import Finding, Floats, ScriptedNoise, World, audit_bound, audit_exact
+from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.data import Points, Table
 from wallflower.errors import ParameterError
 from wallflower.noise import Noise
@@ -101,3 +105,55 @@ class Ranking(Query[Points, Ranked]):
     @classmethod
     def example(cls) -> Self:
         return cls(loss=Loss("0.5"), among=(("x1",), ("x1", "x2")), bar=Fraction(3, 2))
+
+    @classmethod
+    def audits(cls, *, quick: bool) -> Iterator[Finding]:
+        return attack(cls(loss=Loss("1"), among=(("x1",), ("x2",)), bar=Fraction(1, 2)))
+
+
+# Attacks
+
+WORLD = World(tuple((float(x), float(y)) for x in (0, 1) for y in (0, 1)), 2)
+
+
+def attack(query: Ranking) -> Iterator[Finding]:
+    yield audit_exact(partial(_quiet, query), partial(_brute, 0.5), WORLD.arrays(), name="exact ranking")
+    name = "broken: exact ranking, the bar at 0"
+    yield audit_exact(partial(_quiet, query), partial(_brute, -1.0), WORLD.arrays(), name=name, expected=True)
+    yield audit_bound(partial(_hidden, query), _total, WORLD, name="what the noise hides")
+    yield audit_law(*_laws(query), claimed=query.loss, name="answer")
+    short = replace(query, loss=Loss(query.loss.epsilon * Fraction(10, 9)))
+    yield audit_law(*_laws(short), claimed=query.loss, name="broken: a tenth short", expected=True)
+
+
+def _points(values: Any) -> Points:
+    return Points.from_array(values, columns=("x1", "x2"), name="made-up")
+
+
+def _quiet(query: Ranking, values: Floats) -> list[int]:
+    return sorted(found["above"] for found in query.answer(_points(values), ScriptedNoise()))
+
+
+def _brute(bar: float, values: Floats) -> list[int]:
+    return sorted(sum(row[at] > bar for row in values.tolist()) for at in (0, 1))
+
+
+def _hidden(query: Ranking, values: Floats) -> float:
+    """By how much the noise lets one record move all counts together."""
+    script = ScriptedNoise()
+    query.answer(_points(values), script)
+    return float(min(scale for _, scale in script.asked) * query.loss.epsilon)
+
+
+def _total(values: Floats) -> int:
+    return int((values > 0.5).sum())
+
+
+def _laws(query: Ranking) -> list[Law]:
+    """Whether both counts are 1 or more, of tables that differ in both columns."""
+    tables = [_points([[0.0, 0.0], [high, high]]) for high in (0.0, 1.0)]
+    return [law_of(lambda noise, table=table: _both(query, table, noise)) for table in tables]
+
+
+def _both(query: Ranking, table: Points, noise: Noise) -> bool:
+    return min(found["above"] for found in query.answer(table, noise)) >= 1

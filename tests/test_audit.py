@@ -25,6 +25,7 @@ from wallflower.queries.count import Count
 from wallflower.queries.count.audit import BETA, CIRCLE, PATH, PLUS, _smooth, exact_cover, ladder, smooth_maximum
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.count.sensitivity import local_bounds, smooth_bound
+from wallflower.query import Query
 
 ONE = Fraction(1)
 
@@ -57,11 +58,11 @@ def test_true_noise_is_not_caught_in_twenty_runs() -> None:
     draws = [laplace(value, Fraction(10)) for value in (0, 10)]
     found = [audit(*draws, claimed=Loss("1"), trials=5_000) for _ in range(20)]
     assert not any(finding.caught for finding in found)
-    assert np.median([finding.lower for finding in found]) > 0.7
+    assert np.median([finding.lower for finding in found]) > 0.5
 
 
 def test_noise_short_by_a_tenth_is_caught() -> None:
-    found = audit(laplace(0, Fraction(9)), laplace(10, Fraction(9)), claimed=Loss("1"), trials=80_000)
+    found = audit(laplace(0, Fraction(9)), laplace(10, Fraction(9)), claimed=Loss("1"), trials=400_000)
     assert found.caught
 
 
@@ -220,7 +221,7 @@ def found() -> list[Finding]:
 @pytest.mark.slow
 def test_every_sound_mechanism_holds(found: list[Finding]) -> None:
     sound = [finding for finding in found if not finding.expected]
-    assert len(sound) == 19
+    assert len(sound) == 24
     assert [finding for finding in sound if finding.caught] == []
 
 
@@ -229,9 +230,11 @@ def test_every_sound_mechanism_holds(found: list[Finding]) -> None:
     "mistake",
     [
         "looks, then pays",
-        "half the noise, extension",
-        "half the noise, global, Laplace",
-        "half the noise, global, Gaussian",
+        "a tenth short, extension, pure",
+        "a tenth short, extension, zCDP",
+        "a tenth short, global, Laplace",
+        "a tenth short, global, Gaussian",
+        "exact, by value",
         "leaves out itself by value",
         "5k + 1 in spite of rounding",
         "Algorithm 1 skips the last record",
@@ -263,7 +266,7 @@ def test_the_papers_counterexamples_are_found_again(found: list[Finding]) -> Non
 def test_the_attack_comes_close_to_a_tight_mechanism(found: list[Finding]) -> None:
     near = {finding.name: finding.lower for finding in found}
     tight = ("extension, pure", "extension, pure, contested", "global, Laplace on a line")
-    assert min(near[name] for name in tight) > 0.5
+    assert min(near[name] for name in tight) > 0.99
 
 
 def test_a_release_cannot_reach_the_broken_variants() -> None:
@@ -277,7 +280,7 @@ def test_a_release_cannot_reach_the_broken_variants() -> None:
 def test_an_unknown_question_is_refused_and_a_room_without_attacks_has_none() -> None:
     with pytest.raises(ParameterError, match="Did you mean count"):
         list(audits("cuont"))
-    assert list(Above.audits(quick=True)) == []
+    assert list(Query.audits.__func__(Above, quick=True)) == []
 
 
 # Holes that were ours once

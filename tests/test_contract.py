@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 import wallflower
 from above import Above
 from ranking import Ranking
-from wallflower.checks import CHECKS
+from wallflower.audit import Way
+from wallflower.checks import CHECKS, is_attacked
+from wallflower.errors import EvidenceMissing
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
 from wallflower.query import Bars, Query, Reading
@@ -19,8 +22,19 @@ from wallflower.query import Bars, Query, Reading
 KNOWN = [*QUERIES, Above, Ranking]
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("question", KNOWN, ids=lambda question: question.kind)
+CASES = [
+    pytest.param(
+        question,
+        check,
+        id=f"{question.kind}-{check.__name__}",
+        marks=[pytest.mark.slow] if check is is_attacked and question in QUERIES else [],
+    )
+    for question in KNOWN
+    for check in CHECKS
+]
+
+
+@pytest.mark.parametrize(("question", "check"), CASES)
 def test_contract(question: type[Query[Any, Any]], check: Any) -> None:
     check(question.example())
 
@@ -126,7 +140,47 @@ class Gratis(Broken):
         return Loss("0")
 
 
+class Unattacked(Broken):
+    @classmethod
+    def audits(cls, *, quick: bool) -> Any:
+        return ()
+
+
+class WithoutOracle(Broken):
+    @classmethod
+    def audits(cls, *, quick: bool) -> Any:
+        return (found for found in Above.audits(quick=quick) if found.way is not Way.ORACLE)
+
+
+class WithoutWorld(Broken):
+    @classmethod
+    def audits(cls, *, quick: bool) -> Any:
+        return (found for found in Above.audits(quick=quick) if found.way is not Way.WORLD)
+
+
+class Toothless(Broken):
+    @classmethod
+    def audits(cls, *, quick: bool) -> Any:
+        return (found for found in Above.audits(quick=quick) if not found.expected)
+
+
+class Short(Broken):
+    def answer(self, data: Any, noise: Any) -> int:
+        above = int((data.values[:, 0] > self.bar).sum())
+        return max(0, min(data.n, above + noise.laplace(Fraction(9, 10) / self.loss.amount)))
+
+
+class Undrawn(Broken):
+    unpictured: ClassVar[str | None] = None
+
+
 BROKEN = [
+    (Unattacked, "is_attacked"),
+    (WithoutOracle, "is_attacked"),
+    (WithoutWorld, "is_attacked"),
+    (Toothless, "is_attacked"),
+    (Short, "is_attacked"),
+    (Undrawn, "has_a_picture_or_a_reason"),
     (Nameless, "names_itself"),
     (Mute, "explains_every_field"),
     (Melting, "is_a_frozen_value"),
@@ -148,5 +202,5 @@ BROKEN = [
 @pytest.mark.parametrize(("question", "name"), BROKEN, ids=lambda item: getattr(item, "__name__", item))
 def test_the_suite_catches(question: Any, name: str) -> None:
     check = next(check for check in CHECKS if check.__name__ == name)
-    with pytest.raises((AssertionError, ZeroDivisionError, TypeError)):
+    with pytest.raises((AssertionError, EvidenceMissing, ZeroDivisionError, TypeError)):
         check(question.example())

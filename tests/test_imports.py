@@ -23,7 +23,7 @@ LINTER = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["t
 # Who may draw noise that is not handed to them: the doors, for a table, a stream
 # and the parties of sensors, and what attacks or simulates.
 DRAWERS = {
-    "release.py",
+    "release/__init__.py",
     "watching/__init__.py",
     "sensors/__init__.py",
     "parties/party.py",
@@ -31,7 +31,7 @@ DRAWERS = {
     "parties/demo.py",
     "checks.py",
     "evidence.py",
-    "audit.py",
+    "audit/__init__.py",
     "papers/okada2015/accuracy.py",
     "papers/pcor2021/searches.py",
     "papers/degue2020/detection.py",

@@ -20,7 +20,9 @@ from wallflower.dataset import Dataset
 from wallflower.errors import BudgetExhausted, DataError, KeyConflict, ParameterError
 from wallflower.ledger import Ledger
 from wallflower.privacy import Exact, Kind, Loss, Neighbours
-from wallflower.release import Guarantee, Release, default_analyst, readable, release
+from wallflower.release import Release, default_analyst, release
+from wallflower.release.guarantee import Guarantee
+from wallflower.release.words import readable
 
 ROWS = np.column_stack([np.arange(40.0), np.arange(40.0)[::-1]])
 

@@ -16,13 +16,14 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from wallflower.errors import BudgetExhausted
-from wallflower.evidence import samples
+from wallflower.evidence import evidence, samples
 from wallflower.ledger import Ledger
 from wallflower.ledger.chain import canonical
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.query import Bars, Plan, Query, Status, Ticks
-from wallflower.release import Facts, Release, release
+from wallflower.release import Release, release
+from wallflower.release.guarantee import Facts
 
 Check = Callable[[Query[Any, Any]], None]
 
@@ -175,11 +176,44 @@ def pictures_what_was_released(query: Query[Any, Any]) -> None:
         assert len({len(part) for part in parts}) == 1, "a bar has a label, a length, a mark and perhaps an interval"
 
 
+def has_a_picture_or_a_reason(query: Query[Any, Any]) -> None:
+    """A value that the question does not draw itself has a reason for it."""
+    data = query.view(next(samples(query)))
+    value = json.loads(json.dumps(query.answer(data, system_noise())))
+    drawn = query.picture(value, Facts(n=data.n, dimension=data.dimension, columns=tuple(data.columns)))
+    assert drawn is not None or query.unpictured, (
+        f"{query.kind}: there is no picture and no reason for none. A released value is drawn. "
+        "Return one from `picture`, or say in `unpictured` why the report draws it better."
+    )
+
+
+def is_attacked(query: Query[Any, Any]) -> None:
+    """An oracle, a bound on tiny worlds, answers to neighbouring tables: what is sound holds, what is broken is caught.
+
+    The slowest check: every attack is run, with few trials.
+    """
+    failed = [f"{finding.name}: {finding.words}" for finding in evidence(type(query)) if not finding.ok]
+    assert not failed, (
+        f"{query.kind}: {len(failed)} attacks did not end as they must: {'; '.join(failed)}. What is sound holds, and "
+        "what is broken on purpose is caught. Find out whether the mechanism is wrong or the attack is."
+    )
+
+
 def has_a_page(query: Query[Any, Any]) -> None:
-    """docs/KIND.md exists; checked inside the repository only."""
+    """docs/KIND.md exists, with a row in README.md and in docs/index.md; checked inside the repository only."""
     root = Path(__file__).parents[2]
-    if (root / "pyproject.toml").exists() and type(query).__module__.startswith("wallflower."):
-        assert (root / "docs" / f"{query.kind}.md").exists(), f"docs/{query.kind}.md is missing"
+    if not (root / "pyproject.toml").exists() or not type(query).__module__.startswith("wallflower."):
+        return
+    assert (root / "docs" / f"{query.kind}.md").exists(), (
+        f"docs/{query.kind}.md is missing. Every question has a page of its word. Write it."
+    )
+    for place, row in {
+        "README.md": f"| `{query.kind}` |",
+        "docs/index.md": f"| [{query.kind}]({query.kind}.md) |",
+    }.items():
+        assert row in (root / place).read_text(encoding="utf-8"), (
+            f"{place} has no row of {query.kind}. Every question is in its table. Add one with {row!r}."
+        )
 
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -196,6 +230,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     refusal_changes_nothing,
     releases_only_the_answer,
     pictures_what_was_released,
+    has_a_picture_or_a_reason,
+    is_attacked,
     has_a_page,
 )
 

@@ -1,7 +1,7 @@
 """What speaks for a question: its attacks, and that it pays before it looks.
 
 `audits(kind)` runs every attack that a room lists in its `audit.py`, and asks the question of records that report when
-they are read. A question that nobody attacks has no evidence, and that is an error.
+they are read. What a room must show is in `DEMANDED`; a question without it has no evidence, and that is an error.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from threading import Lock
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.audit import Finding
+from wallflower.audit import Finding, Way
 from wallflower.data import Points
 from wallflower.errors import EvidenceMissing
 from wallflower.forms import Question, find
@@ -30,26 +31,41 @@ Ask = Callable[[Query[Any, Any], Points, Ledger], object]
 _ROWS = 64
 
 
+# What a room must show: a way of attack, and whether what is attacked is broken on purpose.
+DEMANDED: Final[dict[tuple[Way, bool], str]] = {
+    (Way.ORACLE, False): "an exact answer that brute force confirms on every table of a tiny world (audit_exact)",
+    (Way.ORACLE, True): "a wrong exact answer that brute force refutes (audit_exact, expected=True)",
+    (Way.WORLD, False): "a bound or a law that holds on every table of a tiny world (audit_bound)",
+    (Way.OUTPUTS, False): "answers to two neighbouring tables that keep the claimed loss (audit_law or audit)",
+    (Way.OUTPUTS, True): "answers with a little too little noise that are caught (the same, expected=True)",
+}
+
+
 def audits(kind: str, *, quick: bool = False, questions: Iterable[Question] = QUERIES) -> Iterator[Finding]:
     """Run every attack on a question; `quick` takes fewer trials."""
-    room = load(f"wallflower.queries.{kind}.audit").findings if kind in WITHOUT else _attacks(find(kind, questions))
-    sound = broken = 0
-    for finding in room(quick=quick):
-        sound, broken = sound + (not finding.expected), broken + finding.expected
-        yield finding
-    if not (sound and broken):
-        raise EvidenceMissing(
-            f"{kind}: {sound} sound and {broken} broken mechanisms were attacked; an audit needs one of each at least. "
-            f"Let `findings` in the room's audit.py yield them."
-        )
-
-
-def _attacks(question: Question) -> Callable[..., Iterator[Finding]]:
-    def findings(*, quick: bool) -> Iterator[Finding]:
-        yield from question.audits(quick=quick)
+    question = None if kind in WITHOUT else find(kind, questions)
+    room = load(f"wallflower.queries.{kind}.audit").findings if question is None else question.audits
+    yield from _demanded(kind, room(quick=quick))
+    if question is not None:
         yield from order_findings(question.example())
 
-    return findings
+
+def evidence(question: Question) -> Iterator[Finding]:
+    """The quick attacks on a question that need not be listed anywhere."""
+    return audits(question.kind, quick=True, questions=(question,))
+
+
+def _demanded(kind: str, room: Iterable[Finding]) -> Iterator[Finding]:
+    shown = set()
+    for finding in room:
+        shown.add((finding.way, finding.expected))
+        yield finding
+    missing = [words for need, words in DEMANDED.items() if need not in shown]
+    if missing:
+        raise EvidenceMissing(
+            f"{kind}: of {len(DEMANDED)} kinds of evidence {len(missing)} are missing: {'; '.join(missing)}. An audit "
+            "needs one of each at least. Let `findings` in audit.py beside the question yield them, or its `audits`."
+        )
 
 
 # Order
@@ -120,13 +136,15 @@ def audit_order(
     """Refute "charged before looked at", or fail to: when the values are read for the first time, does a second
     connection see the charge? `ask(query, points, ledger)` is `release` unless given."""
     paid: list[bool] = []
+    first = Lock()  # a question may read in several threads
     with TemporaryDirectory() as folder:
         place = Path(folder) / "ledger.db"
 
         def note() -> None:
-            if not paid:
-                with Ledger.open(place) as other:
-                    paid.append(bool(other.history(points.name, event="charge")))
+            with first:
+                if not paid:
+                    with Ledger.open(place) as other:
+                        paid.append(bool(other.history(points.name, event="charge")))
 
         with Ledger.open(place) as book:
             book.grant(points.name, query.cost(), by="auditor")
@@ -134,6 +152,7 @@ def audit_order(
     words = {(): "nobody looked", (True,): "the charge was durable before the first look"}
     return Finding(
         name=name,
+        way=Way.ORDER,
         claimed=None,
         lower=None,
         caught=paid == [False],

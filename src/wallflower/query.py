@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from wallflower.errors import ParameterError
-from wallflower.lazy import load
+from wallflower.lazy import exists, load
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.schema import Schema
@@ -184,6 +184,7 @@ class Query(ABC, Generic[D, A]):
     proof: ClassVar[str]
     status: ClassVar[Status]
     prepares: ClassVar[str | None] = None  # the question that this one only serves
+    unpictured: ClassVar[str | None] = None  # why it has no picture of its own, where it has none
     streams: ClassVar[bool] = False  # whether records may come one by one, without an end
 
     @abstractmethod
@@ -212,7 +213,7 @@ class Query(ABC, Generic[D, A]):
         return Schema.of(columns) if columns else None
 
     def picture(self, value: A, facts: PublicFacts) -> Picture | None:
-        """How the released value is drawn; None leaves it to the report, which suits a number."""
+        """How the released value is drawn; None leaves it to the report, which suits a number: say so, `unpictured`."""
         return None
 
     def tradeoffs(self, *, dimension: int) -> tuple[Tradeoff, ...]:
@@ -232,7 +233,9 @@ class Query(ABC, Generic[D, A]):
     def audits(cls, *, quick: bool) -> Iterable[Any]:
         """Attacks on the mechanisms: the findings of `audit.py` in the question's own folder, if it has one."""
         room = sys.modules[cls.__module__].__package__
-        findings: Iterable[Any] = load(f"{room}.audit").findings(quick=quick) if room else ()
+        if not room or not exists(f"{room}.audit"):
+            return ()
+        findings: Iterable[Any] = load(f"{room}.audit").findings(quick=quick)
         return findings
 
     def to_json(self) -> dict[str, Any]:

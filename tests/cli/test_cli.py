@@ -15,6 +15,7 @@ import pytest
 from above import Above
 from ranking import Ranking
 from wallflower import cli
+from wallflower.audit import Way
 from wallflower.cli import lab, options
 from wallflower.errors import PrivacyError
 from wallflower.ledger import Ledger
@@ -367,6 +368,26 @@ def test_an_audit_may_be_quick(shell: Shell, monkeypatch: Any) -> None:
     )
     assert shell("audit", "above") == shell("audit", "above", "--quick") == 0
     assert asked == [("above", False), ("above", True)]
+
+
+def test_an_audit_of_a_plugin_runs_its_own_attacks(shell: Shell) -> None:
+    assert shell("audit", "above", "--quick") == 0
+    assert "caught broken: a tenth short" in shell.out
+    assert "holds  exact count" in shell.out
+
+
+def test_an_audit_without_findings_is_an_error(shell: Shell, monkeypatch: Any) -> None:
+    whole = Above.audits
+    monkeypatch.setattr(Above, "audits", classmethod(lambda cls, *, quick: ()))
+    assert shell("audit", "above") != 0
+    assert "5 are missing" in shell.err
+    monkeypatch.setattr(
+        Above,
+        "audits",
+        classmethod(lambda cls, *, quick: (each for each in whole(quick=quick) if each.way is not Way.ORACLE)),
+    )
+    assert shell("audit", "above") != 0
+    assert "2 are missing: an exact answer that brute force confirms" in " ".join(shell.err.split())
 
 
 def test_a_paper_is_reproduced_into_a_folder(shell: Shell, monkeypatch: Any) -> None:

@@ -34,7 +34,8 @@ from wallflower.forms import REQUIRED, Question
 from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
 from wallflower.query import Plan, Query
-from wallflower.release import Guarantee, Release, default_analyst, release
+from wallflower.release import Release, default_analyst, release
+from wallflower.release.guarantee import Guarantee
 
 if TYPE_CHECKING:
     import wallflower.report as _report

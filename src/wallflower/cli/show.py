@@ -23,7 +23,8 @@ from wallflower.ledger.budget import Line
 from wallflower.ledger.chain import Entry, Verification
 from wallflower.progress import report_to
 from wallflower.query import Plan
-from wallflower.release import Release, as_words, readable, rows_of, starter_note, symbol
+from wallflower.release import Release, starter_note
+from wallflower.release.words import as_words, readable, rows_of, symbol
 
 _WIDE: Final = 160
 

@@ -11,7 +11,8 @@ from typing import Any, Final
 from wallflower.ledger import Ledger
 from wallflower.ledger.chain import Entry, Verification
 from wallflower.query import Plan
-from wallflower.release import Release, readable, rows_of
+from wallflower.release import Release
+from wallflower.release.words import readable, rows_of
 from wallflower.report.drawing import figure, plan_of, svg
 
 __all__ = ["card", "figure", "page", "write"]

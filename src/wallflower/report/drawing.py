@@ -19,7 +19,8 @@ from wallflower.lazy import Lazy
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
 from wallflower.query import Bars, Choices, Picture, Plan, Query, Scale, Ticks
-from wallflower.release import Release, readable, symbol
+from wallflower.release import Release
+from wallflower.release.words import readable, symbol
 
 if TYPE_CHECKING:
     import matplotlib as _matplotlib

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from wallflower.errors import ParameterError
 from wallflower.query import Query, Tradeoff
-from wallflower.release import symbol
+from wallflower.release.words import symbol
 
 DIGITS: Final = 5
 

@@ -16,7 +16,7 @@ from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours, epsilon_of_zcdp
 from wallflower.queries.watch.detectors import Every, PaperDetector, Sparse, Staircase
 from wallflower.queries.watch.forecast import printed_costs
-from wallflower.release import Facts
+from wallflower.release.guarantee import Facts
 
 PURE, APPROXIMATE, CONCENTRATED = Loss("1"), Loss("1", delta="1e-6"), Loss.zcdp("1/2")
 EXAMPLE = {"threshold": 9130.0, "low": -1e5, "high": 1e5, "change": 500.0, "variance": 3.01e7}  # Section IV of [Deg20]

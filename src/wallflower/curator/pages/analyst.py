@@ -28,7 +28,8 @@ from wallflower.ledger.budget import ACCOUNTS, Line
 from wallflower.ledger.chain import canonical
 from wallflower.privacy import Kind, Loss
 from wallflower.query import Plan, Query, Tradeoff
-from wallflower.release import Release, rough, rows_of, symbol
+from wallflower.release import Release
+from wallflower.release.words import rough, rows_of, symbol
 
 _PAGE: Final = 50
 _KINDS: Final = {

@@ -14,7 +14,8 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from wallflower.query import Plan, Scale, Tradeoff
-from wallflower.release import Release, symbol
+from wallflower.release import Release
+from wallflower.release.words import symbol
 from wallflower.report.drawing import figure, svg
 
 Points = Sequence[tuple[float, float]]

@@ -26,7 +26,7 @@ from wallflower.curator.pages.fields import decimal
 from wallflower.curator.pages.sessions import Sessions, form_proof, is_proof, new_cookie
 from wallflower.errors import PrivacyError
 from wallflower.privacy import Kind, Loss
-from wallflower.release import readable
+from wallflower.release.words import readable
 
 BASE: Final = "/ui"
 COOKIE: Final = "wallflower"

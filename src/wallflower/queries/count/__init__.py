@@ -51,6 +51,7 @@ class Count(Query[Points, int]):
     question: ClassVar[str] = "How many outliers are there?"
     proof: ClassVar[str] = "queries/count/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
+    unpictured: ClassVar[str] = "a number, which the report draws with its interval"
 
     neighbours: int = field(metadata={"help": "with fewer than this many others near, a record is an outlier"})
     radius: float = field(

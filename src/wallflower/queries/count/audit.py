@@ -15,12 +15,23 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.audit import TRIALS, Finding, Floats, Sampler, World, audit, audit_bound, replay_sampler
+from wallflower.audit import (
+    TRIALS,
+    Finding,
+    Floats,
+    ScriptedNoise,
+    World,
+    audit,
+    audit_bound,
+    audit_exact,
+    replay_sampler,
+)
+from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.data import Points
 from wallflower.mechanisms import Additive, calibrate
 from wallflower.neighbours.extension import certify
 from wallflower.neighbours.limits import global_bound
-from wallflower.neighbours.noisy_count import GAP
+from wallflower.neighbours.noisy_count import GAP, STEP
 from wallflower.neighbours.pairs import plant
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
@@ -31,7 +42,6 @@ from wallflower.queries.count.sensitivity import local_bounds, rounded_smooth_bo
 Cover = Callable[[Floats, NDArray[np.bool_], float], int]
 
 QUICK_TRIALS: Final = 8_000
-LEAST_TRIALS: Final = 30_000  # to tell ε = 2 from 2.38
 ROUNDED: Final = "global, where rounding favours the attacker"
 PURE, CONCENTRATED = Loss("1"), Loss.zcdp("1/2")
 APPROXIMATE, WIDE = Loss("1", delta="1e-6"), Loss("1/4", delta="1/5")
@@ -76,19 +86,25 @@ ROW: Final = World(((0.0, 0.0), (3.0, 0.0), (6.0, 0.0), (9.0, 0.0), (20.0, 0.0))
 
 def findings(*, quick: bool) -> Iterator[Finding]:
     """Every attack: what must hold, then what must be caught."""
-    trials = QUICK_TRIALS if quick else TRIALS
-    for name, (asked, first, second) in SOUND.items():
-        yield audit(_outputs(asked, first), _outputs(asked, second), claimed=asked.loss, trials=trials, name=name)
+    laws = {name: [_law(asked, each) for each in tables] for name, (asked, *tables) in SOUND.items()}
+    for name, (asked, *_) in SOUND.items():
+        yield audit_law(*laws[name], claimed=asked.loss, name=name)
+    for name in DRAWN if quick else SOUND:
+        asked, *tables = SOUND[name]
+        samplers = [replay_sampler(partial(asked.answer, _points(each))) for each in tables]
+        trials = QUICK_TRIALS if quick else TRIALS
+        yield audit(*samplers, claimed=asked.loss, trials=trials, name=f"{name}, by draws")
+    yield from _oracles()
     yield from _sound_bounds()
-    for name in HALVED:
-        asked, first, second = SOUND[name]
-        samplers = _outputs(asked, first, _Halved), _outputs(asked, second, _Halved)
-        yield audit(*samplers, claimed=asked.loss, trials=trials, name=f"broken: half the noise, {name}", expected=True)
-    samplers = _broken_by_value([0.5, *CROWD]), _broken_by_value([FAR, *CROWD])
-    yield audit(*samplers, claimed=PURE, trials=trials, name="broken: leaves out itself by value", expected=True)
+    for name in SHORTENED:
+        asked, *tables = SOUND[name]
+        first, second = (_law(asked, each, Short) for each in tables)
+        yield audit_law(first, second, claimed=asked.loss, name=f"broken: a tenth short, {name}", expected=True)
+    first, second = _broken_by_value([0.5, *CROWD]), _broken_by_value([FAR, *CROWD])
+    yield audit_law(first, second, claimed=PURE, name="broken: leaves out itself by value", expected=True)
     asked, name = SOUND[ROUNDED][0], "broken: 5k + 1 in spite of rounding"
-    samplers = _broken_strict(asked, _ON_HEXAGON[0]), _broken_strict(asked, _ON_HEXAGON[1])
-    yield audit(*samplers, claimed=asked.loss, trials=max(trials, LEAST_TRIALS), name=name, expected=True)
+    first, second = (_broken_strict(asked, each) for each in _ON_HEXAGON)
+    yield audit_law(first, second, claimed=asked.loss, name=name, expected=True)
     yield from _broken_bounds()
 
 
@@ -117,12 +133,45 @@ SOUND: Final[dict[str, tuple[Count, Any, Any]]] = {
     "smooth, Laplace": (_count(3, APPROXIMATE, "smooth"), *_ON_LINE),
     ROUNDED: (Count(neighbours=5, radius=1.0, loss=Loss("2"), mechanism="global"), *_ON_HEXAGON),
 }
-HALVED: Final = ("extension, pure", "global, Laplace on a line", "global, Gaussian")
+DRAWN: Final = ("extension, pure",)
+SHORTENED: Final = (
+    "extension, pure",
+    "extension, zCDP",
+    "global, Laplace on a line",
+    "global, Gaussian",
+)
 
 
-def _outputs(query: Count, records: Any, through: Callable[[Noise], Noise] = lambda noise: noise) -> Sampler:
+def _law(query: Count, records: Any, through: Callable[[Noise], Noise] = lambda noise: noise) -> Law:
     points = _points(records)
-    return replay_sampler(lambda noise: query.answer(points, through(noise)))
+    return law_of(lambda noise: query.answer(points, through(noise)))
+
+
+# The exact answer
+
+
+def _oracles() -> Iterator[Finding]:
+    for place, world in {"path": PATH, "diamond": DIAMOND}.items():
+        for neighbours in (1, 2):
+            exact = partial(count_outliers, radius=1.0, neighbours=neighbours, normalise=False)
+            brute = partial(_brute_count, neighbours=neighbours)
+            yield audit_exact(exact, brute, world.arrays(), name=f"exact count on a {place}, k = {neighbours}")
+    yield audit_exact(_count_by_value, _brute_count, PATH.arrays(), name="broken: exact, by value", expected=True)
+
+
+def _brute_count(values: Floats, neighbours: int = 1) -> int:
+    """Every record beside every other one."""
+    records = [tuple(row) for row in values.tolist()]
+    near = [
+        sum(math.dist(one, other) <= 1.0 for j, other in enumerate(records) if j != i) for i, one in enumerate(records)
+    ]
+    return sum(found < neighbours for found in near)
+
+
+def _count_by_value(values: Floats) -> int:
+    """BROKEN: a record's duplicates are not its neighbours (Definition 7 of the paper)."""
+    gaps = np.sqrt(((values[:, None] - values) ** 2).sum(axis=2))
+    return int(np.count_nonzero(np.count_nonzero((gaps > 0) & (gaps <= 1.0), axis=1) < 1))
 
 
 # Bounds that must hold
@@ -132,9 +181,10 @@ def _sound_bounds() -> Iterator[Finding]:
     outliers = partial(count_outliers, radius=1.0, neighbours=1, normalise=False)
     local = partial(local_bounds, radius=1.0, neighbours=1, upto=0, normalise=False)
     for neighbours, (place, world) in enumerate({"plus": SMALL_PLUS, "path": PATH}.items(), start=1):
-        inliers = partial(_inliers, neighbours=neighbours)
-        yield audit_bound(lambda _: SLACK + 1 + GAP, inliers, world, name=f"extension: slack + 1 on a {place}")
-    yield audit_bound(_everywhere, outliers, DIAMOND, name="global bound on a diamond")
+        inliers, hidden = partial(_inliers, neighbours=neighbours), partial(_hidden, _count(neighbours, PURE))
+        yield audit_bound(hidden, inliers, world, name=f"extension: what its noise hides, on a {place}")
+    hidden = partial(_hidden, _count(1, PURE, "global"))
+    yield audit_bound(hidden, outliers, DIAMOND, name="global: what its noise hides, on a diamond")
     for place, world in {"path": PATH, "diamond": DIAMOND}.items():
         yield audit_bound(lambda values: local(values)[0], outliers, world, name=f"local bound on a {place}")
     yield _smooth("on a path", PATH, 1.0)
@@ -153,6 +203,14 @@ def _inliers(values: Floats, neighbours: int) -> float:
     return certify(plant(values, 1.0), neighbours, SLACK, GAP).lower
 
 
+def _hidden(query: Count, values: Floats) -> float:
+    """By how many records the noise of an answer lets one record move the count, by its own word."""
+    script = ScriptedNoise()
+    query.answer(_points(values), script)
+    ((_, scale),) = script.asked
+    return float(scale * query.loss.epsilon * (STEP if query.mechanism == "extension" else 1))
+
+
 def _everywhere(values: Floats) -> float:
     return global_bound(len(values), values.shape[1], 1)
 
@@ -160,17 +218,17 @@ def _everywhere(values: Floats) -> float:
 # Broken, on purpose
 
 
-class _Halved:
-    """BROKEN: half the noise that was asked for."""
+class Short:
+    """BROKEN: nine tenths of the noise that was asked for."""
 
     def __init__(self, noise: Noise) -> None:
         self.noise = noise
 
     def laplace(self, scale: Fraction) -> int:
-        return self.noise.laplace(scale / 2)
+        return self.noise.laplace(scale * 9 / 10)
 
     def gaussian(self, scale: Fraction) -> int:
-        return self.noise.gaussian(scale / 2)
+        return self.noise.gaussian(scale * 9 / 10)
 
     def below(self, bound: int) -> int:
         return self.noise.below(bound)
@@ -179,23 +237,21 @@ class _Halved:
         return self.noise.flip(exponent)
 
 
-def _broken_by_value(records: list[float]) -> Sampler:
-    """BROKEN: a record's duplicates are not its neighbours (Definition 7 of the paper), the noise as if they were."""
-    values = np.array(records)
-    gaps = np.abs(values[:, None] - values)
-    count = int(np.count_nonzero(np.count_nonzero((gaps > 0) & (gaps <= 1.0), axis=1) < 1))
-    return _noisy(count, len(values), calibrate(global_bound(len(values), 1, 1), PURE, step=Fraction(1)))
+def _broken_by_value(records: list[float]) -> Law:
+    """BROKEN: the noise as if duplicates were neighbours."""
+    n, count = len(records), _count_by_value(np.array(records)[:, None])
+    return _noisy(count, n, calibrate(global_bound(n, 1, 1), PURE, step=Fraction(1)))
 
 
-def _broken_strict(query: Count, records: Any) -> Sampler:
+def _broken_strict(query: Count, records: Any) -> Law:
     """BROKEN: 5k + 1, which is true of real numbers in the plane and not of rounded distances."""
     n, strict = len(records), global_bound(len(records), 2, query.neighbours)
     count = count_outliers(records, query.radius, query.neighbours, normalise=query.normalise)
     return _noisy(count, n, calibrate(strict, query.loss, step=Fraction(1)))
 
 
-def _noisy(count: int, n: int, noise: Additive) -> Sampler:
-    return replay_sampler(lambda source: min(max(count + noise.draw(source), 0), n))
+def _noisy(count: int, n: int, noise: Additive) -> Law:
+    return law_of(lambda source: min(max(count + noise.draw(source), 0), n))
 
 
 def _broken_bounds() -> Iterator[Finding]:

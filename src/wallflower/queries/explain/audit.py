@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from wallflower.audit import Finding, Sampler, audit
+from wallflower.audit import Finding, Sampler, Way, audit
+from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.data import Points
-from wallflower.noise import system_noise
+from wallflower.noise import Noise, system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.explain import Explain
+from wallflower.queries.explain.audit_worlds import attack_worlds
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, kappas
 from wallflower.queries.explain.draws import direct, walks
 from wallflower.queries.explain.draws.utilities import Population
@@ -27,10 +30,13 @@ from wallflower.queries.explain.modes import draw_contexts
 from wallflower.queries.explain.space.ranked import RankedTable
 from wallflower.schema import Schema
 
-TRIALS, QUICK_TRIALS, LEAST_TRIALS = 2_000, 400, 4_000
+TRIALS, QUICK_TRIALS, SURE_TRIALS = 2_000, 200, 8_000
 ONE, TWO = Loss("1"), Loss("2")
 EVERYWHERE: Final = "distance:k=1000,radius=1"  # V is an outlier in every context, whatever one record does
 SAMPLES: Final = 8
+CLOSEST: Final = "dp, distance, as close as can be"
+
+Draw = Callable[[Noise], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,9 @@ EVEN: Final = Pair(5, tuple((value, 5.0) for value in range(5)), (1, 5.0))
 APART: Final = Pair(  # a near record that joins raises the context {0, 1}, which is small, and lowers {0, 1, 2}
     3, ((0, 5.0), *((1, 0.0),) * 3, *((2, 5.0),) * 6), (1, 5.0)
 )
+CLOSE: Final = Pair(  # a near record that joins raises {0, 1}, which is likeliest by far, and lowers {0, 1, 2}
+    3, ((0, 5.0), *((1, 0.0),) * 12, *((2, 5.0),) * 16), (1, 5.0)
+)
 LAST: Final = Pair(2, ((0, 5.0), *((1, 5.0),) * 3), (0, 5.0))  # in {0} nobody is near; then one is
 FAR: Final = Pair(2, ((0, 9.0), *((1, 1.0), (1, 1.5), (1, 2.0)) * 4), (1, 1e5))
 TIED: Final = Pair(3, ((0, 5.0), (1, 5.0), (2, 5.0)), (1, 5.0))
@@ -58,16 +67,23 @@ TIED: Final = Pair(3, ((0, 5.0), (1, 5.0), (2, 5.0)), (1, 5.0))
 
 def findings(*, quick: bool) -> Iterator[Finding]:
     """Every attack: what must hold, then what must be caught."""
-    trials = QUICK_TRIALS if quick else TRIALS
-    query = question_for(CROWD, ONE)
+    for name, (pair, loss, details) in LAWS.items():
+        query = question_for(pair, loss, **details)
+        yield audit_law(*_laws(query, pair), claimed=query.cost(), name=name)
     for name, (pair, loss, details) in SOUND.items():
         query = question_for(pair, loss, **details)
-        first, second = (_answers(query, points) for points in pair.points())
-        yield audit(first, second, claimed=query.cost(), trials=trials, name=name)
+        samplers = [_answers(query, points) for points in pair.points()]
+        yield audit(*samplers, claimed=query.cost(), trials=QUICK_TRIALS if quick else TRIALS, name=name)
+    yield from attack_worlds()
     for name, (pair, loss, broken) in BROKEN.items():
-        first, second = (_repeated(broken(question_for(pair, loss).view(points).table())) for points in pair.points())
-        enough = max(trials, LEAST_TRIALS)
-        yield audit(first, second, claimed=loss, trials=enough, name=f"broken: {name}", expected=True)
+        first, second = (law_of(broken(question_for(pair, loss).view(points).table())) for points in pair.points())
+        yield audit_law(first, second, claimed=loss, name=f"broken: {name}", expected=True)
+    name = "broken: every step at the whole loss"
+    samplers = [_repeated(_broken_unshared(question_for(EVEN, TWO).view(each).table())) for each in EVEN.points()]
+    yield audit(*samplers, claimed=TWO, trials=SURE_TRIALS, name=name, expected=True)
+    pair, loss, details = LAWS[CLOSEST]
+    short = question_for(pair, Loss(loss.epsilon * Fraction(10, 9)), **details)
+    yield audit_law(*_laws(short, pair), claimed=loss, name="broken: a tenth short", expected=True)
     yield _wanders("bfs and dfs step to neighbours", (walks.bfs, walks.dfs), expected=False)
     yield _wanders("broken: flips without restoring", (_broken_flips,), expected=True)
 
@@ -80,6 +96,16 @@ def question_for(pair: Pair, loss: Loss, **details: Any) -> Explain:
     return Explain(**usual | {"detector": EVERYWHERE, "loss": loss} | details)
 
 
+def _laws(query: Explain, pair: Pair) -> list[Law]:
+    """What answers come to: the bits of their contexts, one after another."""
+    cases = [query.view(points) for points in pair.points()]
+    return [law_of(partial(_bits, query, case)) for case in cases]
+
+
+def _bits(query: Explain, case: Any, noise: Noise) -> str:
+    return " ".join(item["bits"] for item in query.answer(case, noise))
+
+
 def _answers(query: Explain, points: Points) -> Sampler:
     """What is drawn, as a number: the contexts of an answer one after another, -1 for none."""
     case = query.view(points)
@@ -89,55 +115,55 @@ def _answers(query: Explain, points: Points) -> Sampler:
         found = draw_contexts(query, table, case.n, detector, system_noise())
         return sum(index * table.space.count**place for place, index in enumerate(reversed(found))) if found else -1
 
-    return _repeated(one)
+    return _repeated(lambda _: one())
 
 
-def _repeated(draw: Callable[[], int]) -> Sampler:
-    return lambda size: np.array([draw() for _ in range(size)])
+def _repeated(draw: Draw) -> Sampler:
+    return lambda size: np.array([draw(system_noise()) for _ in range(size)])
 
 
 def _populations(table: RankedTable) -> list[int]:
     return [int(table.members(index).sum()) for index in range(table.space.count)]
 
 
-def _exponential(scores: Sequence[int], rate: Fraction) -> int:
-    return direct.choose(scores, rate=rate, top=1, noise=system_noise())[0]
+def _exponential(scores: Sequence[int], rate: Fraction) -> Draw:
+    return lambda noise: direct.choose(scores, rate=rate, top=1, noise=noise)[0]
 
 
-def _broken_price(table: RankedTable) -> Callable[[], int]:
+def _broken_price(table: RankedTable) -> Draw:
     """exp(2εu), the price of a choice mistaken by a factor of 2."""
     scores = _populations(table)
-    return lambda: _exponential(scores, Fraction(2))
+    return _exponential(scores, Fraction(2))
 
 
-def _broken_monotone(table: RankedTable) -> Callable[[], int]:
+def _broken_monotone(table: RankedTable) -> Draw:
     """Margins weighed by exp(εq) instead of exp(εq/2): one record raises some and lowers others."""
     found, populations = margins(table, Distance(10, 1.0))
     scores = np.minimum(found, populations).astype(np.int64).tolist()
-    return lambda: _exponential(scores, Fraction(2))
+    return _exponential(scores, Fraction(2))
 
 
-def _broken_unshared(table: RankedTable) -> Callable[[], int]:
+def _broken_unshared(table: RankedTable) -> Draw:
     """Breadth-first search that spends the whole loss in every step."""
     ask, paid = walks.score_contexts(table, Distance(1000, 1.0), Population()), {"rate": Fraction(2), "top": 1}
-    return lambda: walks.bfs(ask, start=0, samples=4, noise=system_noise(), **paid)[0]  # type: ignore[arg-type]
+    return lambda noise: walks.bfs(ask, start=0, samples=4, noise=noise, **paid)[0]  # type: ignore[arg-type]
 
 
-def _broken_start(table: RankedTable) -> Callable[[], int]:
+def _broken_start(table: RankedTable) -> Draw:
     """A walk that starts at the largest valid context: the start tells which one that is."""
     scores = _populations(table)[:-1]
     start = scores.index(max(scores))
     ask, paid = walks.score_contexts(table, Distance(1000, 1.0), Population()), {"rate": Fraction(1), "top": 1}
-    return lambda: walks.walk(ask, start=start, samples=1, noise=system_noise(), **paid)[0]  # type: ignore[arg-type]
+    return lambda noise: walks.walk(ask, start=start, samples=1, noise=noise, **paid)[0]  # type: ignore[arg-type]
 
 
-def _broken_none(table: RankedTable) -> Callable[[], int]:
+def _broken_none(table: RankedTable) -> Draw:
     """Says none exactly where no context is valid."""
     valid = bool((margins(table, Distance(1, 1.0))[0] > 0).any())
-    return lambda: int(valid)
+    return lambda noise: int(valid)
 
 
-def _broken_unclamped(table: RankedTable) -> Callable[[], int]:
+def _broken_unclamped(table: RankedTable) -> Draw:
     """Clamped Grubbs' margin of a metric that was not clamped."""
     detector = ClampedGrubbs(0.0, 10.0, 60)
     weights, kappa = scales(detector, float(table.values[table.record])), kappas(0.05, 60)
@@ -145,7 +171,7 @@ def _broken_unclamped(table: RankedTable) -> Callable[[], int]:
     inside = [table.members(index) for index in range(table.space.count)]
     sums = [(z[each].sum(), (z[each] ** 2).sum(), kappa[each.sum()]) for each in inside]
     scores = [int(np.clip((weights @ np.array(each)).max(), -60, 60)) for each in sums]
-    return lambda: _exponential(scores, Fraction(1, 2))
+    return _exponential(scores, Fraction(1, 2))
 
 
 def _broken_flips(ask: walks.ContextScores, *, start: int, samples: int, **_: Any) -> list[int]:
@@ -175,6 +201,7 @@ def _wanders(name: str, searches: Sequence[Callable[..., list[int]]], *, expecte
         apart = max(apart, *(min((one ^ other).bit_count() for other in visited - {one}) for one in visited))
     return Finding(
         name=name,
+        way=Way.WORLD,
         claimed=1.0,
         lower=float(apart),
         caught=apart > 1,
@@ -184,15 +211,19 @@ def _wanders(name: str, searches: Sequence[Callable[..., list[int]]], *, expecte
 
 
 _OCDP: Final = {"mode": "ocdp"}
-SOUND: Final[dict[str, tuple[Pair, Loss, dict[str, Any]]]] = {
+LAWS: Final[dict[str, tuple[Pair, Loss, dict[str, Any]]]] = {
+    CLOSEST: (CLOSE, ONE, {"detector": "distance:k=15,radius=1", "doubt": 0, "size": 30}),
     "dp, distance": (APART, TWO, {"detector": "distance:k=10,radius=1", "doubt": 0}),
-    "dp, distance, two contexts": (APART, TWO, {"detector": "distance:k=10,radius=1", "doubt": 0, "top": 2}),
     "dp, whether to say none": (LAST, TWO, {"detector": "distance:k=1,radius=1", "doubt": "1/2"}),
     "dp, bins": (APART, TWO, {"detector": "bins:points=6,fraction=0.5", "doubt": 0}),
     "dp, tukey": (FAR, TWO, {"detector": "tukey:points=5", "doubt": 0}),
     "dp, clamped Grubbs": (FAR, TWO, {"detector": "clamped-grubbs", "doubt": 0}),
     "ocdp, direct": (CROWD, ONE, _OCDP),
     "ocdp, direct, overlap": (CROWD, ONE, _OCDP | {"utility": "overlap", "near": "11100"}),
+}
+SOUND: Final[dict[str, tuple[Pair, Loss, dict[str, Any]]]] = {
+    "dp, distance, by draws": (APART, TWO, {"detector": "distance:k=10,radius=1", "doubt": 0}),
+    "dp, distance, two contexts": (APART, TWO, {"detector": "distance:k=10,radius=1", "doubt": 0, "top": 2}),
     "ocdp, best-first": (CROWD, ONE, _OCDP | {"search": "best-first"}),
     "ocdp, uniform": (CROWD, ONE, _OCDP | {"search": "uniform", "samples": SAMPLES}),
     "ocdp, walk": (CROWD, ONE, _OCDP | {"search": "walk", "samples": SAMPLES}),
@@ -200,10 +231,9 @@ SOUND: Final[dict[str, tuple[Pair, Loss, dict[str, Any]]]] = {
     "ocdp, bfs": (CROWD, ONE, _OCDP | {"search": "bfs", "samples": SAMPLES}),
     "ocdp, guided": (CROWD, ONE, _OCDP | {"search": "guided", "samples": SAMPLES}),
 }
-BROKEN: Final[dict[str, tuple[Pair, Loss, Callable[[RankedTable], Callable[[], int]]]]] = {
+BROKEN: Final[dict[str, tuple[Pair, Loss, Callable[[RankedTable], Draw]]]] = {
     "choices at twice the price": (CROWD, ONE, _broken_price),
     "margins at the price of populations": (APART, TWO, _broken_monotone),
-    "every step at the whole loss": (EVEN, TWO, _broken_unshared),
     "a start that was looked for": (TIED, ONE, _broken_start),
     "none where there is none": (LAST, ONE, _broken_none),
     "a margin of what is not clamped": (FAR, ONE, _broken_unclamped),

@@ -73,7 +73,7 @@ def planar(points: ArrayLike, *, diameter: Exact, epsilon: Exact, step: Exact, n
     sum of their squares, less if what is normal is known to be round.
     """
     places = _points(points)
-    scale = _positive(diameter, "diameter") / (_positive(epsilon, "epsilon") * _positive(step, "step"))
+    scale = noise_scale(diameter, epsilon, step)
     return _cut(places + lattice.planar(scale, places.shape[1], len(places), noise))
 
 
@@ -81,14 +81,23 @@ def columns(
     points: ArrayLike, *, ranges: Sequence[Exact], epsilons: Sequence[Exact], step: Exact, noise: Noise
 ) -> Ints:
     """Points with independent noise in every column, P(z) proportional to exp(-Σ_j ε_j·|z_j|·step/range_j).  (M)"""
-    places, size = _points(points), _positive(step, "step")
+    places = _points(points)
     if not places.shape[1] == len(ranges) == len(epsilons):
         raise ParameterError("ranges, epsilons: pass one of each for every column of the points.")
     drawn = [
-        lattice.laplace(_positive(width, "ranges") / (_positive(share, "epsilons") * size), len(places), noise)
+        lattice.laplace(noise_scale(width, share, step), len(places), noise)
         for width, share in zip(ranges, epsilons, strict=True)
     ]
     return _cut(places + np.stack(drawn, axis=1))
+
+
+def noise_scale(distance: Exact, epsilon: Exact, step: Exact) -> Fraction:
+    """The scale of noise, in steps, that makes points at this distance e^ε-alike.  (P) (M)
+
+    >>> noise_scale("10", "1/2", "1/8")
+    Fraction(160, 1)
+    """
+    return _positive(distance, "distance") / (_positive(epsilon, "epsilon") * _positive(step, "step"))
 
 
 def distances(points: ArrayLike, centre: Sequence[int]) -> Ints:

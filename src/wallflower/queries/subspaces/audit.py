@@ -9,23 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
+from itertools import combinations
 from typing import Any, Final
 
 import numpy as np
 
-from wallflower.audit import Finding, Floats, Sampler, World, audit, audit_bound
+from wallflower.audit import Finding, Floats, Sampler, World, audit, audit_bound, audit_exact
+from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.data import Points
 from wallflower.mechanisms import exponential, peel
 from wallflower.neighbours.limits import rounding_bound
-from wallflower.noise import system_noise
+from wallflower.noise import Noise, system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.subspaces import Subspaces
 from wallflower.queries.subspaces.choice import Draws
 from wallflower.queries.subspaces.exact import scores
 
-TRIALS, QUICK_TRIALS, WHOLE_TRIALS = 20_000, 4_000, 5_000
-LEAST_TRIALS: Final = 10_000  # to be sure of catching what is broken
+TRIALS, QUICK_TRIALS = 20_000, 2_000
 FAR: Final = 1000.0
 PURE, APPROXIMATE, CONCENTRATED = Loss("1"), Loss("1", delta="1/100"), Loss.zcdp("1/2")
 COLUMNS: Final = 21
@@ -56,23 +58,33 @@ HUB: Final = Pair(  # between two others it carries them both: 2k + 1 outliers a
     second=[(0.0, *(FAR,) * (COLUMNS - 1)), *_ENDS],
     falling=frozenset({0}),
 )
+TIED: Final = Pair(  # the same from a tie: in one column others stand apart, in the other together
+    first=[(FAR, 0.0), (-1.0, -1.0), (1.0, 1.0), *((4 * FAR, place * FAR) for place in (5, 6, 7))],
+    second=[(0.0, FAR), (-1.0, -1.0), (1.0, 1.0), *((4 * FAR, place * FAR) for place in (5, 6, 7))],
+    falling=frozenset({0}),
+)
 CORNERS: Final = World(tuple((float(x), float(y)) for x in (0, 1) for y in (0, 1, 2)), 4)
 LINE: Final = World(tuple((float(x), 0.0) for x in range(5)), 4)
 
 
 def findings(*, quick: bool) -> Iterator[Finding]:
     """Every attack: what must hold, then what must be caught."""
-    trials = QUICK_TRIALS if quick else TRIALS
     for name, (query, pair) in SOUND.items():
-        yield audit(*_samplers(query, pair), claimed=query.loss, trials=trials, name=name)
-    query = _asked(PURE, counts=True)
-    samplers = _whole(query, TURNED.first), _whole(query, TURNED.second)
-    yield audit(*samplers, claimed=PURE, trials=WHOLE_TRIALS // (10 if quick else 1), name="mass, then a count")
+        yield audit_law(*_laws(query, pair), claimed=query.loss, name=name)
+    for name, (query, pair) in list(PEELED.items())[: 2 if quick else None]:
+        yield audit_law(*_laws(query, pair, _peeled), claimed=query.loss, name=name)
+    for name, (query, pair) in list(DRAWN.items())[: 1 if quick else None]:
+        trials = QUICK_TRIALS if quick else TRIALS
+        yield audit(*_samplers(query, pair), claimed=query.loss, trials=trials, name=f"{name}, by draws")
+    yield from _oracles()
     yield from _bounds()
     for name, (query, pair, broken) in BROKEN.items():
-        samplers = _samplers(query, pair, broken)
-        enough = max(trials, LEAST_TRIALS)
-        yield audit(*samplers, claimed=query.loss, trials=enough, name=f"broken: {name}", expected=True)
+        yield audit_law(
+            *_laws(query, pair, partial(_broken, choose=broken)),
+            claimed=query.loss,
+            name=f"broken: {name}",
+            expected=True,
+        )
 
 
 def _asked(loss: Loss, **details: Any) -> Subspaces:
@@ -84,98 +96,168 @@ def _points(records: Any) -> Points:
     return Points.from_array(np.array(records), name="made-up")
 
 
-Choose = Callable[[Subspaces, list[int], int, Draws], list[int]]
+Answer = Callable[[Subspaces, Points], Callable[[Noise], Any]]
+Choose = Callable[[Subspaces, list[int], int, Draws, Noise], list[int]]
 
 
-def _released(query: Subspaces, scored: list[int], unit: int, made: Draws) -> list[int]:
-    return query.chosen(scored, unit, made, system_noise())
+def _laws(query: Subspaces, pair: Pair, answer: Answer | None = None) -> list[Law]:
+    return [law_of((answer or _answered)(query, _points(table))) for table in (pair.first, pair.second)]
 
 
-def _sampler(query: Subspaces, records: Any, falling: frozenset[int], choose: Choose) -> Sampler:
-    """Where the falling columns stand among the released ones, drawn again and again from scores computed once."""
-    data = _points(records)
+def _answered(query: Subspaces, data: Points) -> Callable[[Noise], Any]:
+    """The answer itself."""
+    return lambda noise: str(query.answer(data, noise))
+
+
+def _broken(query: Subspaces, data: Points, choose: Choose) -> Callable[[Noise], Any]:
+    """What is chosen, from scores computed once."""
     scored, unit = query.scored(data, query.family.subspaces(data.columns))
     made = query.made(data.n, data.dimension)
+    return lambda noise: tuple(choose(query, scored, unit, made, noise))
+
+
+def _peeled(query: Subspaces, data: Points) -> Callable[[Noise], Any]:
+    return _broken(query, data, Subspaces.chosen)
+
+
+def _samplers(query: Subspaces, pair: Pair) -> tuple[Sampler, Sampler]:
+    return tuple(_sampler(query, table, pair.falling) for table in (pair.first, pair.second))  # type: ignore[return-value]
+
+
+def _sampler(query: Subspaces, records: Any, falling: frozenset[int]) -> Sampler:
+    """Where the falling columns stand among the released ones, drawn again and again from scores computed once."""
+    draw = _peeled(query, _points(records))
 
     def one() -> int:
-        return sum(
-            1 << (query.top - at) for at, place in enumerate(choose(query, scored, unit, made)) if place in falling
-        )
+        return sum(1 << (query.top - at) for at, place in enumerate(draw(system_noise())) if place in falling)
 
     return lambda size: np.array([one() for _ in range(size)])
 
 
-def _samplers(query: Subspaces, pair: Pair, choose: Choose = _released) -> tuple[Sampler, Sampler]:
-    return tuple(_sampler(query, table, pair.falling, choose) for table in (pair.first, pair.second))  # type: ignore[return-value]
+# The exact answer
 
 
-def _whole(query: Subspaces, records: Any) -> Sampler:
-    """The whole answer as one number: the column and its count."""
-    data = _points(records)
+def _oracles() -> Iterator[Finding]:
+    for score, brute in _BRUTE.items():
+        for name, world in (("corners", CORNERS), ("line", LINE)):
+            for neighbours in (1, 2):
+                exact = partial(_scores, score=score, neighbours=neighbours)
+                plain = partial(_brute, brute, neighbours=neighbours)
+                yield audit_exact(exact, plain, world.arrays(), name=f"exact {score}, k = {neighbours}, {name}")
+    exact, name = partial(_scores, score="count", neighbours=1), "broken: exact mass, whole records only"
+    yield audit_exact(exact, partial(_brute, _brute_mass, neighbours=1), LINE.arrays(), name=name, expected=True)
 
-    def one() -> int:
-        (item,) = query.answer(data, system_noise())
-        return data.columns.index(item["columns"][0]) * 100 + item["outliers"]  # type: ignore[call-overload, no-any-return]
 
-    return lambda size: np.array([one() for _ in range(size)])
+_FAMILY: Final = [(0,), (1,), (0, 1)]
 
 
-def _broken_printed(query: Subspaces, scored: list[int], unit: int, made: Draws) -> list[int]:
+def _scores(values: Floats, score: str, neighbours: int) -> list[float]:
+    found = [scores(values, [each], 1.0, neighbours, score=score, normalise=False)[0] for each in _FAMILY]
+    return [float(np.round(one * neighbours)) for one in found]
+
+
+def _brute(score: Callable[[list[list[bool]], int], int], values: Floats, neighbours: int) -> list[float]:
+    """Every subspace by the definition, in units of 1/neighbours, who is near whom from plain distances."""
+    found = []
+    for family in _FAMILY:
+        rows = values[:, list(family)].tolist()
+        near = [[i != j and math.dist(one, other) <= 1.0 for j, other in enumerate(rows)] for i, one in enumerate(rows)]
+        found.append(float(score(near, neighbours)))
+    return found
+
+
+def _brute_count(near: list[list[bool]], neighbours: int) -> int:
+    return neighbours * sum(sum(row) < neighbours for row in near)
+
+
+def _brute_mass(near: list[list[bool]], neighbours: int) -> int:
+    """N·k less the largest flow, which is the least cut: tried over every set of givers."""
+    n = len(near)
+    cuts = (
+        neighbours * (n - size) + sum(min(neighbours, sum(near[i][j] for i in givers)) for j in range(n))
+        for size in range(n + 1)
+        for givers in combinations(range(n), size)
+    )
+    return n * neighbours - min(cuts)
+
+
+_BRUTE: Final = {"count": _brute_count, "mass": _brute_mass}
+
+
+# Broken, on purpose
+
+
+def _broken_printed(query: Subspaces, scored: list[int], unit: int, made: Draws, noise: Noise) -> list[int]:
     """Algorithm 3 of [Oka15]: exp(ε u / h), h times, for scores u that one record moves by 1. That is 2ε."""
     each = 2 * query.loss.epsilon / query.top
-    return peel(exponential, scored, query.top, sensitivity=unit, epsilon=each, noise=system_noise())
+    return peel(exponential, scored, query.top, sensitivity=unit, epsilon=each, noise=noise)
 
 
-def _broken_unshared(query: Subspaces, scored: list[int], unit: int, made: Draws) -> list[int]:
+def _broken_short(query: Subspaces, scored: list[int], unit: int, made: Draws, noise: Noise) -> list[int]:
+    """Nine tenths of the noise."""
+    return query.chosen(scored, unit, replace(made, each=made.each * Fraction(10, 9)), noise)
+
+
+def _broken_unshared(query: Subspaces, scored: list[int], unit: int, made: Draws, noise: Noise) -> list[int]:
     """Every choice spends the whole loss."""
-    return query.chosen(scored, unit, replace(made, each=query.loss.epsilon), system_noise())
+    return query.chosen(scored, unit, replace(made, each=query.loss.epsilon), noise)
 
 
-def _broken_sensitivity(query: Subspaces, scored: list[int], unit: int, made: Draws) -> list[int]:
+def _broken_sensitivity(query: Subspaces, scored: list[int], unit: int, made: Draws, noise: Noise) -> list[int]:
     """The mass as if one record moved it by 1: what it takes is counted, what it gives is not."""
-    return query.chosen(scored, unit // 2, made, system_noise())
+    return query.chosen(scored, unit // 2, made, noise)
 
 
-def _broken_unscaled(query: Subspaces, scored: list[int], unit: int, made: Draws) -> list[int]:
+def _broken_unscaled(query: Subspaces, scored: list[int], unit: int, made: Draws, noise: Noise) -> list[int]:
     """Counts as if one record moved them by 1."""
-    return query.chosen(scored, unit // rounding_bound(10**9, 1, query.neighbours), made, system_noise())
+    return query.chosen(scored, unit // rounding_bound(10**9, 1, query.neighbours), made, noise)
+
+
+# Bounds
 
 
 def _bounds() -> Iterator[Finding]:
     for name, world in (("corners", CORNERS), ("line", LINE)):
-        for family in ([(0,)], [(0, 1)]):
-            size = len(family[0])
-            truth = partial(_score, family, "mass")
-            yield audit_bound(lambda _: 2.0, truth, world, name=f"mass moves by 2, {size} of 2 columns, {name}")
-            bound = partial(_most, size)
-            truth = partial(_score, family, "count")
-            yield audit_bound(bound, truth, world, name=f"count moves by its bound, {size} of 2 columns, {name}")
-    name, truth = "broken: mass moves by 1", partial(_score, [(0,)], "mass")
+        for score, size in ((score, size) for score in _BRUTE for size in (1, 2)):
+            asked = _asked(PURE, score=score, size=size, normalise=False)
+            bound, truth = partial(_unit, asked), partial(_released, asked)
+            yield audit_bound(bound, truth, world, name=f"{score} moves by its unit, {size} of 2 columns, {name}")
+    name, truth = "broken: mass moves by 1", partial(_released, _asked(PURE))
     yield audit_bound(lambda _: 1.0, truth, LINE, name=name, expected=True)
 
 
-def _score(family: Any, score: str, values: Floats) -> float:
-    return float(scores(values, family, 1 / math.sqrt(len(family[0])), 1, score=score)[0])
+def _released(query: Subspaces, values: Floats) -> list[int]:
+    """The scores that a release chooses by."""
+    return query.scored(_points(values), query.family.subspaces(("x1", "x2")))[0]
 
 
-def _most(size: int, values: Floats) -> float:
-    return float(rounding_bound(len(values), size, 1))
+def _unit(query: Subspaces, values: Floats) -> float:
+    """By how much a release takes one record to move them."""
+    return float(query.scored(_points(values), query.family.subspaces(("x1", "x2")))[1])
 
 
 _BY_COUNT: Final = {"score": "count"}
 SOUND: Final[dict[str, tuple[Subspaces, Pair]]] = {
     "mass, permute-and-flip": (_asked(PURE), TURNED),
-    "mass, permute-and-flip, hub": (_asked(PURE), HUB),
     "mass, exponential": (_asked(PURE, mechanism="exponential"), HUB),
+    "mass, then a count": (_asked(PURE, counts=True), TURNED),
+    "count, permute-and-flip": (_asked(PURE, **_BY_COUNT), TIED),
+    "count, exponential": (_asked(PURE, mechanism="exponential", **_BY_COUNT), HUB),
+}
+PEELED: Final[dict[str, tuple[Subspaces, Pair]]] = {
     "mass, two in order": (_asked(PURE, top=2), TURNED_TWICE),
     "mass, exponential at δ, two in order": (_asked(APPROXIMATE, top=2, mechanism="exponential"), TURNED_TWICE),
-    "mass, exponential at ρ": (_asked(CONCENTRATED, top=2, mechanism="exponential"), TURNED_TWICE),
-    "count, permute-and-flip": (_asked(PURE, **_BY_COUNT), HUB),
-    "count, exponential": (_asked(PURE, mechanism="exponential", **_BY_COUNT), HUB),
+    "mass, exponential at ρ, two in order": (_asked(CONCENTRATED, top=2, mechanism="exponential"), TURNED_TWICE),
+}
+DRAWN: Final[dict[str, tuple[Subspaces, Pair]]] = {
+    "mass, permute-and-flip": (_asked(PURE), TURNED),
+    "mass, permute-and-flip, hub": (_asked(PURE), HUB),
+    "count, permute-and-flip, hub": (_asked(PURE, **_BY_COUNT), HUB),
 }
 BROKEN: Final[dict[str, tuple[Subspaces, Pair, Choose]]] = {
     "Algorithm 3 as printed": (_asked(PURE, mechanism="exponential", **_BY_COUNT), HUB, _broken_printed),
+    "a tenth short": (_asked(PURE), TURNED, _broken_short),
     "two choices at the whole loss each": (_asked(PURE, top=2), TURNED_TWICE, _broken_unshared),
-    "mass moves by 1": (_asked(PURE), TURNED, _broken_sensitivity),
-    "counts move by 1": (_asked(PURE, **_BY_COUNT), HUB, _broken_unscaled),
+    "mass chosen as if it moved by 1": (_asked(PURE), TURNED, _broken_sensitivity),
+    "counts chosen as if they moved by 1": (_asked(PURE, **_BY_COUNT), TIED, _broken_unscaled),
 }

@@ -17,11 +17,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.audit import Finding, Sampler, audit
+from wallflower.audit import Finding, Sampler, Way, audit
 from wallflower.data import Points
 from wallflower.noise import SystemNoise, system_noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch import Watch
+from wallflower.queries.watch.audit_answers import CROSSING, attack_answers
 from wallflower.queries.watch.audit_baseline import broken_baselines, sound_baselines
 from wallflower.queries.watch.audit_gauge import broken_gauges, sound_gauges
 from wallflower.queries.watch.detectors import Ints, PaperDetector, Secret, Sparse, Staircase
@@ -30,7 +31,7 @@ from wallflower.queries.watch.oracle import Flags, law, log_ratio, loss_between
 Stream = tuple[int, ...]  # distances, in moves
 
 TRIALS, QUICK_TRIALS = 12_000, 4_000
-SURE_TRIALS: Final = 6_000  # to be sure of catching what is broken
+SURE_TRIALS: Final = 30_000  # to be sure of catching what is broken
 EXACT: Final = 1e-12  # the relative error of a loss that was added up
 PURE, CONCENTRATED, APPROXIMATE = Loss("1"), Loss.zcdp("1/2"), Loss("1", delta="1/100")
 THRESHOLD: Final = 2  # moves
@@ -39,16 +40,17 @@ THRESHOLD: Final = 2  # moves
 def findings(*, quick: bool) -> Iterator[Finding]:
     """Every attack: what must hold, then what must be caught."""
     trials = QUICK_TRIALS if quick else TRIALS
+    yield from attack_answers()
     yield from _sound_exactly(2 if quick else 3)
     yield from _sound_by_draws(trials)
     for name in list(SPARSE)[:: 4 if quick else 1]:
         yield _sparse_by_draws(name, trials // 4)
     yield from sound_gauges()
-    yield from sound_baselines(trials // 2, system_noise())
+    yield from sound_baselines(trials // 2)
     yield from _broken_exactly()
     yield from _broken_by_draws(max(trials, SURE_TRIALS))
     yield from broken_gauges()
-    yield from broken_baselines(max(trials, SURE_TRIALS) // 2, system_noise())
+    yield from broken_baselines()
 
 
 # Findings
@@ -57,7 +59,9 @@ def findings(*, quick: bool) -> Iterator[Finding]:
 def exact(name: str, claimed: float, shown: float, words: str, *, expected: bool = False) -> Finding:
     caught = shown > claimed * (1 + EXACT)
     words = f"claims {claimed:g}, is {shown:.6g} {words}"
-    return Finding(name=name, claimed=claimed, lower=shown, caught=caught, words=words, expected=expected)
+    return Finding(
+        name=name, way=Way.WORLD, claimed=claimed, lower=shown, caught=caught, words=words, expected=expected
+    )
 
 
 def _worst(name: str, detector: Any, claimed: float, pairs: Iterable[tuple[Stream, Stream]]) -> Finding:
@@ -153,13 +157,8 @@ def _ex_post() -> Finding:
     return exact("paper, after the fact, one person", 1, best, words)
 
 
-CROSSING: Final = [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 0.0]], 1, [1.0, 0.0, 0.0]  # an entry goes: 2 to 1
-
-
 def _sound_by_draws(trials: int) -> Iterator[Finding]:
-    rows, at, instead = CROSSING
-    streams = rows, [*rows[:at], instead, *rows[at + 1 :]]
-    samplers = [_answers(Watch(threshold=2.0, low=0.0, high=1.0, loss=PURE), stream) for stream in streams]
+    samplers = [_answers(Watch(threshold=2.0, low=0.0, high=1.0, loss=PURE), stream) for stream in CROSSING]
     yield audit(samplers[0], samplers[1], claimed=PURE, trials=trials, name="answer, event")
     samplers = [_scores(detector_of(scores=True), k, system_noise()) for k in (1, 2)]
     yield audit(samplers[0], samplers[1], claimed=PURE, trials=trials, name="event, scores")

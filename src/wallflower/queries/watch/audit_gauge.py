@@ -12,21 +12,24 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Finding, Floats, World, audit_bound
-from wallflower.queries.watch.gauge import Bounds, Gauge, gauge
+from wallflower.privacy import Loss
+from wallflower.queries.watch import Watch
+from wallflower.queries.watch.gauge import Gauge
 
-BOX: Final = Bounds(low=(0.0, 0.0), high=(1.5, 1.5))
 SITES: Final = tuple((x,) for x in (-9.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.5, 9.0))
 HALVES: Final = World(((0.5,), (1.5,)), 2)  # an entry changes by one step of the grid
 _SPREAD: Final[dict[str, Any]] = {"mean": (0.5, 0.5), "covariance": ((1.0, 0.9), (0.9, 1.0))}
-GAUGES: Final[dict[str, Gauge]] = {
-    "sum": gauge("sum", BOX, centre=1.0),
-    "mahalanobis": gauge("mahalanobis", BOX, **_SPREAD),
-    "max": gauge("max", BOX, **_SPREAD),
+_USUAL: Final[dict[str, Any]] = {"threshold": 1.0, "low": 0.0, "high": 1.5, "loss": Loss("1")}
+WATCHES: Final = {
+    "sum": Watch(**_USUAL, centre=1.0),
+    "mahalanobis": Watch(**_USUAL, statistic="mahalanobis", **_SPREAD),
+    "max": Watch(**_USUAL, statistic="max", **_SPREAD),
 }
 
 
 def sound_gauges() -> Iterator[Finding]:
-    for name, made in GAUGES.items():
+    for name, query in WATCHES.items():
+        made = query.gauge(2)
         bound, truth = partial(_move, made), partial(_measured, made)
         yield audit_bound(bound, truth, World(SITES, 2), name=f"gauge: {name}")
     yield audit_bound(lambda _: 1.0, _half_up, HALVES, name="gauge: halves upwards")
@@ -54,7 +57,7 @@ def _square(made: Gauge, values: Floats) -> float:
 
 def broken_gauges() -> Iterator[Finding]:
     yield audit_bound(lambda _: 1.0, _half_even, HALVES, name="broken: halves to even", expected=True)
-    far, world = GAUGES["mahalanobis"], World(SITES, 2)
+    far, world = WATCHES["mahalanobis"].gauge(2), World(SITES, 2)
     name, reach = "broken: the square of the distance", far.move * far.step
     yield audit_bound(lambda _: reach, partial(_square, far), world, name=name, expected=True)
     name = "broken: each entry by its own spread, as if the others told nothing of it"

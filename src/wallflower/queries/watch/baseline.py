@@ -41,6 +41,7 @@ class Baseline(Query[Points, dict[str, float]]):
     proof: ClassVar[str] = "queries/watch/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
     prepares: ClassVar[str] = "watch"
+    unpictured: ClassVar[str] = "two numbers that go into the options of a watch"
 
     low: float = field(metadata={"help": "public lower bound of every entry"})
     high: float = field(metadata={"help": "public upper bound of every entry"})

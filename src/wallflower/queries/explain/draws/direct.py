@@ -61,11 +61,11 @@ def by_margin(
     exp(epsilon·score/2), but for the grid.
     """
     most = min(HIGHEST, int(GRID * cap))
-    blocks = _stepped(table, detector, scale, most)
+    blocks = step_scores(table, detector, scale, most)
     return _drawn(table.space, blocks, (-most, most), rate=epsilon / (2 * STEPS), top=top, noise=noise)
 
 
-def _stepped(table: RankedTable, detector: Detector, scale: Fraction, most: int) -> Blocks:
+def step_scores(table: RankedTable, detector: Detector, scale: Fraction, most: int) -> Blocks:
     """All contexts with their scores in steps, at most `most` either way."""
     if scale < 1:
         raise ParameterError(f"scale: {scale} would let one record count for more than one; pass 1 or more.")

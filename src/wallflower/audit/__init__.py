@@ -2,6 +2,7 @@
 
 Sampling    `audit` draws outputs on two neighbouring tables and bounds the loss from below, with confidence.
 Counting    `audit_bound` tries a sensitivity bound on every table of a tiny world, and every neighbour of each.
+Comparing   `audit_exact` compares an exact answer with brute force, case by case.
 
 An audit that finds nothing proves nothing; one that finds something is a counterexample. Everything here runs on
 public, made-up tables. A room lists its own attacks in its `audit.py`, and `evidence.audits(kind)` runs them.
@@ -10,14 +11,15 @@ public, made-up tables. A room lists its own attacks in its `audit.py`, and `evi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.lazy import Lazy
@@ -37,10 +39,19 @@ Site = tuple[float, ...]
 Records = tuple[Site, ...]
 
 TRIALS: Final = 60_000
-CONFIDENCE: Final = 0.999
+CONFIDENCE: Final = 1 - 1e-9  # so that no sound mechanism is ever caught by chance
 LEVELS: Final = 2_000  # how many outputs are tried as the edge of an event
 ROUNDING: Final = 1e-12  # the relative error of a computed bound that `smooth_beta` leaves room for
 REACH: Final = 64  # draws beyond so many scales have a probability below 1e-27
+
+
+class Way(StrEnum):
+    """How something was found."""
+
+    ORACLE = "an exact answer beside brute force"
+    WORLD = "a bound or a law on every table of a tiny world"
+    OUTPUTS = "what comes out for two neighbouring tables, drawn or added up"
+    ORDER = "whether the charge comes before the look"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +60,7 @@ class Finding:
     sensitivity or a β. `counterexample` holds the made-up tables that refute the claim, when those were found."""
 
     name: str
+    way: Way
     claimed: float | None
     lower: float | None
     caught: bool
@@ -111,6 +123,7 @@ def audit(
     amount, letter = float(claimed.amount), "ρ" if claimed.kind is Kind.ZCDP else "ε"
     return Finding(
         name=name,
+        way=Way.OUTPUTS,
         claimed=amount,
         lower=shown,
         caught=shown > amount,
@@ -271,6 +284,10 @@ class World:
     def tables(self) -> Iterator[Records]:
         yield from combinations_with_replacement(sorted(self.sites), self.size)
 
+    def arrays(self) -> Iterator[Floats]:
+        """The tables as arrays, a row for each record."""
+        return (np.array(table) for table in self.tables())
+
     def neighbours(self, table: Records) -> Iterator[Records]:
         """Every table with one record replaced."""
         for leaver in dict.fromkeys(table):
@@ -282,22 +299,22 @@ class World:
 
 def audit_bound(
     bound: Callable[[Floats], float],
-    truth: Callable[[Floats], float],
+    truth: Callable[[Floats], ArrayLike],
     world: World,
     *,
     beta: float | None = None,
     name: str = "bound",
     expected: bool = False,
 ) -> Finding:
-    """Refute a bound on the local sensitivity of `truth`, or fail to: is it large enough on every table of the world,
-    and, where a `beta` is claimed, within a factor e^beta of itself on every neighbour?"""
+    """Refute a bound on the local sensitivity of `truth`, or of each of its numbers, or fail to: is it large enough on
+    every table of the world, and, where a `beta` is claimed, within a factor e^beta of itself on every neighbour?"""
     tables = {table: np.array(table) for table in world.tables()}
-    answers = {table: float(truth(values)) for table, values in tables.items()}
+    answers = {table: np.asarray(truth(values), dtype=np.float64) for table, values in tables.items()}
     bounds = {table: float(bound(values)) for table, values in tables.items()}
     pairs = [(table, other) for table in tables for other in world.neighbours(table)]
 
     def moved(x: Records, y: Records) -> float:
-        return abs(answers[x] - answers[y])
+        return float(np.abs(answers[x] - answers[y]).max())
 
     def growth(x: Records, y: Records) -> float:
         return math.log(max(bounds[x], 1e-300) / max(bounds[y], 1e-300))
@@ -312,6 +329,7 @@ def audit_bound(
     caught = shown > claimed * (1 + ROUNDING)
     return Finding(
         name=name,
+        way=Way.WORLD,
         claimed=claimed,
         lower=shown,
         caught=caught,
@@ -319,6 +337,31 @@ def audit_bound(
         expected=expected,
         counterexample=(x, y) if caught else (),
     )
+
+
+# Comparing
+
+
+def audit_exact(
+    exact: Callable[[Any], Any],
+    brute: Callable[[Any], Any],
+    cases: Iterable[Any],
+    *,
+    name: str = "exact answer",
+    expected: bool = False,
+) -> Finding:
+    """Refute that an exact answer is what brute force finds, or fail to on all of these cases."""
+    tried, wrong = 0, None
+    for case in cases:
+        tried += 1
+        if not np.array_equal(found := exact(case), known := brute(case)):
+            wrong = f"{found} where brute force finds {known}: {np.asarray(case).tolist()}"
+            break
+    if not tried:
+        raise ParameterError("cases: there is none, so nothing was compared; pass one at least.")
+    words = wrong or f"the same as brute force ({tried} cases)"
+    caught = wrong is not None
+    return Finding(name=name, way=Way.ORACLE, claimed=None, lower=None, caught=caught, words=words, expected=expected)
 
 
 def _shown(table: Records) -> str:

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import getpass
 import json
-import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
-from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol
 
 from wallflower.data import Points, Table, load
 from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger, Receipt
 from wallflower.noise import system_noise
-from wallflower.privacy import Kind, Loss, Neighbours
-from wallflower.query import A, D, Plan, PublicFacts, Query
+from wallflower.privacy import Loss
+from wallflower.query import A, D, Query
+from wallflower.release.guarantee import Facts, Guarantee
+from wallflower.release.words import readable
 from wallflower.version import VERSION
 
 VARIABLE: Final = "WALLFLOWER_ANALYST"
@@ -33,89 +33,6 @@ if TYPE_CHECKING:
 
 else:
     _pa = Lazy("pyarrow")
-
-_SHOWN_AT: Final = "1e-6"
-_MANY, _FIRST = 24, 12  # a longer list is read by its beginning
-
-
-@dataclass(frozen=True, slots=True)
-class Guarantee:
-    """What a release promises, and to whom.
-
-    >>> Guarantee(Loss("0.5")).words.split(":")[0]
-    'Pure differential privacy at ε=1/2'
-    """
-
-    loss: Loss
-
-    @property
-    def kind(self) -> Kind:
-        return self.loss.kind
-
-    @property
-    def epsilon(self) -> float | None:
-        return None if self.kind is Kind.ZCDP else _number(self.loss.amount)
-
-    @property
-    def delta(self) -> float:
-        return _number(self.loss.delta)
-
-    @property
-    def rho(self) -> float | None:
-        return _number(self.loss.amount) if self.kind is Kind.ZCDP else None
-
-    @property
-    def adjacency(self) -> Neighbours:
-        return self.loss.neighbours
-
-    @property
-    def unit(self) -> str:
-        """Whose change is hidden, in words."""
-        return self.adjacency.words
-
-    @property
-    def words(self) -> str:
-        return _WORDS[self.kind](self.loss)
-
-    def to_json(self) -> dict[str, Any]:
-        said = {"kind": str(self.kind), "epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
-        exact = {name: str(value) for name, value in self.loss.to_json().items()}
-        return said | {
-            "adjacency": str(self.adjacency),
-            "words": self.words,
-            "exact": str(self.loss),
-            "loss": exact,
-        }
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        return cls(Loss.from_json(stored["loss"]))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """The public facts a reading may use: it never sees the records."""
-
-    n: int
-    dimension: int
-    columns: tuple[str, ...]
-    bound: bool = False  # n is only a public bound: the number of records is protected itself
-
-    @property
-    def records(self) -> str:
-        return f"{'at most ' if self.bound else ''}{self.n:,} records"
-
-    def __str__(self) -> str:
-        return f"{self.records}, {self.dimension} column{'s' if self.dimension > 1 else ''}"
-
-    @classmethod
-    def of(cls, view: PublicFacts, cost: Loss) -> Facts:
-        bound = cost.neighbours is Neighbours.ADD_REMOVE
-        return cls(n=view.n, dimension=view.dimension, columns=tuple(view.columns), bound=bound)
-
-    def to_json(self) -> dict[str, Any]:
-        said = {"n": self.n, "dimension": self.dimension, "columns": list(self.columns)}
-        return said | ({"bound": True} if self.bound else {})
 
 
 class Artist(Protocol):
@@ -282,62 +199,6 @@ def default_analyst() -> str:
         return f"user {os.getuid()}"  # a container may run without a name for its user
 
 
-def readable(value: object) -> str:
-    """A value as a reader wants it: numbers rounded, names that belong together joined by ×.
-
-    >>> readable(1234.5678), readable(0.01234), readable(14)
-    ('1,234.6', '0.0123', '14')
-    >>> readable([1, 2]), readable([["age"], ["age", "hours"]])
-    ('1, 2', 'age; age × hours')
-    >>> readable([{"columns": ["age", "hours"], "outliers": 14}])
-    'columns age × hours, outliers 14'
-    >>> readable(list(range(1000)))[-21:]
-    ' 11, … (1,000 in all)'
-    """
-    match value:
-        case bool() | None:
-            return {True: "yes", False: "no", None: "none"}[value]
-        case float():
-            return _rounded(value)
-        case int():
-            return f"{value:,}"
-        case Mapping():
-            return ", ".join(f"{as_words(name)} {_part(item)}" for name, item in value.items()) or "none"
-        case list() | tuple():
-            between = "; " if any(isinstance(item, list | tuple | Mapping) for item in value) else ", "
-            more = f"{between}… ({len(value):,} in all)" if len(value) > _MANY else ""
-            return between.join(map(_part, value[: _FIRST if more else None])) + more or "none"
-        case _:
-            return str(value)
-
-
-def as_words(name: str) -> str:
-    """A name from a program, as words."""
-    return name.replace("_", " ")
-
-
-def rough(value: float) -> str:
-    """A number to three digits.
-
-    >>> rough(3.9512), rough(12.0), rough(1099.4)
-    ('3.95', '12', '1,100')
-    """
-    return f"{float(f'{value:.3g}'):,g}"
-
-
-def rows_of(plan: Plan) -> Iterator[tuple[str, ...]]:
-    """The options of a plan in words: mechanism, a figure for each heading (empty if it has none), note."""
-    for option in plan.options:
-        name = f"{option.mechanism} (chosen)" if option.mechanism == plan.chosen else option.mechanism
-        figures = (rough(option.figures[key]) if key in option.figures else "" for key in plan.headings)
-        yield name, *figures, option.note
-
-
-def symbol(loss: Loss) -> str:
-    """The letter a loss is written with."""
-    return "ρ" if loss.kind is Kind.ZCDP else "ε"
-
-
 def _opened(ledger: Ledger | str | Path | None) -> AbstractContextManager[Ledger]:
     return nullcontext(ledger) if isinstance(ledger, Ledger) else Ledger.open(ledger)
 
@@ -372,70 +233,3 @@ def starter_note(dataset: str) -> str:
         f"Nobody has granted {dataset} a budget, so the starter cap of {Ledger.STARTER} applies; "
         "the data owner changes it with `wallflower budget grant`."
     )
-
-
-def _part(item: object) -> str:
-    """An item of something larger, where names in a list are one thing, such as a set of columns."""
-    if isinstance(item, list | tuple) and item and all(isinstance(name, str) for name in item):
-        return " × ".join(item)
-    return readable(item)
-
-
-def _rounded(value: float) -> str:
-    if value.is_integer() and abs(value) < 2**53:
-        return f"{int(value):,}"
-    return f"{value:,.1f}" if abs(value) >= 1 else f"{value:.3g}"
-
-
-def _number(exact: Fraction) -> float:
-    return int(exact) if exact.denominator == 1 else float(exact)
-
-
-def _times(epsilon: Fraction) -> str:
-    if epsilon > 10:
-        return f"e^{float(epsilon):g} times"
-    return f"{math.ceil(math.exp(epsilon) * 100) / 100:g} times"
-
-
-def _pure(loss: Loss) -> str:
-    return (
-        f"Pure differential privacy at {loss}: with {loss.neighbours.words}, every answer stays at most "
-        f"{_times(loss.amount)} as likely."
-    )
-
-
-def _approximate(loss: Loss) -> str:
-    return (
-        f"Approximate differential privacy at {loss}: with {loss.neighbours.words}, every answer stays at most "
-        f"{_times(loss.amount)} as likely, up to a probability of {float(loss.delta):g}."
-    )
-
-
-def _concentrated(loss: Loss) -> str:
-    return (
-        f"Zero-concentrated differential privacy at {loss}, which implies ε={float(loss.at(_SHOWN_AT).amount):.4g} "
-        f"with δ={_SHOWN_AT}. Neighbours: {loss.neighbours.words}."
-    )
-
-
-def _output_constrained(loss: Loss) -> str:
-    return (
-        f"Output-constrained privacy at {loss}, which is weaker than differential privacy: with "
-        f"{loss.neighbours.words}, every answer stays at most {_times(loss.amount)} as likely, but only where that "
-        "change leaves the record an outlier in exactly the same contexts. A change that does not is not hidden at "
-        "all; the answer itself proves that the record is an outlier there; and several people together are not "
-        "protected as a group."
-    )
-
-
-def _other(loss: Loss) -> str:
-    return f"{loss.kind.capitalize()} privacy at {loss}. Neighbours: {loss.neighbours.words}."
-
-
-_WORDS: Final[Mapping[Kind, Callable[[Loss], str]]] = {
-    Kind.PURE: _pure,
-    Kind.APPROXIMATE: _approximate,
-    Kind.ZCDP: _concentrated,
-    Kind.OUTPUT_CONSTRAINED: _output_constrained,
-    Kind.METRIC: _other,
-}

@@ -1,0 +1,148 @@
+"""What a release promises, to whom, and which public facts it rests on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, Self
+
+from wallflower.privacy import Kind, Loss, Neighbours
+from wallflower.query import PublicFacts
+
+_SHOWN_AT: Final = "1e-6"
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What a release promises, and to whom.
+
+    >>> Guarantee(Loss("0.5")).words.split(":")[0]
+    'Pure differential privacy at ε=1/2'
+    """
+
+    loss: Loss
+
+    @property
+    def kind(self) -> Kind:
+        return self.loss.kind
+
+    @property
+    def epsilon(self) -> float | None:
+        return None if self.kind is Kind.ZCDP else _number(self.loss.amount)
+
+    @property
+    def delta(self) -> float:
+        return _number(self.loss.delta)
+
+    @property
+    def rho(self) -> float | None:
+        return _number(self.loss.amount) if self.kind is Kind.ZCDP else None
+
+    @property
+    def adjacency(self) -> Neighbours:
+        return self.loss.neighbours
+
+    @property
+    def unit(self) -> str:
+        """Whose change is hidden, in words."""
+        return self.adjacency.words
+
+    @property
+    def words(self) -> str:
+        return _WORDS[self.kind](self.loss)
+
+    def to_json(self) -> dict[str, Any]:
+        said = {"kind": str(self.kind), "epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        exact = {name: str(value) for name, value in self.loss.to_json().items()}
+        return said | {
+            "adjacency": str(self.adjacency),
+            "words": self.words,
+            "exact": str(self.loss),
+            "loss": exact,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        return cls(Loss.from_json(stored["loss"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """The public facts a reading may use: it never sees the records."""
+
+    n: int
+    dimension: int
+    columns: tuple[str, ...]
+    bound: bool = False  # n is only a public bound: the number of records is protected itself
+
+    @property
+    def records(self) -> str:
+        return f"{'at most ' if self.bound else ''}{self.n:,} records"
+
+    def __str__(self) -> str:
+        return f"{self.records}, {self.dimension} column{'s' if self.dimension > 1 else ''}"
+
+    @classmethod
+    def of(cls, view: PublicFacts, cost: Loss) -> Facts:
+        bound = cost.neighbours is Neighbours.ADD_REMOVE
+        return cls(n=view.n, dimension=view.dimension, columns=tuple(view.columns), bound=bound)
+
+    def to_json(self) -> dict[str, Any]:
+        said = {"n": self.n, "dimension": self.dimension, "columns": list(self.columns)}
+        return said | ({"bound": True} if self.bound else {})
+
+
+def _number(exact: Fraction) -> float:
+    return int(exact) if exact.denominator == 1 else float(exact)
+
+
+def _times(epsilon: Fraction) -> str:
+    if epsilon > 10:
+        return f"e^{float(epsilon):g} times"
+    return f"{math.ceil(math.exp(epsilon) * 100) / 100:g} times"
+
+
+def _pure(loss: Loss) -> str:
+    return (
+        f"Pure differential privacy at {loss}: with {loss.neighbours.words}, every answer stays at most "
+        f"{_times(loss.amount)} as likely."
+    )
+
+
+def _approximate(loss: Loss) -> str:
+    return (
+        f"Approximate differential privacy at {loss}: with {loss.neighbours.words}, every answer stays at most "
+        f"{_times(loss.amount)} as likely, up to a probability of {float(loss.delta):g}."
+    )
+
+
+def _concentrated(loss: Loss) -> str:
+    return (
+        f"Zero-concentrated differential privacy at {loss}, which implies ε={float(loss.at(_SHOWN_AT).amount):.4g} "
+        f"with δ={_SHOWN_AT}. Neighbours: {loss.neighbours.words}."
+    )
+
+
+def _output_constrained(loss: Loss) -> str:
+    return (
+        f"Output-constrained privacy at {loss}, which is weaker than differential privacy: with "
+        f"{loss.neighbours.words}, every answer stays at most {_times(loss.amount)} as likely, but only where that "
+        "change leaves the record an outlier in exactly the same contexts. A change that does not is not hidden at "
+        "all; the answer itself proves that the record is an outlier there; and several people together are not "
+        "protected as a group."
+    )
+
+
+def _other(loss: Loss) -> str:
+    return f"{loss.kind.capitalize()} privacy at {loss}. Neighbours: {loss.neighbours.words}."
+
+
+_WORDS: Final[Mapping[Kind, Callable[[Loss], str]]] = {
+    Kind.PURE: _pure,
+    Kind.APPROXIMATE: _approximate,
+    Kind.ZCDP: _concentrated,
+    Kind.OUTPUT_CONSTRAINED: _output_constrained,
+    Kind.METRIC: _other,
+}
