@@ -30,7 +30,7 @@ DRAWERS = {
     "parties/demo.py",
     "checks.py",
     "evidence.py",
-    "audit.py",
+    "audit/__init__.py",
     "papers/okada2015/accuracy.py",
     "papers/pcor2021/searches.py",
     "papers/degue2020/detection.py",

@@ -7,6 +7,7 @@ import contracts see it, and as a `Lazy` of the same name at run time. `tests/te
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 
@@ -33,3 +34,12 @@ def load(name: str) -> Any:
     2.0
     """
     return import_module(name)
+
+
+def is_there(name: str) -> bool:
+    """Whether there is a module of this name, in a package that is loaded.
+
+    >>> is_there("json.decoder"), is_there("json.audit")
+    (True, False)
+    """
+    return find_spec(name) is not None

@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from fractions import Fraction
-from importlib.util import find_spec
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from wallflower.errors import ParameterError
-from wallflower.lazy import load
+from wallflower.lazy import is_there, load
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.schema import Schema
@@ -218,7 +217,7 @@ class Query(ABC, Generic[D, A]):
     def audits(cls, *, quick: bool) -> Iterable[Any]:
         """Attacks on the mechanisms: the findings of `audit.py` in the question's own folder, if it has one."""
         room = sys.modules[cls.__module__].__package__
-        if not room or find_spec(f"{room}.audit") is None:
+        if not room or not is_there(f"{room}.audit"):
             return ()
         findings: Iterable[Any] = load(f"{room}.audit").findings(quick=quick)
         return findings
