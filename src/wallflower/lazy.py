@@ -36,6 +36,10 @@ def load(name: str) -> Any:
     return import_module(name)
 
 
-def exists(name: str) -> bool:
-    """Whether there is a module of this name, without importing it."""
+def is_there(name: str) -> bool:
+    """Whether there is a module of this name, in a package that is loaded.
+
+    >>> is_there("json.decoder"), is_there("json.audit")
+    (True, False)
+    """
     return find_spec(name) is not None

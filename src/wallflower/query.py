@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from wallflower.errors import ParameterError
-from wallflower.lazy import exists, load
+from wallflower.lazy import is_there, load
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.schema import Schema
@@ -233,7 +233,7 @@ class Query(ABC, Generic[D, A]):
     def audits(cls, *, quick: bool) -> Iterable[Any]:
         """Attacks on the mechanisms: the findings of `audit.py` in the question's own folder, if it has one."""
         room = sys.modules[cls.__module__].__package__
-        if not room or not exists(f"{room}.audit"):
+        if not room or not is_there(f"{room}.audit"):
             return ()
         findings: Iterable[Any] = load(f"{room}.audit").findings(quick=quick)
         return findings

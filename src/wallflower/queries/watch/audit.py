@@ -46,7 +46,7 @@ def findings(*, quick: bool) -> Iterator[Finding]:
     for name in list(SPARSE)[:: 4 if quick else 1]:
         yield _sparse_by_draws(name, trials // 4)
     yield from sound_gauges()
-    yield from sound_baselines(trials // 2)
+    yield from sound_baselines(trials // 2, system_noise())
     yield from _broken_exactly()
     yield from _broken_by_draws(max(trials, SURE_TRIALS))
     yield from broken_gauges()

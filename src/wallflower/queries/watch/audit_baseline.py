@@ -16,7 +16,7 @@ import numpy as np
 from wallflower.audit import Finding, Floats, Sampler, ScriptedNoise, World, audit, audit_bound, audit_exact
 from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.data import Points
-from wallflower.noise import Noise, system_noise
+from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.watch.baseline import COARSE, Baseline
 
@@ -25,10 +25,10 @@ CLAIMED: Final = Loss("1")
 HISTORIES: Final = World(tuple((x,) for x in (0.0, 0.5, 1.0, 2.0)), 4)  # observations of one entry in [0, 2]
 
 
-def sound_baselines(trials: int) -> Iterator[Finding]:
+def sound_baselines(trials: int, noise: Noise) -> Iterator[Finding]:
     first, second = (_law(CLAIMED, rows) for rows in _histories())
     yield audit_law(first, second, claimed=CLAIMED, name="baseline")
-    samplers = [_sampler(CLAIMED, rows) for rows in _histories()]
+    samplers = [_sampler(CLAIMED, rows, noise) for rows in _histories()]
     yield audit(samplers[0], samplers[1], claimed=CLAIMED, trials=trials, name="baseline, by draws")
     for at, name in enumerate(("sum", "sum of squares")):
         bound, truth = partial(_hidden, at), partial(_sums, at)
@@ -65,9 +65,9 @@ def _law(spent: Loss, rows: Floats) -> Law:
     return law_of(lambda noise: _reach(query, data, noise) >= -1e-6)
 
 
-def _sampler(spent: Loss, rows: Floats) -> Sampler:
+def _sampler(spent: Loss, rows: Floats, noise: Noise) -> Sampler:
     query, data = Baseline(low=0.0, high=1.0, loss=spent), Points.from_array(rows, name="made-up")
-    return lambda size: np.array([_reach(query, data, system_noise()) for _ in range(size)])
+    return lambda size: np.array([_reach(query, data, noise) for _ in range(size)])
 
 
 # Tiny worlds: the answer with draws of 0, and what it asked for
