@@ -2,12 +2,13 @@
 
 import pytest
 
-from wallflower.queries.explain.audit import BROKEN, findings
+from wallflower.evidence import audits
+from wallflower.queries.explain.audit import BROKEN
 
 
 @pytest.mark.slow
 def test_sound_ways_hold_and_broken_ones_are_caught():
-    found = {finding.name: finding for finding in findings(quick=True)}
+    found = {finding.name: finding for finding in audits("explain", quick=True)}
     assert not [finding for finding in found.values() if not finding.ok]
     for name in (*BROKEN, "a tenth short", "every step at the whole loss", "flips without restoring"):
         assert found[f"broken: {name}"].caught
