@@ -106,16 +106,29 @@ def pick(asked: Iterable[str], allowed: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
+# `pa.array`, `pa.scalar` and `to_numpy` import pandas, where it is installed, only to ask it whether it is meant. That
+# takes longer than all a small question does, so numbers and words go to Arrow and back by their buffers.
+
+
 def text_array(words: Iterable[str | None]) -> Any:
-    """Words as Arrow; `pa.array` would import pandas, where it is installed, to learn that this is a list."""
-    each = [_pa.repeat(_pa.scalar(word, _pa.string()), 1) for word in words]
-    return _pa.concat_arrays(each) if each else _pa.nulls(0, _pa.string())
+    """Words as Arrow."""
+    given = list(words)
+    texts = [(word or "").encode("utf-8") for word in given]
+    valid = np.packbits([word is not None for word in given], bitorder="little")
+    ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    buffers = [_pa.py_buffer(part) for part in (valid, ends, b"".join(texts))]
+    return _pa.Array.from_buffers(_pa.string(), len(given), buffers)
 
 
 def float_array(values: NDArray[np.float64]) -> Any:
-    """Numbers as Arrow, sharing their memory, for the same reason."""
+    """Numbers as Arrow, sharing their memory."""
     kept = np.ascontiguousarray(values, dtype=np.float64)
     return _pa.Array.from_buffers(_pa.float64(), len(kept), [None, _pa.py_buffer(kept)])
+
+
+def numbers_of(cells: Any) -> NDArray[Any]:
+    """The numbers of an Arrow column without missing ones."""
+    return np.from_dlpack(cells.combine_chunks() if isinstance(cells, _pa.ChunkedArray) else cells)
 
 
 def list_names(names: Iterable[str]) -> str:

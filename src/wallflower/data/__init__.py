@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wallflower.columns import EXACT_BELOW, Selection, float_array, list_names, pick, text_array, too_precise
+from wallflower.columns import (
+    EXACT_BELOW,
+    Selection,
+    float_array,
+    list_names,
+    numbers_of,
+    pick,
+    text_array,
+    too_precise,
+)
 from wallflower.data.sources import matrix, number_columns, read
 from wallflower.errors import DataError
 from wallflower.lazy import Lazy
@@ -149,16 +158,16 @@ class Table:
         (name,) = pick([column], self.columns)
         facts, cells = next(known for known in self.schema.columns or () if known.name == name), self.arrow[name]
         if facts.categories is not None:
-            return np.asarray(cells.combine_chunks().indices.to_numpy(), dtype=np.int64)
+            return numbers_of(cells.combine_chunks().indices).astype(np.int64)
         if facts.edges is None:
             raise DataError(f"column {name!r} has no categories and no edges. State one in the schema.", column=name)
-        return np.searchsorted(facts.edges, _bounded(cells.to_numpy(), facts), side="right")
+        return np.searchsorted(facts.edges, _bounded(numbers_of(cells), facts), side="right")
 
     def cells(self, column: str) -> Floats:
         """The numbers of a column in their own unit, moved into their bounds."""
         (name,) = self._numeric([column])
         (facts,) = self.schema.only([name]).columns or ()
-        return _bounded(self.arrow[name].to_numpy(), facts)
+        return _bounded(numbers_of(self.arrow[name]), facts)
 
     def row(self, column: str, wanted: str) -> int:
         """The row of the one record with this identifier."""
@@ -203,7 +212,7 @@ class TablePoints(Points):
     @property
     def values(self) -> Floats:
         if self._kept is None:
-            cells = [self._table.arrow[name].to_numpy() for name in self.columns]
+            cells = [numbers_of(self._table.arrow[name]) for name in self.columns]
             object.__setattr__(self, "_kept", _read_only(scale_columns(cells, self.schema)))
         assert self._kept is not None
         return self._kept
@@ -313,7 +322,7 @@ def _floats(cells: Any, name: str) -> Floats:
     exact = cells.cast(kind)
     if is_decimal:
         exact = exact.cast(_pa.string())  # Arrow rounds text to the nearest float, and decimals only nearly
-    values: Floats = exact.cast(_pa.float64(), safe=False).to_numpy()
+    values: Floats = numbers_of(exact.cast(_pa.float64(), safe=False))
     is_whole = is_integer or (is_decimal and kind.scale <= 0)
     if is_whole and bool((np.abs(values) >= EXACT_BELOW).any()):
         raise too_precise(name)

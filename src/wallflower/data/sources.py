@@ -22,6 +22,7 @@ from wallflower.columns import (
     SourceTable,
     arrow_of,
     call_or_refuse,
+    float_array,
     list_names,
     text_array,
     too_large,
@@ -247,14 +248,14 @@ def _typed(name: str, column: Any, is_label: bool) -> Any:
         return text
     lower = _compute.utf8_lower(text)
     missing = _compute.is_in(lower, value_set=text_array(MISSING))
-    words = _compute.if_else(missing, _pa.scalar(None, _pa.string()), lower)
+    words = _compute.if_else(missing, text_array([None])[0], lower)
     if _compute.all(_compute.is_in(words, value_set=text_array(["true", "false", None]))).as_py():
-        return _compute.equal(words, "true")
+        return _compute.equal(words, text_array(["true"])[0])
     try:
         numbers = words.cast(_pa.float64())
     except _pa.ArrowInvalid:
         return text
-    large = _compute.greater_equal(_compute.abs(numbers), float(EXACT_BELOW))
+    large = _compute.greater_equal(_compute.abs(numbers), float_array(np.array([float(EXACT_BELOW)]))[0])
     whole = _compute.match_substring_regex(words, "^[-+]?[0-9]+$")
     if _compute.any(_compute.and_(large, whole)).as_py():
         raise too_precise(name)

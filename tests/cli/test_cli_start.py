@@ -1,0 +1,52 @@
+"""A command loads what its question needs, and no more."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = (
+    "alembic",
+    "duckdb",
+    "fastapi",
+    "matplotlib",
+    "numba",
+    "opendp",
+    "pandas",
+    "scipy",
+    "scipy.optimize",
+    "sklearn",
+    "sqlalchemy",
+)
+CALL = f"""
+import sys
+from wallflower.cli import main
+code = main(sys.argv[1:])
+print(*sorted({{*{HEAVY!r}}} & set(sys.modules)), sep=",")
+sys.exit(code)
+"""
+
+
+def loaded(*arguments: object) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", CALL, *map(str, arguments)], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.splitlines()[-1].split(",")) - {""}
+
+
+def test_help_and_a_plan_from_public_numbers_load_nothing_heavy() -> None:
+    assert loaded("count", "--help") == set()
+    plan = ("plan", "count", "--records", 1000, "--dimension", 2, "--neighbours", 5, "--radius", 1.3, "--epsilon", 1)
+    assert loaded(*plan) == set()
+
+
+@pytest.mark.slow
+def test_a_count_loads_neither_pandas_nor_what_migrates_a_ledger_that_is_new_enough(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("a,b\n" + "".join(f"{row % 7},{row % 5}\n" for row in range(50)))
+    ask = ("count", table, "--neighbours", 3, "--radius", 0.5, "--epsilon", "0.01", "--ledger", tmp_path / "l.db")
+    assert "alembic" in loaded(*ask)
+    assert not loaded(*ask) & {"alembic", "matplotlib", "pandas", "scipy.optimize", "sklearn"}
