@@ -37,7 +37,7 @@ from wallflower.queries.explain.draws.direct import by_margin
 from wallflower.queries.explain.draws.utilities import Population
 from wallflower.queries.explain.exact import by_population, evaluate, examiner
 from wallflower.queries.explain.modes import REACH, enough, scale_of
-from wallflower.queries.explain.space.ranked import RankedTable, rank_table
+from wallflower.queries.explain.space.ranked_table import RankedTable, rank_table
 from wallflower.synthetic import Floats, pick_rows, salaries
 
 SIZES = (9, 8, 8)

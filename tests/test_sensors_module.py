@@ -18,7 +18,7 @@ from wallflower.queries.sensors.batches import clip_readings
 from wallflower.queries.sensors.frames import Kind as FrameKind
 from wallflower.queries.sensors.frames import decode
 from wallflower.queries.sensors.perturb import distances
-from wallflower.sensors import Perturbed, judge, perturb, simulate
+from wallflower.sensors import PerturbedReadings, judge, perturb, simulate
 
 TEMPERATURE = {"center": "20", "scale": "3", "range": "12", "low": "-40", "high": "85"}
 HUMIDITY = {"center": "45", "scale": "10", "range": "40", "low": "0", "high": "100"}
@@ -34,11 +34,11 @@ def made() -> Any:
 
 
 @pytest.fixture(scope="module")
-def sent(made: Any) -> Perturbed:
+def sent(made: Any) -> PerturbedReadings:
     return perturb(made.readings, columns=made.columns, threshold="5", epsilon="0.2")
 
 
-def far(sent: Perturbed, readings: Any, threshold: str) -> np.ndarray:
+def far(sent: PerturbedReadings, readings: Any, threshold: str) -> np.ndarray:
     """The exact rule, on the grid that the sensor rounds to."""
     points = clip_readings(sent.parameters, readings)
     return distances(points, sent.parameters.middle) >= sent.parameters.steps(Fraction(threshold))
@@ -50,7 +50,7 @@ def test_made_up_readings_are_the_same_for_a_seed(made: Any) -> None:
     assert (made.readings.shape, int(made.outliers.sum()), set(made.columns)) == ((400, 2), 20, {"x", "y"})
 
 
-def test_flagged_are_exactly_those_beyond_the_threshold(made: Any, sent: Perturbed) -> None:
+def test_flagged_are_exactly_those_beyond_the_threshold(made: Any, sent: PerturbedReadings) -> None:
     found = judge(sent)
     assert np.array_equal(found.flags, made.outliers)
     assert found.positions == tuple(np.flatnonzero(made.outliers).tolist())
@@ -82,7 +82,7 @@ def test_distances_may_be_taken_from_another_centre() -> None:
     assert judge(given).positions == (0,)
 
 
-def test_noise_is_applied_and_fresh_each_time(made: Any, sent: Perturbed) -> None:
+def test_noise_is_applied_and_fresh_each_time(made: Any, sent: PerturbedReadings) -> None:
     again = perturb(made.readings, columns=made.columns, threshold="5", epsilon="0.2")
     for one, other in ((sent.readings, made.readings), (sent.readings, again.readings)):
         assert not (np.abs(one - other) < 1e-9).any()
@@ -98,7 +98,7 @@ def test_noise_has_the_scale_that_the_loss_says(stretch: Fraction) -> None:
     assert fits is (stretch == 1)
 
 
-def test_readings_as_they_were_measured_are_nowhere_in_what_was_sent(made: Any, sent: Perturbed) -> None:
+def test_readings_as_they_were_measured_are_nowhere_in_what_was_sent(made: Any, sent: PerturbedReadings) -> None:
     held = [getattr(sent, name) for name in ("parameters", "ids", "frames", "_commit")]
     text = pickle.dumps(held) + b"".join(sent.frames["analyst"]) + repr(sent).encode()
     for reading in made.readings[:20]:
@@ -110,7 +110,7 @@ def test_readings_as_they_were_measured_are_nowhere_in_what_was_sent(made: Any, 
     assert kinds == {"analyst": {FrameKind.READINGS_AND_KEYS}, "correction": {FrameKind.KEYS}}
 
 
-def test_the_cost_is_stated_exactly(sent: Perturbed) -> None:
+def test_the_cost_is_stated_exactly(sent: PerturbedReadings) -> None:
     found = judge(sent)
     assert found.loss == sent.loss == wf.Loss("0.2", kind=Kind.METRIC, neighbours=Neighbours.READING)
     assert str(found.loss) == "ε=1/5"
@@ -122,13 +122,13 @@ def test_the_cost_is_stated_exactly(sent: Perturbed) -> None:
     assert "no finite ε" not in found.guarantee
 
 
-def test_it_says_that_it_is_not_the_real_thing(sent: Perturbed) -> None:
+def test_it_says_that_it_is_not_the_real_thing(sent: PerturbedReadings) -> None:
     found = judge(sent)
     for told in (str(found), found._repr_html_(), json.dumps(found.to_dict(), ensure_ascii=False)):
         for words in ("one process", "nothing was booked", "wallflower sensors", "ε=1/5", "20 of 400"):
             assert words in told
-    assert repr(found) == "Judged(20 outliers of 400 readings, ε=1/5 a reading)"
-    assert repr(sent) == "Perturbed(400 readings of x, y; mode exact, ε=1/5 a reading)"
+    assert repr(found) == "Judgement(20 outliers of 400 readings, ε=1/5 a reading)"
+    assert repr(sent) == "PerturbedReadings(400 readings of x, y; mode exact, ε=1/5 a reading)"
     assert set(sent.sizes) == {"analyst", "correction"}
     assert "and 8 more" in str(found)
 

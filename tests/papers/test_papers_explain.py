@@ -30,7 +30,7 @@ from wallflower.papers.pcor2021.tables import PAPER, UNKNOWN, beside
 from wallflower.queries.explain import modes
 from wallflower.queries.explain.detectors import Detector, Distance, Grubbs, Histogram, Lof
 from wallflower.queries.explain.draws.utilities import Overlap
-from wallflower.queries.explain.space.ranked import rank_table
+from wallflower.queries.explain.space.ranked_table import rank_table
 from wallflower.synthetic import salaries
 
 FAR = 4.5  # standard errors: once in more than 100,000 runs by chance

@@ -164,7 +164,7 @@ def release(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paid(Generic[D, A]):
+class Payment(Generic[D, A]):
     """A question that is paid for and not answered yet. Whatever goes wrong from here on is no refusal."""
 
     query: Query[D, A]
@@ -184,11 +184,11 @@ class Paid(Generic[D, A]):
 
 def pay(
     query: Query[D, A], table: Table | Points, ledger: Ledger, *, analyst: str, key: str | None = None
-) -> Paid[D, A]:
+) -> Payment[D, A]:
     """Charge a question, durably, or refuse it from public facts; nobody has looked yet."""
     view = query.view(table)
     receipt = ledger.charge(table.name, query, analyst=analyst, key=key)
-    return Paid(query=query, view=view, receipt=receipt, ledger=ledger)
+    return Payment(query=query, view=view, receipt=receipt, ledger=ledger)
 
 
 def default_analyst() -> str:

@@ -23,7 +23,7 @@ from wallflower.noise import system_noise, words
 from wallflower.privacy import Exact
 from wallflower.queries.sensors.parameters import MOST_BATCH, Parameters
 from wallflower.sensors.constants import SENSOR, WINDOW, Columns, state
-from wallflower.sensors.results import Judged, Perturbed, Simulated
+from wallflower.sensors.results import Judgement, PerturbedReadings, Simulation
 from wallflower.synthetic import Floats, push_outliers
 
 if TYPE_CHECKING:
@@ -44,14 +44,14 @@ else:
     _rounds = Lazy("wallflower.queries.sensors.rounds")
     _seals = Lazy("wallflower.queries.sensors.seals")
 
-__all__ = ["Judged", "Perturbed", "Simulated", "judge", "perturb", "simulate"]
+__all__ = ["Judgement", "PerturbedReadings", "Simulation", "judge", "perturb", "simulate"]
 
 _SERVERS: Final[tuple[_rounds.Role, ...]] = ("analyst", "correction")
 _SPREAD: Final = 3
 _COLUMN: Final = {"center": "0", "scale": str(_SPREAD), "range": "12", "low": "-60", "high": "60"}
 
 
-def simulate(n: int, *, seed: int, share: float = 0.05, separation: float = 30.0) -> Simulated:
+def simulate(n: int, *, seed: int, share: float = 0.05, separation: float = 30.0) -> Simulation:
     """Readings of two columns around 0, the outermost `share` of them pushed out by `separation`: nobody's, so seeded.
 
     >>> made = simulate(1000, seed=7)
@@ -64,7 +64,7 @@ def simulate(n: int, *, seed: int, share: float = 0.05, separation: float = 30.0
             "n is 1 or more, share between 0 and 1, separation 0 or more."
         )
     readings, outliers = push_outliers(n, separation, seed=seed, share=share, spread=float(_SPREAD))
-    return Simulated(readings=readings, outliers=outliers, columns={"x": _COLUMN, "y": _COLUMN})
+    return Simulation(readings=readings, outliers=outliers, columns={"x": _COLUMN, "y": _COLUMN})
 
 
 def perturb(
@@ -77,7 +77,7 @@ def perturb(
     centre: Sequence[Exact] | None = None,
     grid: Exact = "0.001",
     noise: Literal["planar", "columns"] = "planar",
-) -> Perturbed:
+) -> PerturbedReadings:
     """Clip readings, add noise and deal keys, as a sensor does. Each call draws anew, and costs as much again.
 
     `columns` states what is public of each, as text: `center` and `scale`, the `range` of usual readings, and `low` and
@@ -87,7 +87,7 @@ def perturb(
 
     >>> box = {"center": "20", "scale": "3", "range": "12", "low": "-40", "high": "85"}
     >>> perturb([[21.5], [80.0]], columns={"temperature": box}, threshold="5", epsilon="0.2")
-    Perturbed(2 readings of temperature; mode exact, ε=1/5 a reading)
+    PerturbedReadings(2 readings of temperature; mode exact, ε=1/5 a reading)
     """
     owner = _x25519.X25519PrivateKey.generate()
     parameters = state(
@@ -103,7 +103,7 @@ def perturb(
     return _send(parameters, _matrix(readings, len(columns)), owner)
 
 
-def judge(sent: Perturbed) -> Judged:
+def judge(sent: PerturbedReadings) -> Judgement:
     """Which readings are outliers: what both servers find together and the owner reads."""
     tally = _findings.tally_reports(sent.parameters, _exchange(sent), sent.tag_key)
     result = _findings.window_result(sent.parameters, WINDOW, tally, {})
@@ -111,7 +111,7 @@ def judge(sent: Perturbed) -> Judged:
     found = sorted((places[one["id"]], one["id"]) for one in result["outliers"])
     flags = np.zeros(len(sent), dtype=np.bool_)
     flags[[place for place, _ in found]] = True
-    return Judged(
+    return Judgement(
         flags=flags,
         positions=tuple(place for place, _ in found),
         ids=tuple(name for _, name in found),
@@ -136,7 +136,7 @@ def _matrix(readings: ArrayLike, width: int) -> Floats:
     return values
 
 
-def _send(parameters: Parameters, values: Floats, owner: _x25519.X25519PrivateKey) -> Perturbed:
+def _send(parameters: Parameters, values: Floats, owner: _x25519.X25519PrivateKey) -> PerturbedReadings:
     """All that leaves the sensor."""
     source = system_noise()
     key = words(source, _batches.TAG_KEY // 8).tobytes()
@@ -147,7 +147,7 @@ def _send(parameters: Parameters, values: Floats, owner: _x25519.X25519PrivateKe
     ]
     ids = np.concatenate([batch.ids for batch in made])
     spent = parameters.loss.amount * len(values)
-    return Perturbed(
+    return PerturbedReadings(
         parameters=parameters,
         ids=ids,
         frames={role: tuple(batch.frames[role] for batch in made) for role in _batches.targets(parameters)},
@@ -160,7 +160,7 @@ def _place(seq: int) -> _batches.Place:
     return _batches.Place(sensor=SENSOR, window=WINDOW, seq=seq)
 
 
-def _exchange(sent: Perturbed) -> dict[str, _findings.Report]:
+def _exchange(sent: PerturbedReadings) -> dict[str, _findings.Report]:
     """Both servers through all steps, frame by frame as on the wire, to what each reports."""
     ours, theirs = (_side(sent, role) for role in _SERVERS)
     asked: dict[str, _frames.Frame] = {}
@@ -172,7 +172,7 @@ def _exchange(sent: Perturbed) -> dict[str, _findings.Report]:
     return {str(side.role): _report(side, _rounds.conclude(side, asked, answered)) for side in (ours, theirs)}
 
 
-def _side(sent: Perturbed, role: _rounds.Role) -> _rounds.Holdings:
+def _side(sent: PerturbedReadings, role: _rounds.Role) -> _rounds.Holdings:
     """What one server holds; here both have every reading."""
     every = _holdings.list_readings(sent.parameters, role, sent.decoded(role))
     present = np.ones(len(every.ids), dtype=np.bool_)

@@ -44,7 +44,7 @@ _SHOWN: Final = 12  # positions; the object has all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Simulated:
+class Simulation:
     """Made-up readings, which of them are outliers, and the public constants they were made with."""
 
     readings: Floats = field(repr=False)
@@ -53,7 +53,7 @@ class Simulated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Perturbed:
+class PerturbedReadings:
     """What left the sensor. The readings as they were measured are not in it.
 
     `ids` names the readings in the order they were given; `frames` are the bytes that each server gets. Whoever holds
@@ -114,7 +114,7 @@ class Perturbed:
 
     def __repr__(self) -> str:
         return (
-            f"Perturbed({len(self):,} readings of {', '.join(self.parameters.names)}; mode "
+            f"PerturbedReadings({len(self):,} readings of {', '.join(self.parameters.names)}; mode "
             f"{self.parameters.settings.mode}, {self.loss} a reading)"
         )
 
@@ -129,7 +129,7 @@ class Perturbed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Judged:
+class Judgement:
     """What the owner learns: which readings are outliers. Positions count from 0 in the order readings were given."""
 
     flags: Flags
@@ -162,7 +162,7 @@ class Judged:
         return {"count": self.count, **lists, **said, "loss": self.loss.to_json()}
 
     def __repr__(self) -> str:
-        return f"Judged({self.count:,} outliers of {self.judged:,} readings, {self.loss} a reading)"
+        return f"Judgement({self.count:,} outliers of {self.judged:,} readings, {self.loss} a reading)"
 
     def __str__(self) -> str:
         rows = (f"  {name:<9}  {text}" for name, text in self._rows())

@@ -12,7 +12,7 @@ import numpy as np
 from wallflower.queries.explain import exact
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Grubbs, Histogram, Lof, Tukey
 from wallflower.queries.explain.margins import MARGINS, margins
-from wallflower.queries.explain.space.ranked import rank_table
+from wallflower.queries.explain.space.ranked_table import rank_table
 from wallflower.synthetic import salaries
 
 __all__ = ["salaries"]

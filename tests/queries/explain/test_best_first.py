@@ -15,7 +15,7 @@ from wallflower.queries.explain.draws import best_first as module
 from wallflower.queries.explain.draws.best_first import best_first
 from wallflower.queries.explain.draws.utilities import Overlap, Population, Rating
 from wallflower.queries.explain.exact import evaluate, examiner
-from wallflower.queries.explain.space.ranked import rank_table
+from wallflower.queries.explain.space.ranked_table import rank_table
 
 RATE = Fraction(1, 6)
 RATES = {Population(): Fraction(1, 12), Overlap("10110110"): RATE}

@@ -28,7 +28,7 @@ from wallflower.queries.explain.draws.direct import GRID, best_margin, by_margin
 from wallflower.queries.explain.draws.utilities import Overlap, Population, Rating
 from wallflower.queries.explain.exact import evaluate, valid_contexts
 from wallflower.queries.explain.margins import margins, scales
-from wallflower.queries.explain.space.ranked import rank_table
+from wallflower.queries.explain.space.ranked_table import rank_table
 
 RATE = Fraction(1, 6)
 RATES = {Population(): Fraction(1, 12), Overlap("10110110"): RATE}
@@ -181,7 +181,7 @@ VALUES = (0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 9.0)
 
 def steps_of(table, detector, scale, cap):
     """The scores of all contexts in steps."""
-    blocks = module._kept(table.space, module._stepped(table, detector, scale, int(GRID * cap)))
+    blocks = module._kept(table.space, module.step_scores(table, detector, scale, int(GRID * cap)))
     (found,) = blocks(lambda first, taking, scores: scores.astype(int))
     return found
 
@@ -283,7 +283,7 @@ def test_rounding_grows_with_the_public_bound_until_it_is_refused():
     assert errors == sorted(errors)
     assert errors[2] < 1 / (2 * GRID) <= errors[3]
     best_margin(table, ClampedGrubbs(0.0, 9.0, 300_000))
-    for refused in (best_margin, lambda *given: module._stepped(*given, Fraction(1), 5)):
+    for refused in (best_margin, lambda *given: module.step_scores(*given, Fraction(1), 5)):
         with pytest.raises(ParameterError, match=r"^largest: .+; .+\.$"):
             refused(table, ClampedGrubbs(0.0, 9.0, 2_000_000))
 

@@ -23,7 +23,7 @@ from wallflower.queries.explain.detectors import (
 from wallflower.queries.explain.exact import by_population, evaluate, examiner, valid_contexts
 from wallflower.queries.explain.space import bitsets, blocks, cube
 from wallflower.queries.explain.space.contexts import Space
-from wallflower.queries.explain.space.ranked import rank_table
+from wallflower.queries.explain.space.ranked_table import rank_table
 
 
 def table_of(case):

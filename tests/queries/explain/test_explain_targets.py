@@ -11,7 +11,7 @@ from wallflower.queries.explain.draws.direct import GRID
 from wallflower.queries.explain.exact import evaluate
 from wallflower.queries.explain.margins import margins
 from wallflower.queries.explain.modes import enough, scale_of
-from wallflower.queries.explain.space.ranked import rank_table
+from wallflower.queries.explain.space.ranked_table import rank_table
 from wallflower.synthetic import salaries
 
 SIZES, SIZE = (9, 8, 8), 60_000

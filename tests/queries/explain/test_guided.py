@@ -11,11 +11,11 @@ from salaries import salaries
 from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
 from wallflower.queries.explain.detectors import Custom, Distance, Lof
-from wallflower.queries.explain.draws import guided as module
-from wallflower.queries.explain.draws.guided import guided_search
+from wallflower.queries.explain.draws import guided_search as module
+from wallflower.queries.explain.draws.guided_search import guided_search
 from wallflower.queries.explain.draws.utilities import Overlap, Population, Rating
 from wallflower.queries.explain.exact import evaluate
-from wallflower.queries.explain.space.ranked import rank_table
+from wallflower.queries.explain.space.ranked_table import rank_table
 
 EVER, NEVER = Custom(lambda values, index: True), Custom(lambda values, index: False)
 CLEAR = Fraction(10**6)

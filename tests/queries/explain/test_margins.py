@@ -22,7 +22,7 @@ from wallflower.queries.explain.detectors import (
 )
 from wallflower.queries.explain.exact import evaluate, valid_contexts
 from wallflower.queries.explain.margins import margin, margins, margins_in_blocks
-from wallflower.queries.explain.space.ranked import rank_table
+from wallflower.queries.explain.space.ranked_table import rank_table
 
 
 @pytest.mark.parametrize("case", vectors("explain.json"))

@@ -11,7 +11,7 @@ from wallflower.queries.explain.draws.utilities import Even, Overlap, Population
 from wallflower.queries.explain.exact import evaluate, examiner, parts
 from wallflower.queries.explain.space import blocks, cube
 from wallflower.queries.explain.space.blocks import in_blocks
-from wallflower.queries.explain.space.ranked import rank_table
+from wallflower.queries.explain.space.ranked_table import rank_table
 
 
 def scores_of(table, detector, utility):

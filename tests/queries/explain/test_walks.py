@@ -27,7 +27,7 @@ from wallflower.queries.explain.draws.walks import (
 )
 from wallflower.queries.explain.exact import evaluate
 from wallflower.queries.explain.space.contexts import Space
-from wallflower.queries.explain.space.ranked import rank_table
+from wallflower.queries.explain.space.ranked_table import rank_table
 
 RATE = Fraction(1, 4)
 SPACE = Space((3, 3), (0, 0))

@@ -25,7 +25,7 @@ from wallflower.queries.explain.margins import margins
 from wallflower.queries.explain.modes import DOUBTED, REACH, enough, scale_of
 from wallflower.queries.explain.space.blocks import in_blocks
 from wallflower.queries.explain.space.cube import Bools, Counts
-from wallflower.queries.explain.space.ranked import RankedTable, rank_table
+from wallflower.queries.explain.space.ranked_table import RankedTable, rank_table
 from wallflower.synthetic import Floats, Ints, pick_rows
 
 DETECTORS: Final[Mapping[str, Detector]] = {"Grubbs": Grubbs(), "histogram": Histogram(), "LOF": Lof()}

@@ -13,7 +13,7 @@ from wallflower.papers.data.registers import Register, synthetic_salaries
 from wallflower.papers.page import Curve, Panel, Section, Sheet
 from wallflower.papers.pcor2021.exact import Margins, Private, margins_of
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, FixedBins, Tukey
-from wallflower.queries.explain.space.ranked import rank_table
+from wallflower.queries.explain.space.ranked_table import rank_table
 from wallflower.synthetic import salaries
 
 LOSSES: Final = ("0.1", "0.2", "0.4", "1")

@@ -22,7 +22,7 @@ from wallflower.papers.pcor2021.exact import Outlier
 from wallflower.queries.explain.draws import walks
 from wallflower.queries.explain.draws.best_first import best_first
 from wallflower.queries.explain.draws.direct import choose
-from wallflower.queries.explain.draws.guided import guided_search
+from wallflower.queries.explain.draws.guided_search import guided_search
 from wallflower.queries.explain.draws.walks import ASKED, ContextScores, rate_of
 from wallflower.queries.explain.exact import examiner, parts
 from wallflower.queries.explain.space.blocks import in_blocks

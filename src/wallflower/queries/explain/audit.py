@@ -27,7 +27,7 @@ from wallflower.queries.explain.draws import direct, walks
 from wallflower.queries.explain.draws.utilities import Population
 from wallflower.queries.explain.margins import margins, scales
 from wallflower.queries.explain.modes import draw_contexts
-from wallflower.queries.explain.space.ranked import RankedTable
+from wallflower.queries.explain.space.ranked_table import RankedTable
 from wallflower.schema import Schema
 
 TRIALS, QUICK_TRIALS, SURE_TRIALS = 2_000, 200, 8_000

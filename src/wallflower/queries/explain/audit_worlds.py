@@ -15,7 +15,7 @@ from wallflower.audit import Finding, Floats, Records, World, audit_bound, audit
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Distance, FixedBins, Grubbs, Tukey
 from wallflower.queries.explain.draws import direct
 from wallflower.queries.explain.exact import evaluate
-from wallflower.queries.explain.space.ranked import RankedTable, rank_table
+from wallflower.queries.explain.space.ranked_table import RankedTable, rank_table
 
 VALUES: Final = 3  # of the one context attribute; V has the first
 OWN: Final = 5.0
@@ -29,7 +29,7 @@ DETECTORS: Final[dict[str, Detector]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Growing(World):
+class GrowingWorld(World):
     """Every table of up to `size` records; neighbours have one more or one less."""
 
     def tables(self) -> Iterator[Records]:
@@ -43,7 +43,7 @@ class Growing(World):
             yield from (table[:at] + table[at + 1 :] for at in range(len(table)))
 
 
-OTHERS: Final = Growing(tuple((float(value), x) for value, x in product((0, 1, 2), (0.0, 4.5, 9.0))), 3)
+OTHERS: Final = GrowingWorld(tuple((float(value), x) for value, x in product((0, 1, 2), (0.0, 4.5, 9.0))), 3)
 
 
 def attack_worlds() -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from wallflower.columns import pick
 from wallflower.data import Points, Table
 from wallflower.errors import DataError
 from wallflower.queries.explain.space.contexts import Domain
-from wallflower.queries.explain.space.ranked import RankedTable, rank_table
+from wallflower.queries.explain.space.ranked_table import RankedTable, rank_table
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

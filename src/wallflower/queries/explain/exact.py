@@ -32,7 +32,7 @@ from wallflower.queries.explain.space.bitsets import Bitsets, bitsets, members, 
 from wallflower.queries.explain.space.blocks import Part, Walk, in_blocks, walk_parts
 from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.cube import Bools, Counts, Ints, far, few, settle, sums_of
-from wallflower.queries.explain.space.ranked import RankedTable, rank_table
+from wallflower.queries.explain.space.ranked_table import RankedTable, rank_table
 
 T = TypeVar("T")
 Look = Callable[[int, Bools, Counts], None]  # fills in validity from an index on, where populations are known

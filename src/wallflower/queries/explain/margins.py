@@ -20,7 +20,7 @@ from wallflower.queries.explain.engines.sums import beyond, fences, moments, nea
 from wallflower.queries.explain.exact import HELD
 from wallflower.queries.explain.space.blocks import Part, Walk, in_blocks, walk_parts
 from wallflower.queries.explain.space.cube import Counts, sums_of
-from wallflower.queries.explain.space.ranked import Floats, RankedTable, rank_table
+from wallflower.queries.explain.space.ranked_table import Floats, RankedTable, rank_table
 
 T = TypeVar("T")
 

@@ -11,11 +11,12 @@ from wallflower.errors import ParameterError
 from wallflower.noise import Noise
 from wallflower.queries.explain.case import Case
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector
-from wallflower.queries.explain.draws import best_first, direct, guided, walks
+from wallflower.queries.explain.draws import best_first, direct, walks
+from wallflower.queries.explain.draws import guided_search as guided
 from wallflower.queries.explain.draws.utilities import Overlap, Population, Utility
 from wallflower.queries.explain.exact import ASKED, ENGINES, HELD
 from wallflower.queries.explain.space.blocks import SWEPT
-from wallflower.queries.explain.space.ranked import RankedTable
+from wallflower.queries.explain.space.ranked_table import RankedTable
 
 Way = Callable[[Any, RankedTable, Detector, Utility, Noise], list[int]]
 

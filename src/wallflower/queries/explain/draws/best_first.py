@@ -25,7 +25,7 @@ from wallflower.queries.explain.detectors import Detector
 from wallflower.queries.explain.draws.utilities import Utility
 from wallflower.queries.explain.exact import ENGINES, HELD, LOOKS, examiner, sweep
 from wallflower.queries.explain.space.cube import Bools, Counts, Ints
-from wallflower.queries.explain.space.ranked import Floats, RankedTable
+from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
 
 Number = TypeVar("Number", bound=np.generic)
 Words = NDArray[np.uint64]

@@ -24,7 +24,7 @@ from wallflower.queries.explain.margins import margins_in_blocks, scales
 from wallflower.queries.explain.space.blocks import in_blocks
 from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.cube import Bools, Counts, Ints
-from wallflower.queries.explain.space.ranked import Floats, RankedTable
+from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
 
 T = TypeVar("T")
 Reduce = Callable[[int, Bools, Counts], T]

@@ -20,7 +20,7 @@ from wallflower.queries.explain.exact import ASKED
 from wallflower.queries.explain.space.bitsets import bitsets, members
 from wallflower.queries.explain.space.blocks import Fill, Part, Walk, walk_parts
 from wallflower.queries.explain.space.cube import LEAF, Bools, Counts, sums_of
-from wallflower.queries.explain.space.ranked import Floats, RankedTable
+from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
 
 Examine = Callable[[int], tuple[bool, int]]  # whether a context is valid, and its population or score
 

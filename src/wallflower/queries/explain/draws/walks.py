@@ -21,7 +21,7 @@ from wallflower.queries.explain.draws.direct import choose, direct
 from wallflower.queries.explain.draws.utilities import Even, Examine, Utility
 from wallflower.queries.explain.exact import ENGINES, HELD, examiner
 from wallflower.queries.explain.space.contexts import Space
-from wallflower.queries.explain.space.ranked import RankedTable
+from wallflower.queries.explain.space.ranked_table import RankedTable
 
 CHARGED: Final = {"direct": 0, "best-first": 0, "uniform": 0, "walk": 0, "dfs": 1, "bfs": 1}  # choices per sample
 ASKED: Final = 1 << 14  # contexts that a search without an engine asks about at most

@@ -13,7 +13,7 @@ from wallflower.jit import kernel
 from wallflower.queries.explain.detectors import EPSILON
 from wallflower.queries.explain.space.bitsets import ALL, ONE, Words, highest, lead, lowest
 from wallflower.queries.explain.space.cube import Bools, Counts, Ints
-from wallflower.queries.explain.space.ranked import Floats
+from wallflower.queries.explain.space.ranked_table import Floats
 
 
 @kernel

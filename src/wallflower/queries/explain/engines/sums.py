@@ -7,7 +7,7 @@ import numpy as np
 from wallflower.jit import kernel
 from wallflower.queries.explain.detectors import Distance, FixedBins, Tukey
 from wallflower.queries.explain.space.cube import Bools, Counts, Ints, changed_bit, descend
-from wallflower.queries.explain.space.ranked import Floats, RankedTable
+from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
 
 
 def nothing(n: int) -> Floats:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wallflower.jit import kernel
 from wallflower.queries.explain.space.cube import Bools, Counts, Ints
-from wallflower.queries.explain.space.ranked import Floats, RankedTable
+from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
 
 Words = NDArray[np.uint64]
 

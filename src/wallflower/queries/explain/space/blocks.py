@@ -16,7 +16,7 @@ from wallflower import progress
 from wallflower.errors import ParameterError
 from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.cube import Bools, Counts, Cube, Ints, cubes
-from wallflower.queries.explain.space.ranked import Floats, RankedTable
+from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
 
 T = TypeVar("T")
 Fill = Callable[[int, NDArray[Any], Counts], None]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.jit import kernel
-from wallflower.queries.explain.space.ranked import Floats, RankedTable, Slots, choose_records
+from wallflower.queries.explain.space.ranked_table import Floats, RankedTable, Slots, choose_records
 
 Ints = NDArray[np.int64]
 Counts = NDArray[np.int32]

@@ -24,7 +24,7 @@ from wallflower.queries.explain.engines.sums import nothing
 from wallflower.queries.explain.exact import examiner
 from wallflower.queries.explain.space.blocks import Walk, in_blocks, walk_parts
 from wallflower.queries.explain.space.cube import Counts, Ints, sums_of
-from wallflower.queries.explain.space.ranked import RankedTable
+from wallflower.queries.explain.space.ranked_table import RankedTable
 
 CELLS: Final = 1 << 20
 

@@ -1,0 +1,73 @@
+"""Nouns for things, verbs for functions: no module, class or public function is called by a bare participle."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "wallflower"
+IRREGULAR = frozenset(
+    re.findall(
+        r"\w+",
+        "built chosen done drawn found given gone held kept known left made paid said seen sent shown spent taken told "
+        "written",
+    )
+)
+NOUNS = frozenset(
+    [
+        "Finding",
+        "Printed",
+        "Rating",
+        "Reading",
+        "Setting",
+        "drawing",
+        "meaning",
+        "nothing",
+        "printed",
+        "reading",
+        "rounding",
+        "setting",
+    ]
+)
+PUBLIC = frozenset(("Watching", "watching"))  # what users have typed since the first version: `wf.watching`
+PARTICIPLE = re.compile(r"[A-Za-z]+(ed|ing)")
+
+
+def names(path: Path) -> Iterator[str]:
+    """What a module is called, and what it defines for others, but errors: they are words for what happened."""
+    yield path.parent.name if path.stem == "__init__" else path.stem
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
+            isinstance(node, ast.ClassDef) and not any("Error" in ast.unparse(base) for base in node.bases)
+        ):
+            yield node.name
+
+
+def is_bare_participle(name: str) -> bool:
+    """One word that says what was done to something, or what it is doing, and not what it is."""
+    if "_" in name or name in NOUNS or re.search(r"[a-z][A-Z]", name):
+        return False
+    return name.lower() in IRREGULAR or bool(PARTICIPLE.fullmatch(name))
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_names_are_nouns_and_verbs(path: Path) -> None:
+    wrong = [name for name in names(path) if is_bare_participle(name) and name not in PUBLIC and name[0] != "_"]
+    if path == SOURCE / "errors.py":
+        wrong = []
+    assert not wrong, f"{path.relative_to(SOURCE)}: {', '.join(wrong)}"
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_module_says_in_its_first_line_what_lives_there(path: Path) -> None:
+    first = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+    assert len(first.split()) >= 3, f"{path.relative_to(SOURCE)} has no first line"
+
+
+def test_bare_participles_are_told_from_other_words() -> None:
+    assert all(map(is_bare_participle, ("asked", "signed", "Opened", "following", "found", "made")))
+    assert not any(map(is_bare_participle, ("ask", "Signature", "rounding", "RankedTable", "presumed_outliers")))
