@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 CONFTEST = """
 import limits
@@ -42,6 +44,7 @@ def test_ends_in_a_hang(never):
 """
 
 
+@pytest.mark.slow
 def test_a_test_that_hangs_fails_and_the_others_go_on(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_hanging.py").write_text(HANGING)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+pytestmark = pytest.mark.slow
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "run_tests.py"
 
@@ -53,9 +56,10 @@ def test_fails():
 def run(folder: Path, *more: str, **files: str) -> tuple[int, list[str]]:
     for name, text in files.items():
         (folder / f"test_{name}.py").write_text(text)
-    (folder / "pytest.ini").write_text("[pytest]\naddopts = -q\n")
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = -q -p xdist.plugin\n")
     command = [sys.executable, str(SCRIPT), "-p", "no:cacheprovider", *more]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    bare = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(command, cwd=folder, env=bare, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout.strip().splitlines()
 
 
