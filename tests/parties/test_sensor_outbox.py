@@ -192,7 +192,7 @@ DYING = textwrap.dedent(
             return value
         setattr(owner, method, wrapped)
 
-    around(outbox, "prepared", "before the noise", "after the noise")
+    around(outbox, "prepare_batch", "before the noise", "after the noise")
     around(outbox.Outbox, "_keep", "charge written", "first frame written")
     box = opened(Path(keys), Path(folder))
     reach("before")
