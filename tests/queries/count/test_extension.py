@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 from worlds import FINE_LINE, LINE, SQUARE, extension, neighbours_of, outliers, pairs, tables
 
 from vectors import vectors
@@ -134,11 +135,8 @@ def flow(points, radius, k):
     limits = np.zeros((2 * n, len(near)))
     for e, (i, j) in enumerate(near):
         limits[i, e] = limits[n + j, e] = 1
-    from_scipy = room_linprog(-np.ones(len(near)), A_ub=limits, b_ub=np.full(2 * n, k), bounds=(0, 1))
+    from_scipy = linprog(-np.ones(len(near)), A_ub=limits, b_ub=np.full(2 * n, k), bounds=(0, 1))
     return n + from_scipy.fun / k
-
-
-room_linprog = programme.linprog
 
 
 @settings(max_examples=40, deadline=None)
