@@ -8,6 +8,8 @@ import pty
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -78,12 +80,7 @@ def test_a_bug_in_a_look_shows_no_record() -> None:
 def test_progress_is_shown_on_a_terminal_only() -> None:
     process = run(*ASK, "--json")
     assert "How many" not in process.communicate()[1]
-    ours, theirs = pty.openpty()
-    process = run(*ASK, "--json", stderr=theirs)
-    output = process.communicate()[0]
-    os.close(theirs)
-    said = os.read(ours, 65536).decode()
-    os.close(ours)
+    output, said = on_a_terminal(*ASK, "--json", code="")
     assert "How many records" in said
     assert json.loads(output)["ledger_id"] == 3
 
@@ -92,11 +89,20 @@ def on_a_terminal(*arguments: str, code: str) -> tuple[str, str]:
     """What is said on stdout, which is piped, and on a terminal."""
     ours, theirs = pty.openpty()
     process = run(*arguments, code=code + RUN, stderr=theirs)
-    output = process.communicate()[0]
     os.close(theirs)
-    said = os.read(ours, 65536).decode()
-    os.close(ours)
-    return output, said
+    with ThreadPoolExecutor(1) as pool:  # a terminal holds little: whoever writes more waits for a reader
+        said = pool.submit(read_to_the_end, ours)
+        output = process.communicate()[0]
+        return output, said.result()
+
+
+def read_to_the_end(terminal: int) -> str:
+    """All that is written on a terminal until nobody has it open any more."""
+    parts = []
+    with suppress(OSError), os.fdopen(terminal, "rb", buffering=0) as reader:  # Linux ends a terminal with an error
+        while part := reader.read(4096):
+            parts.append(part)
+    return b"".join(parts).decode()
 
 
 STEPS = """
