@@ -30,12 +30,13 @@ const sliding = (slider, loss) => {
   });
 };
 
-// A setting is shown while its mode is chosen, or while none is.
+// A setting is shown, and sent, while its mode is chosen, or while none is.
 const choosing = form => {
   const fit = () => {
     for (const field of form.querySelectorAll("[data-chooser]")) {
       const chosen = form.elements[field.dataset.chooser].value;
       field.hidden = chosen !== "" && chosen !== field.dataset.choice;
+      for (const control of field.querySelectorAll("input, select, textarea")) control.disabled = field.hidden;
     }
   };
   form.addEventListener("input", fit);
@@ -58,6 +59,7 @@ const refusal = page => new DOMParser().parseFromString(page, "text/html").query
 const planning = form => {
   const plan = document.getElementById("plan"), said = document.getElementById("said");
   const replan = document.getElementById("replan");
+  choosing(form);
   let wanted = untouched(form);  // the form whose plan is shown, or on its way
   let waiting, asked;
   const show = made => {
@@ -102,7 +104,6 @@ const planning = form => {
   replan.hidden = true;
   const slider = document.getElementById("slider"), loss = document.getElementById("f-epsilon");
   if (slider && loss) sliding(slider, loss);
-  choosing(form);
   form.addEventListener("input", compare);
   form.addEventListener("submit", event => {
     const ask = document.getElementById("ask");
