@@ -1,7 +1,7 @@
 """NOT PRIVATE: what the papers printed, mistakes included, to be drawn and to be attacked.
 
-`upper_bound` and `as_defined` alone are sound. Never calibrate a release with the others. Where a printed step admits
-two readings, ours is stated. All records are compared with all others, so this is for small tables only.
+`upper_bound` and `smooth_as_defined` alone are sound. Never calibrate a release with the others. Where a printed step
+admits two readings, ours is stated. All records are compared with all others, so this is for small tables only.
 """
 
 from __future__ import annotations
