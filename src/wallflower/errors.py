@@ -48,6 +48,16 @@ class BudgetExhausted(PrivacyError):
         self.dataset, self.asked, self.left = dataset, asked, left
 
 
+class Untranslatable(PrivacyError):
+    """No theorem says what the question's loss is in the unit that the data set protects."""
+
+    exit_code = 3
+
+    def __init__(self, why: str, *, dataset: str | None = None, remedy: str = "") -> None:
+        super().__init__(f"{f'{dataset}: ' if dataset else ''}{why}.{f' {remedy}' if remedy else ''}")
+        self.why = why
+
+
 class LedgerError(PrivacyError):
     """The ledger could not be opened, read or written."""
 

@@ -1,0 +1,267 @@
+"""Units of protection: what a question protects, what a data set declares, and the price between the two.
+
+A question states its loss for neighbours of its own (`Claim`). A data set declares once whose loss it bounds
+(`Protection`). `price` is the table that leads from one to the other, a factor for each pair that is a theorem and a
+refusal for every other. Proofs: ledger/proof.md, labels (U1) to (U8).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import Any, Final, Literal, Self
+
+from wallflower.errors import ParameterError, Untranslatable
+from wallflower.privacy import Kind, Loss, Neighbours
+
+Rows = Literal["people", "time"]
+Basis = Literal["record", "membership", "entry", "window", "person"]
+
+RHO_GRID: Final = 10**24
+DELTA_GRID: Final = 10**40
+_MOST: Final = 10**9
+
+UNITS_OF_ROWS: Final[Mapping[str, tuple[str, ...]]] = {
+    "people": ("record", "membership"),
+    "time": ("record", "entry", "window", "person"),
+}
+NEIGHBOURS: Final[Mapping[str, Neighbours]] = {
+    "record": Neighbours.REPLACE_ONE,
+    "membership": Neighbours.ADD_REMOVE,
+    "entry": Neighbours.ENTRY,
+    "window": Neighbours.WINDOW,
+    "person": Neighbours.PERSON,
+}
+BASES: Final[Mapping[Neighbours, str]] = {neighbours: unit for unit, neighbours in NEIGHBOURS.items()}
+
+SECRET_SIZE: Final = "no finite factor: the number of records is secret here, and this question shows or assumes it"
+ENDLESS: Final = "no finite factor: a person may be in every observation, and nobody said how many there are"
+CONSTRAINED: Final = "output-constrained answers are no differential privacy and have an allowance of their own"
+LOCAL: Final = "a loss that grows with the distance of a reading belongs to the sensor that spends it"
+NO_COLUMNS: Final = "no finite factor: how many columns the question reads was not said"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    """Whose loss a data set bounds: what a row is, which change of the rows is hidden, and how often a person counts.
+
+    >>> Protection(rows="time", unit="window", window=24).words
+    'one person over any 24 consecutive observations, one entry in each'
+    """
+
+    rows: Rows = "people"
+    unit: Basis = "record"
+    window: int | None = None
+    units_per_person: int = 1
+    times: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.rows not in UNITS_OF_ROWS:
+            raise ParameterError(f"rows: {self.rows!r} is not known. A row is one of people, or of time. Say which.")
+        if self.unit not in UNITS_OF_ROWS[self.rows]:
+            allowed = ", ".join(UNITS_OF_ROWS[self.rows])
+            raise ParameterError(
+                f"unit: {self.unit!r} cannot be protected where rows are {self.rows}. It is one of {allowed}. "
+                "Choose one, or say otherwise what a row is."
+            )
+        if (self.window is None) != (self.unit != "window"):
+            raise ParameterError("window: the unit window has a length, and no other unit has. Pass both or neither.")
+        for name in ("window", "units_per_person", "times"):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or not 1 <= value <= _MOST):
+                raise ParameterError(
+                    f"{name}: {str(value)[:40]!r} is not a whole number from 1 to {_MOST:,}. Pass one."
+                )
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """Whose change is hidden."""
+        return NEIGHBOURS[self.unit]
+
+    @property
+    def words(self) -> str:
+        """Whom the account protects."""
+        said = _WORDS[self.rows, self.unit].format(window=self.window)
+        times = f", with up to {self.units_per_person} of these a person" if self.units_per_person > 1 else ""
+        return f"{said}{times}"
+
+    def to_json(self) -> dict[str, Any]:
+        """What was declared, without what was left at its default but for rows and unit."""
+        stated = {item.name: getattr(self, item.name) for item in fields(self)}
+        defaults = {item.name: item.default for item in fields(self)}
+        return {name: value for name, value in stated.items() if name in ("rows", "unit") or value != defaults[name]}
+
+    @classmethod
+    def from_json(cls, stored: Any) -> Self:
+        """The protection that `to_json` described."""
+        known = [item.name for item in fields(cls)]
+        if not isinstance(stored, Mapping) or set(stored) - set(known):
+            raise ParameterError(f"protects: it is a table of {', '.join(known)}. Correct it.")
+        return cls(**stored)
+
+
+_WORDS: Final[Mapping[tuple[str, str], str]] = {
+    ("people", "record"): "one record, whatever is in it (how many records there are is public)",
+    ("people", "membership"): "one record, and whether it is there at all",
+    ("time", "record"): "one moment: all entries of one observation, not one person over time",
+    ("time", "entry"): "one entry of one observation, not one person over time",
+    ("time", "window"): "one person over any {window} consecutive observations, one entry in each",
+    ("time", "person"): "one person over the whole stream, one entry in each observation",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a question states of its own loss, from its parameters and public facts alone.
+
+    `columns` is how many it reads of an observation; `steps` how many observations at most; `window` belongs to a loss
+    for a window; `moves` how often an assumed change fits into the range; `one_sign` that a person's changes are
+    assumed to have one sign; `separable` that one observation enters one independent factor. `rho` is a concentrated
+    price with a proof of its own, `own` are factors with a proof of their own, by unit. `names` is a record that the
+    question names, whom it does not protect.
+    """
+
+    loss: Loss
+    window: int | None = None
+    columns: int | None = None
+    steps: int | None = None
+    moves: int = 1
+    one_sign: bool = False
+    separable: bool = False
+    rho: Fraction | None = None
+    own: tuple[tuple[str, Fraction], ...] = ()
+    names: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """What was stated, for the ledger."""
+        stated = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in ("loss", "own")}
+        defaults = {item.name: item.default for item in fields(self)}
+        said = {name: value for name, value in stated.items() if value != defaults[name]}
+        if self.rho is not None:
+            said["rho"] = str(self.rho)
+        own = {"own": {unit: str(factor) for unit, factor in self.own}} if self.own else {}
+        return {"loss": {name: str(value) for name, value in self.loss.to_json().items()}, **said, **own}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a question costs in a data set's unit: the factor, and ε (unless the loss is ρ alone), δ and ρ."""
+
+    factor: Fraction
+    epsilon: Fraction | None
+    delta: Fraction
+    rho: Fraction
+
+    @property
+    def loss(self) -> tuple[Fraction | None, Fraction, Fraction]:
+        return self.epsilon, self.delta, self.rho
+
+
+NOTHING: Final = Price(factor=Fraction(1), epsilon=Fraction(), delta=Fraction(), rho=Fraction())
+
+
+def price(claim: Claim, declared: Protection) -> Price:
+    """What the claim costs in the declared unit, or `Untranslatable` where no theorem says.
+
+    >>> price(Claim(loss=Loss("0.25", neighbours=Neighbours.ADD_REMOVE)), Protection()).epsilon
+    Fraction(1, 2)
+    """
+    loss = claim.loss
+    if loss.kind in (Kind.OUTPUT_CONSTRAINED, Kind.METRIC):
+        raise Untranslatable(CONSTRAINED if loss.kind is Kind.OUTPUT_CONSTRAINED else LOCAL)
+    if not loss.amount and not loss.delta:
+        return NOTHING
+    own = dict(claim.own).get(declared.unit)
+    if own is not None:
+        return _priced(claim, grouped=own * declared.units_per_person, apart=1)
+    grouped, apart = _factors(claim, declared)
+    return _priced(claim, grouped=Fraction(grouped * declared.units_per_person), apart=apart)
+
+
+def _factors(claim: Claim, declared: Protection) -> tuple[int, int]:
+    """Steps along which losses multiply as for a group, and independent factors over which they add up."""
+    basis, unit = BASES[claim.loss.neighbours], declared.unit
+    if unit == "membership":
+        if basis != "membership" or claim.one_sign:
+            raise Untranslatable(SECRET_SIZE)
+        return 1, 1
+    reach = _reach(claim, declared, basis)
+    signs = 2 if claim.one_sign and (unit == "person" or (unit == "window" and declared.window != 1)) else 1
+    steps = {"record": 1, "membership": 2}.get(basis, 1) * claim.moves * signs
+    if unit == "record":
+        return steps * (1 if basis in ("record", "membership") else _columns(claim)), 1
+    return (steps, reach) if claim.separable and basis == "entry" else (steps * reach, 1)
+
+
+def _reach(claim: Claim, declared: Protection, basis: str) -> int:
+    """How many changes of the question's own unit one change of the declared unit takes in time."""
+    if declared.unit in ("record", "entry") or basis == "person":
+        return 1
+    known = [steps for steps in (claim.steps, declared.times, declared.window) if steps is not None]
+    if not known:
+        raise Untranslatable(ENDLESS)
+    span = min(known)
+    return -(-span // (claim.window or 1)) if basis == "window" else span
+
+
+def _columns(claim: Claim) -> int:
+    if claim.columns is None:
+        raise Untranslatable(NO_COLUMNS)
+    return claim.columns
+
+
+def _priced(claim: Claim, *, grouped: Fraction, apart: int) -> Price:
+    loss, factor = claim.loss, grouped * apart
+    stated = loss.amount if loss.kind is Kind.ZCDP else claim.rho if claim.rho is not None else loss.amount**2 / 2
+    rho = round_up(stated * grouped**2 * apart, RHO_GRID)
+    if loss.kind is Kind.ZCDP:
+        return Price(factor=factor, epsilon=None, delta=Fraction(), rho=rho)
+    return Price(factor=factor, epsilon=factor * loss.amount, delta=_group_delta(loss, factor), rho=rho)
+
+
+def _group_delta(loss: Loss, factor: Fraction) -> Fraction:
+    """δ(1 + e^ε + … + e^{(k-1)ε}), rounded up: a number that every correct program finds."""
+    if not loss.delta or factor == 1:
+        return loss.delta
+    if factor.denominator != 1:
+        raise Untranslatable("a factor that is no whole number has no rule for delta")
+    if not loss.amount:
+        return _below_one(loss.delta * factor)
+    if float((factor - 1) * loss.amount) + math.log(loss.delta) >= 0:
+        raise Untranslatable("translated, delta is 1 or more and protects nobody")
+    precision = 80
+    while True:
+        low, high = _series(loss.amount, int(factor), precision)
+        least, most = round_up(loss.delta * low, DELTA_GRID), round_up(loss.delta * high, DELTA_GRID)
+        if least == most:
+            return _below_one(least)
+        precision *= 2
+
+
+def _below_one(delta: Fraction) -> Fraction:
+    if delta >= 1:
+        raise Untranslatable("translated, delta is 1 or more and protects nobody")
+    return delta
+
+
+def _series(epsilon: Fraction, count: int, precision: int) -> tuple[Fraction, Fraction]:
+    (one_low, one_high), (all_low, all_high) = exp_bounds(epsilon, precision), exp_bounds(epsilon * count, precision)
+    return (all_low - 1) / (one_high - 1), (all_high - 1) / (one_low - 1)
+
+
+def exp_bounds(power: Fraction, precision: int) -> tuple[Fraction, Fraction]:
+    """Rationals on either side of e^power; `decimal` rounds each operation correctly, so a last place covers it."""
+    found = []
+    for rounding, neighbour in ((ROUND_FLOOR, Context.next_minus), (ROUND_CEILING, Context.next_plus)):
+        context = Context(prec=precision, rounding=rounding)
+        quotient = context.divide(Decimal(power.numerator), Decimal(power.denominator))
+        found.append(Fraction(neighbour(context, context.exp(quotient))))
+    return found[0], found[1]
+
+
+def round_up(number: Fraction, grid: int) -> Fraction:
+    """The next multiple of one over the grid, from below."""
+    return Fraction(math.ceil(number * grid), grid)
