@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 from wallflower.data import Points, Schema, Table, load
 from wallflower.errors import ParameterError
 from wallflower.forms import Question, answer_type, describe, fill, find, signature
-from wallflower.ledger import Ledger
-from wallflower.ledger.budget import Line
+from wallflower.ledger import Account, Ledger
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.query import A, Plan, Query
 from wallflower.release import Release, default_analyst, release
@@ -104,9 +103,9 @@ class Dataset(Verbs, Questions):
         """Answer a query and pay for it."""
         return release(query, self._table, self._ledger, analyst=self._analyst, key=key)
 
-    def budget(self) -> list[Line]:
-        """Limit, spending and what is left, for each kind of loss."""
-        return self._ledger.budget(self.name)
+    def budget(self) -> Account:
+        """Limit, spending and what is left, of the account that this data set spends from."""
+        return self._ledger.account(self.name)
 
     def releases(self) -> list[Release[Any]]:
         """Everything this data set has released, oldest first."""

@@ -42,10 +42,22 @@ class BudgetExhausted(PrivacyError):
 
     exit_code = 3
 
-    def __init__(self, dataset: str, *, asked: object, left: object, remedy: str | None = None) -> None:
+    def __init__(
+        self,
+        dataset: str,
+        *,
+        asked: object,
+        left: object,
+        remedy: str | None = None,
+        part: str | None = None,
+        why: str | None = None,
+        booked: object = None,
+    ) -> None:
         remedy = remedy or "Lower the loss, or ask the data owner for more budget (wallflower budget grant)."
-        super().__init__(f"{dataset}: asked for {asked}, {left} is left. {remedy}")
-        self.dataset, self.asked, self.left = dataset, asked, left
+        counts = "" if booked is None or booked == asked else f", which counts as {booked} there"
+        reason = "" if why is None else f" ({why})"
+        super().__init__(f"{dataset}: asked for {asked}{counts}, {left} is left{reason}. {remedy}")
+        self.dataset, self.asked, self.left, self.part, self.booked = dataset, asked, left, part, booked
 
 
 class Untranslatable(PrivacyError):

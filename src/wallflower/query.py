@@ -21,6 +21,7 @@ from wallflower.lazy import is_there, load
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.schema import Schema
+from wallflower.units import Claim
 
 
 class Status(StrEnum):
@@ -206,6 +207,10 @@ class Query(ABC, Generic[D, A]):
     @abstractmethod
     def reading(self, value: A, facts: PublicFacts) -> Reading:
         """What the released value says, and how surely."""
+
+    def claim(self, facts: PublicFacts) -> Claim:
+        """What the question states of its loss, from its parameters and public facts: the ledger prices it by this."""
+        return Claim(loss=self.cost(), columns=facts.dimension, steps=facts.n, names=self.named())
 
     def wants(self) -> Schema | None:
         """The public facts a source is read with when it comes without a schema; None: all columns, as numbers."""

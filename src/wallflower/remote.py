@@ -32,7 +32,7 @@ from wallflower.errors import (
 )
 from wallflower.forms import Question, entries_of, fill, find
 from wallflower.lazy import Lazy
-from wallflower.ledger.budget import Line, Share
+from wallflower.ledger import Account
 from wallflower.privacy import Loss
 from wallflower.query import A, Plan, Query
 from wallflower.release import Release
@@ -129,14 +129,13 @@ class Remote(Verbs, Questions):
         status, told = self._call("POST", f"{self._base}/ask/{query.kind}", entries_of(query), key=key)
         return Release.from_dict(told) if status != 202 else self._awaited(told)
 
-    def budget(self) -> list[Line]:
-        """Limit, spending and what is left, for each kind of loss."""
-        return [_line(line) for line in self._call("GET", f"{self._base}/budget")[1]["accounts"]]
+    def budget(self) -> Account:
+        """Limit, spending and what is left, of the account that this data set spends from."""
+        return Account.from_json(self._call("GET", f"{self._base}/budget")[1])
 
-    def left(self, cost: Loss) -> Loss:
-        """What you may still spend on questions that cost the like of this."""
-        told = self._call("GET", self._base)[1]["left"].get(cost.account)
-        return cost.less(cost) if told is None else Loss.from_json(told)
+    def left(self) -> Loss:
+        """What you may still spend."""
+        return Loss.from_json(self._call("GET", self._base)[1]["left"])
 
     def releases(self) -> list[Release[Any]]:
         """What this data set has released to you, oldest first; to a steward, everything."""
@@ -263,18 +262,8 @@ def error_of(told: Any) -> PrivacyError:
     kind, words = str(stated.get("type", "")).rpartition(":")[2], str(stated.get("detail", "no reason was given"))
     if kind == "budget-exhausted" and "asked" in stated:
         asked, left = Loss.from_json(stated["asked"]), Loss.from_json(stated["left"])
-        return BudgetExhausted(str(stated["dataset"]), asked=asked, left=left)
+        part, why = stated.get("part"), stated.get("why")
+        booked = None if stated.get("booked") is None else Loss.from_json(stated["booked"])
+        dataset = str(stated["dataset"])
+        return BudgetExhausted(dataset, asked=asked, left=left, part=part, why=why, booked=booked)
     return _ERRORS.get(kind, ServiceError)(words)
-
-
-def _line(told: Mapping[str, Any]) -> Line:
-    shares = tuple(
-        Share(
-            analyst=share["analyst"],
-            allocated=Loss.from_json(share["allocated"]),
-            spent=Loss.from_json(share["spent"]),
-        )
-        for share in told["shares"]
-    )
-    limit, spent = Loss.from_json(told["limit"]), Loss.from_json(told["spent"])
-    return Line(account=told["account"], limit=limit, spent=spent, starter=told["starter"], shares=shares)

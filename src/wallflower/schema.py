@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 
 from wallflower.columns import call_or_refuse, list_names
 from wallflower.errors import ParameterError, SourceError
+from wallflower.units import Protection
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +87,18 @@ _DEFAULTS: Final[Mapping[str, Any]] = {item.name: item.default for item in field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """What is public about a table. `rows` is its public number of records; `clip` moves values into their bounds."""
+    """What is public about a table. `rows` is its public number of records; `clip` moves values into their bounds.
+
+    `account` is the budget it spends from, if not its own: tables about the same people share one. `protects` says what
+    a row is and whose loss that budget bounds.
+    """
 
     name: str | None = None
     columns: tuple[Column, ...] | None = None
     rows: int | None = None
     clip: bool = False
+    account: str | None = None
+    protects: Protection | None = None
 
     def __post_init__(self) -> None:
         if self.columns is not None:
@@ -105,6 +112,8 @@ class Schema:
             raise ParameterError("the schema's name is not a text; the budget hangs on it. Name the data set.")
         if self.rows is not None and (type(self.rows) is not int or self.rows < 1):
             raise ParameterError("the schema's rows is a whole number above zero. Give the public number of records.")
+        if self.account is not None and (not isinstance(self.account, str) or not self.account.strip()):
+            raise ParameterError("the schema's account is not a text; budgets hang on it. Name the account.")
         if not isinstance(self.clip, bool):
             raise ParameterError("the schema's clip is true or false. Correct the schema.")
 
@@ -153,6 +162,8 @@ class Schema:
     def from_json(cls, stored: Any) -> Self:
         """The schema that `to_json` described."""
         _known(_table(stored, "the schema"), [item.name for item in fields(cls)], "a schema")
+        if "protects" in stored:
+            stored = {**stored, "protects": Protection.from_json(_table(stored["protects"], "protects"))}
         columns = stored.get("columns")
         if columns is None:
             return cls(**stored)
@@ -164,13 +175,17 @@ class Schema:
     def to_json(self) -> dict[str, Any]:
         """What was stated, as plain JSON."""
         columns = {column.name: column.facts() for column in self.columns or ()}
-        stated = {"name": self.name, "rows": self.rows, "clip": self.clip, "columns": columns}
+        protects = None if self.protects is None else self.protects.to_json()
+        stated: dict[str, Any] = {"name": self.name, "rows": self.rows, "clip": self.clip, "account": self.account}
+        stated |= {"protects": protects, "columns": columns}
         return {key: value for key, value in stated.items() if value}
 
     def to_toml(self) -> str:
         """What was stated, as the text of a schema file."""
         stated = self.to_json()
-        lines = [f"{key} = {_toml(value)}" for key, value in stated.items() if key != "columns"]
+        lines = [f"{key} = {_toml(value)}" for key, value in stated.items() if key not in ("columns", "protects")]
+        if "protects" in stated:
+            lines += ["", "[protects]", *(f"{key} = {_toml(value)}" for key, value in stated["protects"].items())]
         for name, facts in stated.get("columns", {}).items():
             lines += ["", f"[columns.{_toml(name)}]", *(f"{key} = {_toml(value)}" for key, value in facts.items())]
         return "\n".join(lines).lstrip("\n") + "\n"

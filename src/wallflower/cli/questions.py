@@ -27,14 +27,14 @@ from wallflower.cli.options import (
     query_of,
     with_signature,
 )
-from wallflower.cli.show import notice, say_cap, show, show_json, sign_of_life
+from wallflower.cli.show import notice, price_words, say_cap, show, show_json, sign_of_life
 from wallflower.data import Table, load
 from wallflower.errors import BudgetExhausted, ParameterError, SourceError
 from wallflower.forms import REQUIRED, Question
 from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
 from wallflower.query import Plan, Query
-from wallflower.release import Release, default_analyst, release
+from wallflower.release import Release, default_analyst, quote, release
 from wallflower.release.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -214,20 +214,19 @@ def _loaded(query: Query[Any, Any], source: str, schema: str | None, dataset: st
 
 
 def _rehearse(query: Query[Any, Any], table: Table, ledger: Ledger, analyst: str, *, as_json: bool) -> None:
-    cost, plan = query.cost(), _plan_on(query, table)
-    left = ledger.remaining(table.name, account=cost.account, analyst=analyst)
-    after = left.less(cost) if cost <= left else None
+    plan, quoted = _plan_on(query, table), quote(query, table, ledger, analyst=analyst)
+    cost, left, after = quoted.cost, quoted.left, quoted.left_after
     if as_json:
-        words = {"dry_run": True, "kind": query.kind, "dataset": table.name, "analyst": analyst}
+        words = {"dry_run": True, "kind": query.kind, "dataset": quoted.dataset, "analyst": analyst}
         words |= {"cost": Guarantee(cost).to_json(), "allowed": after is not None, "left": str(left)}
+        words |= {"booked": None if quoted.booked is None else str(quoted.booked), "affords": quoted.affords}
         show_json(words | {"left_after": None if after is None else str(after), "plan": plan.to_json()})
     else:
         show(plan)
-        fate = "it would be refused" if after is None else f"{after} would be left"
-        show(f"Nothing was spent. On {table.name} this would cost {analyst} {cost} of {left}; {fate}.")
+        show(f"Nothing was spent. {price_words(quoted)}")
     say_cap(ledger, table.name)
-    if after is None:
-        raise BudgetExhausted(table.name, asked=cost, left=left)
+    if quoted.obstacle is not None:
+        raise quoted.refusal()
 
 
 def _released(query: Query[Any, Any], table: Table, ledger: Ledger, analyst: str, key: str | None) -> Release[Any]:

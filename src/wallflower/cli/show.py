@@ -18,9 +18,9 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from wallflower.errors import PrivacyError
-from wallflower.ledger import Ledger
-from wallflower.ledger.budget import Line
+from wallflower.ledger import Account, Ledger, Quote
 from wallflower.ledger.chain import Entry, Verification
+from wallflower.ledger.limits import Spending
 from wallflower.progress import report_to
 from wallflower.query import Plan
 from wallflower.release import Release, starter_note
@@ -49,8 +49,19 @@ def notice(words: str) -> None:
 
 def say_cap(ledger: Ledger, dataset: str) -> None:
     """Say whose limit holds while nobody has granted a budget."""
-    if any(line.starter for line in ledger.budget(dataset)):
+    if ledger.account(dataset).starter:
         notice(starter_note(dataset))
+
+
+def price_words(quoted: Quote) -> str:
+    """What a question would cost, what would be left, and how often it could be asked."""
+    booked, after = quoted.booked, quoted.left_after
+    counts = "" if booked is None or booked.amount == quoted.cost.amount else f", which counts as {booked} there"
+    words = f"On {quoted.dataset} this would cost {quoted.analyst} {quoted.cost}{counts}, of {quoted.left}"
+    if after is None:
+        return f"{words}; it would be refused."
+    times = f"{quoted.affords:,} such questions fit" if quoted.affords != 1 else "one such question fits"
+    return f"{words}; {after} would be left. {times[0].upper()}{times[1:]} into the budget."
 
 
 def failure(words: str) -> None:
@@ -166,16 +177,56 @@ def _(things: Sequence[object]) -> RenderableType:
     return Group(*map(render, things))
 
 
-def budgets(lines: Mapping[str, Sequence[Line]]) -> RenderableType:
-    """Limits, spending and shares of data sets."""
-    grid = _grid("data set", "account", ">limit", ">spent", ">left", ">free", "")
-    for dataset, accounts in lines.items():
-        for line in accounts:
-            losses = map(str, (line.limit, line.spent, line.left, line.free))
-            grid.add_row(dataset, line.account, *losses, "starter cap, nobody granted" if line.starter else "")
-            for share in line.shares:
-                grid.add_row("", f"  {share.analyst}", *map(str, (share.allocated, share.spent, share.left)), "", "")
+def budgets(accounts: Mapping[str, Account]) -> RenderableType:
+    """One line for each data set: what it may spend, what is spent and left, for whom, and who spent it."""
+    grid = _grid("data set", ">limit", ">spent", ">left", "bounds the loss of", "")
+    for dataset, account in accounts.items():
+        limit, spent = str(account.limit.loss), _spent(account)
+        unit = account.members.get(dataset, account.protection).words
+        grid.add_row(dataset, limit, spent, str(account.left), unit, "; ".join(_remarks(dataset, account)))
+        for analyst, own in account.spenders.items():
+            share = next((share for share in account.shares if share.analyst == analyst), None)
+            kept = "" if share is None else f"{share.left} of a share of {share.allocated} is left"
+            grid.add_row(f"  {analyst}", "", _parts(own, account), "", "", kept)
+        for share in account.shares:
+            if share.analyst not in account.spenders:
+                grid.add_row(f"  {share.analyst}", "", "", str(share.left), "", f"a share of {share.allocated}")
     return grid
+
+
+def _spent(account: Account) -> str:
+    return _parts(account.spent, account)
+
+
+def _parts(spent: Spending, account: Account) -> str:
+    """What was spent, in what the limit counts."""
+    delta = f", δ={spent.delta}" if spent.delta else ""
+    if account.limit.accounting == "sum":
+        return f"ε={spent.epsilon}{delta}"
+    squares = f"ρ={float(spent.rho):.4g} of {float(account.limit.rho):.4g}"
+    return (
+        f"{squares}{delta}" if account.limit.accounting == "concentrated" else f"ε={spent.epsilon} or {squares}{delta}"
+    )
+
+
+def _remarks(dataset: str, account: Account) -> Iterator[str]:
+    if account.closed is not None:
+        yield f"closed: {account.closed}"
+    if account.starter:
+        yield "starter cap, nobody granted"
+    others = [name for name in account.members if name != dataset]
+    if others or account.name != dataset:
+        yield f"account {account.name}" + (f", shared with {', '.join(others)}" if others else "")
+    if account.pace is not None:
+        yield f"at most ε={account.pace} a year"
+    if account.expires is not None:
+        yield f"until {account.expires}"
+    if account.names:
+        yield f"does not cover the {len(account.names)} records that were named"
+    if account.fence.since is not None:
+        yield f"no bound since entry {account.fence.since}, which was output-constrained"
+    elif account.fence.allowed:
+        yield f"output-constrained answers up to ε={account.fence.allowed} are allowed"
 
 
 def table_facts(facts: Mapping[str, Any]) -> RenderableType:
@@ -188,29 +239,20 @@ def table_facts(facts: Mapping[str, Any]) -> RenderableType:
     return Group(Text(f"{facts['name']}: {facts['rows']:,} records; {clip}", style="bold"), grid)
 
 
-def line_json(line: Line) -> dict[str, Any]:
-    """One account, exactly."""
-    losses = {name: str(getattr(line, name)) for name in ("limit", "spent", "left", "free")}
-    shares = [
-        {"analyst": share.analyst} | {name: str(getattr(share, name)) for name in ("allocated", "spent", "left")}
-        for share in line.shares
-    ]
-    return {"account": line.account, "starter": line.starter, **losses, "shares": shares}
-
-
 def _stderr() -> Console:
     return Console(file=sys.stderr, highlight=False)
 
 
 def _entries(entries: Sequence[Entry]) -> RenderableType:
-    grid = _grid(">id", "time", "event", "data set", "analyst", "question", "loss", "hash")
+    grid = _grid(">id", "time", "event", "data set", "analyst", "question", "stated", "booked", "hash")
     for entry in entries:
         what = entry.label or ""
         if entry.charge is not None:
             what = f"{what} (answers {entry.charge})"
         loss = "" if entry.loss is None else str(entry.loss)
+        booked = "" if entry.booked is None else str(entry.booked)
         who = entry.analyst or str(entry.details.get("by", ""))
-        grid.add_row(str(entry.id), entry.time, entry.event, entry.dataset, who, what, loss, entry.hash[:12])
+        grid.add_row(str(entry.id), entry.time, entry.event, entry.dataset, who, what, loss, booked, entry.hash[:12])
     return grid
 
 

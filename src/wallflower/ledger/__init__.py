@@ -1,38 +1,55 @@
 """Who spent how much of which data set's privacy.
 
-Stored      one append-only table of grants, allocations, charges and releases, chained by hashes (chain.py)
-Budget      per data set and account (`Loss.account`): the sum of its grants, or `Ledger.STARTER` before the first
-Remaining   computed from the rows with exact fractions whenever it is asked for, never stored (budget.py)
+Stored      one append-only table of declarations, limits, shares, charges and releases, chained by hashes (chain.py)
+Account     one for each data set, or for several about the same people; one unit, one limit (budget.py, limits.py)
+Price       what a question states is translated into the account's unit, or refused (units.py), and both are booked
+Left        computed from the rows with exact fractions whenever it is asked for, never stored
 Durable     a charge is on disk before `charge` returns; a refusal changes nothing and locks nothing (store.py)
+Theorem     what an account bounds, for whom, and why: proof.md
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from wallflower.errors import BudgetExhausted, KeyConflict, LedgerError, ParameterError
+from wallflower.errors import BudgetExhausted, LedgerError, ParameterError
 from wallflower.lazy import Lazy
-from wallflower.ledger.budget import STARTER, Line, accounts_of, entries, line_of
-from wallflower.ledger.chain import GENESIS, Entry, Event, Verification, canonical, seal, walk
+from wallflower.ledger.budget import Account, Declaration, account_of, declarations, entries, members_of
+from wallflower.ledger.chain import Entry, Event, Verification, canonical, walk
+from wallflower.ledger.decision import Quote, loss_of, make_quote
+from wallflower.ledger.limits import Accounting, limit_of
+from wallflower.ledger.names import account_name, require_account_name, require_names
+from wallflower.ledger.old import OldBook, carry_over, old_obstacle
+from wallflower.ledger.rows import (
+    all_rows,
+    append,
+    append_declaration,
+    columns_of,
+    find_first,
+    is_charged,
+    is_known,
+    is_limited,
+    newer_losses,
+    require_bookable,
+    spelt,
+    stored_answer,
+)
 from wallflower.ledger.store import Store
-from wallflower.privacy import Chargeable, Loss
+from wallflower.privacy import Chargeable, Exact, Kind, Loss, Neighbours, exact
+from wallflower.units import BASES, UNITS_OF_ROWS, Claim, Price, Protection
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 else:
     sa = Lazy("sqlalchemy")
 
-__all__ = ["Entry", "Ledger", "Line", "Receipt", "Verification"]
-
-# A sum of fractions with ever new denominators grows without bound, and an append-only ledger could never be rid of it.
-_GRID: Final = math.lcm(*range(1, 1001), 10**140)
-_LONGEST: Final = 200
+__all__ = ["Account", "Declaration", "Entry", "Ledger", "Quote", "Receipt", "Verification"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +60,12 @@ class Receipt:
     dataset: str
     analyst: str
     cost: Loss
+    booked: Loss | None
     label: str
     key: str | None
     left: Loss
+    limit: Loss
+    protects: str
     starter: bool
     stored: dict[str, Any] | None = None
 
@@ -59,11 +79,12 @@ class Ledger:
     Loss(ε=1)
     """
 
-    STARTER: ClassVar[Loss] = STARTER
+    STARTER: ClassVar[Loss] = Loss(1)
 
     def __init__(self, where: str | Path | None = None) -> None:
         """A path, `sqlite:///FILE`, `postgresql://…`, or nothing for `$WALLFLOWER_LEDGER` and then your data home."""
         self._store = Store(where)
+        self._old = OldBook()
 
     @classmethod
     def open(cls, where: str | Path | None = None) -> Self:
@@ -84,107 +105,247 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self._store.place!r})"
 
-    def grant(self, dataset: str, loss: Loss, *, by: str, reason: str = "") -> Entry:
-        """Add to a data set's limit. The first grant replaces the starter cap; what was spent still counts."""
-        _require_names(dataset=dataset, by=by)
-        with self._store.write() as db:
-            line = line_of(db, dataset, _bookable(loss).account)
-            if not line.starter:
-                _bookable(line.limit + loss)
-            return _append(db, "grant", dataset, body=canonical({"by": by, "reason": reason}), **_booked(loss))
+    # What a steward decides
 
-    def allocate(self, dataset: str, analyst: str, loss: Loss, *, by: str) -> Entry:
-        """Reserve part of the limit for one analyst, out of what is neither spent nor reserved."""
-        _require_names(dataset=dataset, analyst=analyst, by=by)
+    def declare(
+        self,
+        dataset: str,
+        protection: Protection | None = None,
+        *,
+        by: str,
+        account: str | None = None,
+        apart: Sequence[str] = (),
+        reason: str = "",
+    ) -> Entry:
+        """Say whose loss a data set counts, and which account it spends from: its own unless given.
+
+        The unit is declared once, before the first charge. `apart` are data sets with the same content that are about
+        other people all the same.
+        """
+        require_names(by=by)
+        others = {require_account_name("apart", other) for other in apart}
         with self._store.write() as db:
-            free = line_of(db, dataset, _bookable(loss).account).free
-            if not loss <= free:
-                raise BudgetExhausted(
-                    dataset,
-                    asked=loss,
-                    left=free,
-                    remedy="Allocate less, or grant more first (wallflower budget grant).",
+            name = self._old.name(db, dataset)
+            known, before = declarations(db).get(name), self._account(db, name)
+            made = Declaration(
+                dataset=name,
+                account=before.name if account is None else self._target(db, account),
+                protection=protection or before.members[name],
+                apart=tuple(sorted({*(known.apart if known else ()), *others})),
+                stated=True,
+            )
+            self._require_movable(db, made, before)
+            return append_declaration(db, made, by=by, reason=reason)
+
+    def grant(
+        self,
+        dataset: str,
+        loss: Loss,
+        *,
+        by: str,
+        reason: str = "",
+        accounting: Accounting | None = None,
+        convert: Exact | None = None,
+        pace: Exact | None = None,
+        expires: date | None = None,
+    ) -> Entry:
+        """Set the limit of a data set's account, in all and for good: it replaces the starter cap or an earlier limit.
+
+        It may be less than what is spent: then nothing more is answered. `convert` is the part of delta that is kept
+        for the sum of squares, `pace` an epsilon that may be spent a year within the limit, `expires` its last day.
+        """
+        require_names(by=by)
+        limit = limit_of(require_bookable(loss), convert=convert, accounting=accounting)
+        yearly = None if pace is None else exact(pace, "pace")
+        with self._store.write() as db:
+            name = self._old.name(db, dataset)
+            declared = self._settle_unit(db, name, loss, by)
+            account = self._account(db, name)
+            if account.shares and limit.accounting != account.limit.accounting:
+                raise ParameterError(
+                    f"{name}: shares are kept by {account.limit.accounting} accounting. Take them back before another."
                 )
-            return _append(db, "allocate", dataset, analyst=analyst, body=canonical({"by": by}), **_booked(loss))
+            terms = {"limit": limit.to_json(), "by": by, "reason": reason}
+            terms |= {} if yearly is None else {"pace": str(yearly)}
+            terms |= {} if expires is None else {"expires": expires.isoformat()}
+            stated = loss if loss.kind is Kind.ZCDP else limit.loss
+            booked = columns_of(stated.under(declared.neighbours))
+            return append(db, "limit", account.name, body=canonical(terms), **booked)
 
-    def charge(self, dataset: str, query: Chargeable, *, analyst: str, key: str | None = None) -> Receipt:
+    def allocate(self, dataset: str, analyst: str, loss: Loss, *, by: str, reason: str = "") -> Entry:
+        """Keep part of the limit for one analyst, out of what is neither spent nor kept; a loss of 0 takes it back."""
+        require_names(analyst=analyst, by=by)
+        with self._store.write() as db:
+            name = self._old.name(db, dataset)
+            account = self._account(db, name)
+            if account.limit.accounting == "either":
+                raise ParameterError(
+                    f"{name}: where either the sum or the squares count, no share can be kept free. Shares need one "
+                    "of them. Set the limit again with accounting sum or concentrated."
+                )
+            kept = require_bookable(loss).under(account.protection.neighbours)
+            if (kept.kind is Kind.ZCDP) != (account.limit.accounting == "concentrated"):
+                raise ParameterError(
+                    f"{name}: its limit counts {'rho' if account.limit.accounting == 'concentrated' else 'epsilon'}, "
+                    "and a share is a part of it. State the share likewise."
+                )
+            others = replace(account, shares=tuple(share for share in account.shares if share.analyst != analyst))
+            own = next((share.spent for share in account.shares if share.analyst == analyst), kept.less(kept))
+            if not kept.less(own) <= others.free:
+                raise BudgetExhausted(
+                    name,
+                    asked=loss,
+                    left=others.free,
+                    part="share",
+                    remedy="Keep less for them, or set a higher limit first (wallflower budget grant).",
+                )
+            body = canonical({"by": by, "reason": reason})
+            return append(db, "share", account.name, analyst=analyst, body=body, **columns_of(kept))
+
+    def allow_constrained(self, dataset: str, epsilon: Exact, *, by: str, reason: str = "") -> Entry:
+        """Open output-constrained answers up to an epsilon in all, outside the sum; 0 closes them again."""
+        require_names(by=by)
+        loss = Loss(epsilon, kind=Kind.OUTPUT_CONSTRAINED, neighbours=Neighbours.ADD_REMOVE)
+        with self._store.write() as db:
+            account = self._account(db, self._old.name(db, dataset))
+            body = canonical({"by": by, "reason": reason})
+            return append(db, "allowance", account.name, body=body, **columns_of(require_bookable(loss)))
+
+    # What a question costs
+
+    def charge(
+        self,
+        dataset: str,
+        query: Chargeable,
+        *,
+        analyst: str,
+        key: str | None = None,
+        claim: Claim | None = None,
+        declared: Declaration | None = None,
+    ) -> Receipt:
         """Pay for a question, durably, or refuse and change nothing.
 
-        Under a `key` used before, the same question of the same analyst is not paid again: the receipt holds its
-        stored release.
+        `claim` is what the question states of itself; without one only its loss is known. `declared` is what the data
+        set's schema says, which counts where nothing was declared before. Under a `key` used before, the same question
+        of the same analyst is not paid again: the receipt holds its stored release.
         """
-        _require_names(dataset=dataset, analyst=analyst, **({} if key is None else {"key": key}))
-        cost, body = _bookable(query.cost()), canonical(query.to_json())
+        require_names(analyst=analyst, **({} if key is None else {"key": key}))
+        cost, body = require_bookable(query.cost()), canonical(query.to_json())
         with self._store.write() as db:
-            line = line_of(db, dataset, cost.account)
-            left, stored = line.left_for(analyst), None
-            asked = {"analyst": analyst, "label": query.label, "body": body, **_booked(cost)}
-            paid = None if key is None else _first(db, entries().c.dataset == dataset, entries().c.key == key)
+            name, stored = self._old.name(db, dataset), None
+            if declared is not None:
+                self._adopt(db, replace(declared, dataset=name), analyst)
+            quoted = self._quote(db, name, cost, claim or Claim(loss=cost), analyst)
+            asked = {"analyst": analyst, "label": query.label, "body": body, **columns_of(cost)}
+            paid = None if key is None else find_first(db, spelt(self._old.spellings(db, name)), entries().c.key == key)
+            left: Loss | None = quoted.left
             if paid is not None:
-                stored = _answer(db, paid, asked)
-            elif not cost <= left:
-                raise BudgetExhausted(dataset, asked=cost, left=left)
+                stored = stored_answer(db, paid, asked)
+            elif quoted.obstacle is not None:
+                raise quoted.refusal()
             else:
-                paid, left = _append(db, "charge", dataset, key=key, **asked), left.less(cost)
+                paid, left = append(db, "charge", name, key=key, **asked, **quoted.columns), quoted.left_after
         return Receipt(
             id=paid.id,
-            dataset=dataset,
+            dataset=name,
             analyst=analyst,
             cost=cost,
+            booked=quoted.booked,
             label=query.label,
             key=key,
-            left=left,
-            starter=line.starter,
+            left=left or quoted.left,
+            limit=quoted.account.limit.loss.under(quoted.protection.neighbours),
+            protects=quoted.protection.words,
+            starter=quoted.account.starter,
             stored=stored,
         )
 
-    def can_charge(self, dataset: str, query: Chargeable, *, analyst: str) -> bool:
+    def quote(
+        self,
+        dataset: str,
+        query: Chargeable,
+        *,
+        analyst: str,
+        claim: Claim | None = None,
+        declared: Declaration | None = None,
+    ) -> Quote:
+        """What a question would cost now, and how many more such questions the budget affords; nothing is charged."""
+        require_names(analyst=analyst)
+        cost = require_bookable(query.cost())
+        with self._store.read() as db:
+            name = self._old.name(db, dataset)
+            return self._quote(db, name, cost, claim or Claim(loss=cost), analyst, declared)
+
+    def can_charge(self, dataset: str, query: Chargeable, *, analyst: str, claim: Claim | None = None) -> bool:
         """Whether `charge` would accept the question now."""
-        cost = _bookable(query.cost())
-        return cost <= self.remaining(dataset, account=cost.account, analyst=analyst)
+        return self.quote(dataset, query, analyst=analyst, claim=claim).obstacle is None
 
     def record(self, receipt: Receipt, body: Mapping[str, Any]) -> None:
         """Keep the public release a charge has paid for; each charge has one."""
         kept = canonical(body)
         with self._store.write() as db:
-            paid = _first(db, entries().c.id == receipt.id, entries().c.event == "charge")
+            paid = find_first(db, entries().c.id == receipt.id, entries().c.event == "charge")
             if paid is None or (paid.dataset, paid.label) != (receipt.dataset, receipt.label):
                 raise LedgerError(
                     f"{receipt.dataset}: this ledger has no charge {receipt.id} for {receipt.label}. A release is "
                     "recorded in the ledger that was charged. Open that one."
                 )
-            if _first(db, entries().c.charge == paid.id) is not None:
+            if find_first(db, entries().c.charge == paid.id) is not None:
                 raise LedgerError(
                     f"{receipt.dataset}: charge {receipt.id} already has its release. A charge pays for one. "
                     "Charge again for another."
                 )
             whose = {"analyst": paid.analyst, "label": paid.label, "charge": paid.id}
             # The charge's time, not now: the difference would tell how long the look took.
-            _append(db, "release", paid.dataset, time=paid.time, body=kept, **whose)
+            append(db, "release", paid.dataset, time=paid.time, body=kept, **whose)
 
     def release(self, charge: int) -> dict[str, Any] | None:
         """The public release a charge has paid for, if it was recorded."""
         with self._store.read() as db:
-            found = _first(db, entries().c.charge == charge)
+            found = find_first(db, entries().c.charge == charge)
         return None if found is None else found.details
 
-    def remaining(self, dataset: str, *, account: str = STARTER.account, analyst: str | None = None) -> Loss:
-        """What is not spent; for an analyst, what they may spend."""
-        _require_names(dataset=dataset, **({} if analyst is None else {"analyst": analyst}))
-        with self._store.read() as db:
-            line = line_of(db, dataset, account)
-        return line.left if analyst is None else line.left_for(analyst)
+    # Where things stand
 
-    def budget(self, dataset: str) -> list[Line]:
-        """Limit, spending and shares of every account of a data set."""
-        _require_names(dataset=dataset)
+    def account(self, dataset: str) -> Account:
+        """Limit, spending and shares of the account that a data set spends from."""
         with self._store.read() as db:
-            return [line_of(db, dataset, account) for account in accounts_of(db, dataset)]
+            return self._account(db, self._old.name(db, dataset))
+
+    def budget(self, dataset: str) -> list[Account]:
+        """The account of a data set, as a list of one."""
+        return [self.account(dataset)]
+
+    def limit(self, dataset: str) -> Loss:
+        """What is promised: (ε, δ) in the unit that the account bounds."""
+        account = self.account(dataset)
+        return account.limit.loss.under(account.protection.neighbours)
+
+    def spent(self, dataset: str) -> Loss:
+        """The plain sum of all that was booked; ρ where the limit is on squares."""
+        account = self.account(dataset)
+        squares = account.limit.accounting == "concentrated"
+        spent = account.spent
+        summed = Price(factor=Fraction(1), epsilon=None if squares else spent.epsilon, delta=spent.delta, rho=spent.rho)
+        return loss_of(summed, account.protection)
+
+    def remaining(self, dataset: str, *, analyst: str | None = None) -> Loss:
+        """The largest loss that still fits; for an analyst, that they may spend."""
+        require_names(**({} if analyst is None else {"analyst": analyst}))
+        account = self.account(dataset)
+        return account.left if analyst is None else account.left_for(analyst)
 
     def datasets(self) -> list[str]:
-        """Every data set the ledger has heard of."""
+        """Every data set the ledger has heard of, by its one spelling."""
         with self._store.read() as db:
-            return sorted(db.scalars(sa.select(entries().c.dataset).distinct()))
+            names = list(db.scalars(sa.select(entries().c.dataset).distinct()))
+        return sorted({account_name(name) or name for name in names})
+
+    def knows(self, dataset: str) -> bool:
+        """Whether a data set or account of this name was ever declared, granted or asked."""
+        with self._store.read() as db:
+            name = self._old.name(db, dataset)
+            return is_known(db, name) or is_limited(db, name) or bool(self._old.rows(db, name))
 
     def history(
         self,
@@ -196,83 +357,117 @@ class Ledger:
         last: int | None = None,
     ) -> list[Entry]:
         """Entries, oldest first: of one data set, analyst or event; the `last` few `before` an id."""
-        wanted = {"dataset": dataset, "analyst": analyst, "event": event}
+        wanted = {"analyst": analyst, "event": event}
         found = sa.select(entries()).where(
             *(entries().c[name] == value for name, value in wanted.items() if value is not None)
         )
         if before is not None:
             found = found.where(entries().c.id < before)
         with self._store.read() as db:
+            if dataset is not None:
+                found = found.where(spelt(self._old.spellings(db, self._old.name(db, dataset))))
             rows = db.execute(found.order_by(entries().c.id.desc()).limit(last)).mappings().all()
         return [Entry(**row) for row in reversed(rows)]
 
     def export(self) -> Iterator[dict[str, Any]]:
         """Every entry with its hashes, ready for one JSON line each; anybody can check the chain from them."""
-        with self._store.read() as db, db.execute(_all()) as rows:
+        with self._store.read() as db, db.execute(all_rows()) as rows:
             yield from map(dict, rows.mappings())
 
     def verify(self, *, head: str | None = None) -> Verification:
         """Walk the chain. With a `head` noted earlier, also find out whether later entries were cut off since."""
-        with self._store.read() as db, db.execute(_all()) as rows:
+        with self._store.read() as db, db.execute(all_rows()) as rows:
             return walk(map(dict, rows.mappings()), head=head)
 
+    # How an account is found and decided
 
-def _all() -> sa.Select[Any]:
-    return sa.select(entries()).order_by(entries().c.id).execution_options(yield_per=1000)
+    def _account(self, db: sa.Connection, name: str) -> Account:
+        stated = declarations(db)
+        known = stated.get(name)
+        members = members_of(known.account if known else name, stated)
+        account = account_of(db, known.account if known else name, members)
+        old = {member: self._old.rows(db, member) for member in members}
+        return carry_over(account, old, stated=stated) if any(old.values()) else account
 
+    def _quote(
+        self,
+        db: sa.Connection,
+        name: str,
+        cost: Loss,
+        claim: Claim,
+        analyst: str,
+        declared: Declaration | None = None,
+    ) -> Quote:
+        account = self._account(db, name)
+        if declared is not None and _is_fresh(db, account, name):
+            account = replace(account, members={**account.members, name: declared.protection})
+        made = make_quote(account, name, cost, claim, analyst)
+        if made.obstacle is not None or is_limited(db, account.name):
+            return made
+        older = self._old.rows(db, name)
+        if not older:
+            return made
+        since = newer_losses(db, self._old.spellings(db, name))
+        return replace(made, obstacle=old_obstacle(older, since, cost, analyst))
 
-def _append(db: sa.Connection, event: Event, dataset: str, *, time: str | None = None, **columns: Any) -> Entry:
-    end = db.execute(sa.select(entries().c.id, entries().c.hash).order_by(entries().c.id.desc()).limit(1)).one_or_none()
-    entry = seal(
-        id=1 if end is None else end.id + 1,
-        previous=GENESIS if end is None else end.hash,
-        time=time or datetime.now(UTC).isoformat(timespec="seconds"),
-        event=event,
-        dataset=dataset,
-        **columns,
-    )
-    db.execute(sa.insert(entries()).values(entry.to_json()))
-    return entry
-
-
-def _first(db: sa.Connection, *conditions: sa.ColumnElement[bool]) -> Entry | None:
-    row = db.execute(sa.select(entries()).where(*conditions).limit(1)).mappings().one_or_none()
-    return None if row is None else Entry(**row)
-
-
-def _answer(db: sa.Connection, paid: Entry, asked: Mapping[str, str]) -> dict[str, Any]:
-    if any(getattr(paid, name) != value for name, value in asked.items()):
-        raise KeyConflict(
-            f"{paid.dataset}: key {paid.key!r} was used before, for another question or by another analyst. A key "
-            "stands for one question. Ask under a new key."
-        )
-    release = _first(db, entries().c.charge == paid.id)
-    if release is None:
-        raise KeyConflict(
-            f"{paid.dataset}: key {paid.key!r} was charged but its answer is not recorded: it is still being computed "
-            "or was lost in a crash. Wait, or ask again under a new key."
-        )
-    return release.details
-
-
-def _booked(loss: Loss) -> dict[str, str]:
-    return {"account": loss.account} | {name: str(value) for name, value in loss.to_json().items()}
-
-
-def _bookable(loss: Loss) -> Loss:
-    if any((part * _GRID).denominator != 1 for part in (loss.amount, loss.delta)):
-        raise ParameterError(
-            f"loss: {str(loss)[:80]} has a denominator the ledger cannot add up for ever. Decimals of up to 140 digits "
-            "and fractions over 1 to 1000 are booked exactly. Write it as a decimal, rounded up."
-        )
-    return loss
-
-
-def _require_names(**names: str) -> None:
-    for what, name in names.items():
-        fits = isinstance(name, str) and 1 <= len(name) <= _LONGEST and name.isprintable() and name == name.strip()
-        if not fits:
+    def _adopt(self, db: sa.Connection, declared: Declaration, analyst: str) -> None:
+        """What a schema says counts for a data set of which nothing is known; from then on it must agree."""
+        name, account = declared.dataset, self._account(db, declared.dataset)
+        target = self._target(db, declared.account)
+        if _is_fresh(db, account, name):
+            made = replace(declared, account=target)
+            append_declaration(db, made, by=analyst, reason="the schema says so")
+        elif account.members[name] != declared.protection or account.name != target:
             raise ParameterError(
-                f"{what}: {str(name)[:40]!r} cannot be a name here. It takes 1 to {_LONGEST} printable characters "
-                "without a space at either end. Choose another."
+                f"{name}: the schema says that it counts {declared.protection.words} on the account {target}; the "
+                f"ledger knows it as {account.members[name].words} on the account {account.name}. What was declared "
+                "once holds. Correct the schema, or have the steward declare it anew (wallflower budget declare)."
             )
+
+    def _target(self, db: sa.Connection, account: str) -> str:
+        """The account that is meant: where a data set of this name spends from another, that one."""
+        name = require_account_name("account", account)
+        known = declarations(db).get(name)
+        return known.account if known else name
+
+    def _require_movable(self, db: sa.Connection, made: Declaration, before: Account) -> None:
+        """A unit stays once a price was booked in it, and what was spent stays with whom it was spent on."""
+        declared = before.members[made.dataset]
+        if made.protection != declared and is_charged(db, made.dataset):
+            raise ParameterError(
+                f"{made.dataset}: it has been asked as one that counts {declared.words}, and prices once booked stay. "
+                "A unit is declared once, before the first question. Go on with it."
+            )
+        spent = is_charged(db, made.dataset) or bool(self._old.rows(db, made.dataset))
+        if made.account != before.name and spent and set(before.members) != {made.dataset}:
+            raise ParameterError(
+                f"{made.dataset}: it has spent from the account {before.name}, which others share. What was spent "
+                "stays there. Go on with that account, or put the others on another one first."
+            )
+
+    def _settle_unit(self, db: sa.Connection, name: str, loss: Loss, by: str) -> Protection:
+        """The unit a limit is about: a limit that names one declares it, where nothing is known of the data set."""
+        account = self._account(db, name)
+        declared = account.members.get(name, account.protection)
+        if loss.neighbours in (Neighbours.REPLACE_ONE, declared.neighbours):
+            return declared
+        unit = BASES.get(loss.neighbours)
+        if unit in (None, "window") or not _is_fresh(db, account, name):
+            raise ParameterError(
+                f"{name}: a limit for {loss.neighbours} was given, and its account counts {declared.words}. One "
+                "account has one unit. Leave it out, or declare another before the first question (wallflower budget "
+                "declare)."
+            )
+        rows = "people" if unit in UNITS_OF_ROWS["people"] else "time"
+        made = Declaration(
+            dataset=name,
+            account=account.name,
+            protection=Protection(rows=rows, unit=unit),  # type: ignore[arg-type]
+        )
+        append_declaration(db, made, by=by, reason="its first limit says so")
+        return made.protection
+
+
+def _is_fresh(db: sa.Connection, account: Account, name: str) -> bool:
+    """Whether nothing was declared of a data set or booked on it."""
+    return not is_known(db, name) and account.closed is None and account.members.get(name) == Protection()

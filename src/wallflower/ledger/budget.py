@@ -1,34 +1,60 @@
-"""What is left of a data set's budget: computed from the rows, exactly, never stored."""
+"""Where an account stands: its members, its limit, what was spent and what is kept for whom.
+
+Everything is computed from the rows, exactly, and never stored. An account belongs to one data set, or to several
+that are about the same people; each of them declares whose loss it counts, and all spend from the one limit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from wallflower.errors import LedgerError, ParameterError
+from wallflower.errors import LedgerError
 from wallflower.lazy import Lazy
-from wallflower.ledger.chain import COLUMNS
-from wallflower.privacy import Kind, Loss, Neighbours
+from wallflower.ledger.chain import COLUMNS, Entry
+from wallflower.ledger.limits import STARTER, Limit, Spending
+from wallflower.privacy import Kind, Loss
+from wallflower.units import Price, Protection
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 else:
     sa = Lazy("sqlalchemy")
 
-STARTER: Final = Loss("1")
-_BOOKED: Final = ("grant", "allocate", "charge")
-ACCOUNTS: Final[Mapping[str, Loss]] = {
-    nothing.account: nothing
-    for nothing in (Loss(0, kind=kind, neighbours=neighbours) for kind in Kind for neighbours in Neighbours)
-}
+CONSTRAINED: Final = "constrained"  # the unit of a charge that is no part of the sum
+_ROOT_GRID: Final = 10**12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """What is known of one data set: which account it spends from, and whose loss it counts there."""
+
+    dataset: str
+    account: str
+    protection: Protection = field(default_factory=Protection)
+    apart: tuple[str, ...] = ()  # data sets that the steward says are about other people
+    stated: bool = False
+
+    @classmethod
+    def of(cls, entry: Entry) -> Declaration:
+        details = entry.details
+        return cls(
+            dataset=entry.dataset,
+            account=details["account"],
+            protection=Protection.from_json(details["protects"]),
+            apart=tuple(details.get("apart", ())),
+            stated=True,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """The part of a limit that is reserved for one analyst; `spent` counts from the first allocation on."""
+    """The part of a limit that is kept for one analyst; `spent` counts from the first time a share was set."""
 
     analyst: str
     allocated: Loss
@@ -38,34 +64,207 @@ class Share:
     def left(self) -> Loss:
         return self.allocated.less(self.spent)
 
+    def to_json(self) -> dict[str, Any]:
+        losses = {"allocated": self.allocated.to_json(), "spent": self.spent.to_json(), "left": self.left.to_json()}
+        return {"analyst": self.analyst, **losses}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Share:
+        kept, spent = Loss.from_json(stored["allocated"]), Loss.from_json(stored["spent"])
+        return cls(analyst=stored["analyst"], allocated=kept, spent=spent)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One account of one data set. `starter`: nobody has granted anything yet, the starter cap applies."""
+class Fence:
+    """Output-constrained answers, which no sum covers: what is allowed, what was spent, and since which entry."""
 
-    account: str
-    limit: Loss
-    spent: Loss
+    allowed: Fraction = Fraction()
+    spent: Fraction = Fraction()
+    since: int | None = None
+
+    @property
+    def left(self) -> Fraction:
+        return max(self.allowed - self.spent, Fraction())
+
+    def to_json(self) -> dict[str, Any]:
+        return {"allowed": str(self.allowed), "spent": str(self.spent), "since": self.since}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Fence:
+        return cls(allowed=Fraction(stored["allowed"]), spent=Fraction(stored["spent"]), since=stored["since"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """Why a question is not answered: which part is short, in words, and what would be allowed."""
+
+    part: str
+    words: str
+    left: Loss
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """One account. `starter`: nobody has granted anything yet, and the starter cap applies."""
+
+    name: str
+    members: Mapping[str, Protection]
+    limit: Limit
+    spent: Spending
     starter: bool
-    shares: tuple[Share, ...]
+    shares: tuple[Share, ...] = ()
+    fence: Fence = Fence()
+    names: tuple[str, ...] = ()  # records that a question named, which the limit does not cover
+    spenders: Mapping[str, Spending]
+    closed: str | None = None  # why nothing is answered, whatever is left
+    expires: str | None = None
+    pace: Fraction | None = None
+    this_year: Spending = field(default_factory=Spending)
+
+    @property
+    def protection(self) -> Protection:
+        """Whose loss is counted, where all members agree; else that of the first."""
+        return next(iter(self.members.values()))
 
     @property
     def left(self) -> Loss:
-        """What is not spent."""
-        return self.limit.less(self.spent)
+        """The largest loss that still fits, one question more and nothing else."""
+        return self._left(self.limit, self.spent)
 
     @property
     def free(self) -> Loss:
-        """What is neither spent nor reserved."""
+        """What is neither spent nor kept for somebody."""
         free = self.left
         for share in self.shares:
             free = free.less(share.left)
         return free
 
+    @property
+    def used(self) -> dict[str, float]:
+        """The share of each part of the limit that is used: a moment chosen by answers has no better theorem."""
+        limit, spent = self.limit, self.spent
+        parts = {"epsilon": (spent.epsilon, limit.epsilon), "rho": (spent.rho, limit.rho)}
+        shown = {"sum": ("epsilon",), "concentrated": ("rho",), "either": ("epsilon", "rho")}[limit.accounting]
+        found = {name: _share(*parts[name]) for name in shown}
+        return found | ({"delta": _share(spent.delta, limit.delta)} if limit.delta or spent.delta else {})
+
     def left_for(self, analyst: str) -> Loss:
         """What this analyst may spend: their share if they have one, else what is free."""
         own = next((share.left for share in self.shares if share.analyst == analyst), None)
         return self.free if own is None else _smaller(own, self.left)
+
+    def obstacle(self, price: Price, analyst: str) -> Obstacle | None:
+        """What stands in the way of one more such price; None: nothing."""
+        left = self.left_for(analyst)
+        if self.closed is not None:
+            return Obstacle(part="closed", words=self.closed, left=left)
+        if self.expires is not None and datetime.now(UTC).date().isoformat() > self.expires:
+            return Obstacle(part="expiry", words=f"its budget expired on {self.expires}", left=left)
+        short = self.limit.shortage(self.spent, price)
+        if short is not None:
+            return Obstacle(part=short, words=_SHORT[short], left=left)
+        if self.pace is not None and self._yearly().shortage(self.this_year, price) is not None:
+            words = f"at most ε={self.pace} may be spent a year, and this year's part is short"
+            return Obstacle(part="pace", words=words, left=left)
+        if self.shares and not self._fits_share(price, left):
+            own = any(share.analyst == analyst for share in self.shares)
+            words = "your own share is short" if own else "the rest is kept for other analysts"
+            return Obstacle(part="share", words=words, left=left)
+        return None
+
+    def affords(self, price: Price, analyst: str) -> int:
+        """How many more such questions this analyst could ask, one after another."""
+        if self.obstacle(price, analyst) is not None:
+            return 0
+        most = self.limit.affords(self.spent, price)
+        if self.pace is not None:
+            most = min(most, self._yearly().affords(self.this_year, price))
+        if self.shares:
+            left = self.left_for(analyst)
+            cost = price.rho if self.limit.accounting == "concentrated" else price.epsilon or Fraction()
+            most = min(
+                most, *(int(have // need) for have, need in ((left.amount, cost), (left.delta, price.delta)) if need)
+            )
+        return most
+
+    @property
+    def words(self) -> str:
+        """Where the account stands, for reading."""
+        if self.closed is not None:
+            return f"closed: {self.closed}"
+        spent = {"sum": "epsilon", "concentrated": "rho", "either": "epsilon or of its squares"}[self.limit.accounting]
+        share = min(self.used.get("epsilon", 1.0), self.used.get("rho", 1.0))
+        return f"{share:.0%} of {self.limit.loss} is spent ({spent}); {self.left} is left"
+
+    def to_json(self) -> dict[str, Any]:
+        """Where the account stands, exactly, as plain JSON."""
+        declared = self.protection.to_json()
+        terms = {name: text for name, text in self.limit.to_json().items() if name != "accounting"}
+        return {
+            "account": self.name,
+            **declared,
+            "protects": self.protection.words,
+            "members": {name: made.to_json() for name, made in self.members.items()},
+            "accounting": self.limit.accounting,
+            "limit": terms,
+            "spent": self.spent.to_json(),
+            "left": parts_of(self.left),
+            "free": parts_of(self.free),
+            "used": self.used,
+            "starter": self.starter,
+            "closed": self.closed,
+            "expires": self.expires,
+            "pace": None if self.pace is None else str(self.pace),
+            "this_year": self.this_year.to_json(),
+            "shares": [share.to_json() for share in self.shares],
+            "spenders": {analyst: spent.to_json() for analyst, spent in self.spenders.items()},
+            "constrained": self.fence.to_json(),
+            "names": list(self.names),
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Account:
+        """The account that `to_json` described."""
+        return cls(
+            name=stored["account"],
+            members={name: Protection.from_json(made) for name, made in stored["members"].items()},
+            limit=Limit.from_json({**stored["limit"], "accounting": stored["accounting"]}),
+            spent=Spending.from_json(stored["spent"]),
+            starter=stored["starter"],
+            shares=tuple(map(Share.from_json, stored["shares"])),
+            fence=Fence.from_json(stored["constrained"]),
+            names=tuple(stored["names"]),
+            spenders={analyst: Spending.from_json(spent) for analyst, spent in stored["spenders"].items()},
+            closed=stored["closed"],
+            expires=stored["expires"],
+            pace=None if stored["pace"] is None else Fraction(stored["pace"]),
+            this_year=Spending.from_json(stored["this_year"]),
+        )
+
+    def _yearly(self) -> Limit:
+        """A pace is a share of the limit, by the limit's own rule: a brake, not a promise."""
+        return self.limit.scaled((self.pace or Fraction()) / self.limit.epsilon if self.limit.epsilon else Fraction())
+
+    def _fits_share(self, price: Price, left: Loss) -> bool:
+        amount = price.rho if self.limit.accounting == "concentrated" else price.epsilon
+        return amount is not None and amount <= left.amount and price.delta <= left.delta
+
+    def _left(self, limit: Limit, spent: Spending) -> Loss:
+        neighbours = self.protection.neighbours
+        squares = max(limit.rho - spent.rho, Fraction())
+        if limit.accounting == "concentrated":
+            return Loss.zcdp(squares, neighbours=neighbours)
+        plain = max(limit.epsilon - spent.epsilon, Fraction()) if not spent.unsummed else Fraction()
+        if limit.accounting == "either":
+            plain = max(plain, _root_down(2 * squares))
+        return Loss(plain, delta=max(limit.delta - spent.delta, Fraction()), neighbours=neighbours)
+
+
+_SHORT: Final[Mapping[str, str]] = {
+    "epsilon": "epsilon is short",
+    "delta": "delta is short: the part of it that questions may spend",
+    "rho": "the sum of squares is short",
+}
 
 
 @cache
@@ -74,79 +273,156 @@ def entries() -> sa.TableClause:
     return sa.table("entries", *(sa.column(name) for name in COLUMNS))
 
 
-def line_of(db: sa.Connection, dataset: str, account: str) -> Line:
-    """Where one account of one data set stands."""
-    if account not in ACCOUNTS:
-        known = ", ".join(ACCOUNTS)
-        raise ParameterError(f"account: {account[:80]!r} is not one. The accounts are {known}. Take `Loss.account`.")
-    here = sa.and_(entries().c.dataset == dataset, entries().c.account == account)
-    rows = db.execute(_sums(entries()).where(here)).all()
-    granted, allocated, charged = ([row for row in rows if row.event == event] for event in _BOOKED)
-    cap = STARTER.under(ACCOUNTS[account].neighbours)
-    starter = cap.account == account and not (granted or _has_grant(db, dataset))
-    return Line(
-        account=account,
-        limit=cap if starter else _total(account, granted),
-        spent=_total(account, charged),
-        starter=starter,
-        shares=tuple(_shares(db, here, account, allocated)),
+def declarations(db: sa.Connection) -> dict[str, Declaration]:
+    """What stewards and schemas have said of data sets, the latest word on each."""
+    rows = db.execute(sa.select(entries()).where(entries().c.event == "account").order_by(entries().c.id)).mappings()
+    return {made.dataset: made for made in (Declaration.of(Entry(**row)) for row in rows)}
+
+
+def members_of(account: str, stated: Mapping[str, Declaration]) -> dict[str, Declaration]:
+    """The data sets that spend from an account; the one of its name too, unless it was put elsewhere."""
+    found = {name: made for name, made in stated.items() if made.account == account}
+    if account not in stated:
+        found[account] = Declaration(dataset=account, account=account)
+    return dict(sorted(found.items()))
+
+
+def latest(db: sa.Connection, account: str, event: str, analyst: str | None = None) -> Entry | None:
+    """The last row of this event on an account."""
+    entry = entries().c
+    found = sa.select(entries()).where(entry.event == event, entry.dataset == account)
+    if analyst is not None:
+        found = found.where(entry.analyst == analyst)
+    row = db.execute(found.order_by(entry.id.desc()).limit(1)).mappings().one_or_none()
+    return None if row is None else Entry(**row)
+
+
+def account_of(db: sa.Connection, name: str, members: Mapping[str, Declaration]) -> Account:
+    """Where an account stands, by the rows that were booked on it."""
+    names, limited = list(members), latest(db, name, "limit")
+    terms = {} if limited is None else limited.details
+    limit = STARTER if limited is None else Limit.from_json(terms["limit"])
+    spenders = _by_analyst(db.execute(_booked(names)).all())
+    pace = None if terms.get("pace") is None else Fraction(terms["pace"])
+    account = Account(
+        name=name,
+        members={dataset: made.protection for dataset, made in members.items()},
+        limit=limit,
+        spent=_total(spenders.values()),
+        starter=limited is None,
+        fence=_fence(db, name, names),
+        names=_named(db, names),
+        spenders=spenders,
+        expires=terms.get("expires"),
+        pace=pace,
+        this_year=Spending() if pace is None else _total(_by_analyst(db.execute(_this_year(names)).all()).values()),
+    )
+    return replace(account, shares=tuple(_shares(db, account, names)))
+
+
+def _booked(names: Sequence[str]) -> sa.Select[Any]:
+    entry = entries().c
+    parts = (entry.analyst, entry.epsilon, entry.booked_delta, entry.rho)
+    return (
+        sa.select(*parts, sa.func.count().label("times"))
+        .where(entry.dataset.in_(names), entry.event == "charge", entry.unit.is_not(None), entry.unit != CONSTRAINED)
+        .group_by(*parts)
     )
 
 
-def accounts_of(db: sa.Connection, dataset: str) -> list[str]:
-    """The accounts a data set has rows on; the starter's when it has none."""
-    entry = entries().c
-    booked = sa.select(entry.account).where(entry.dataset == dataset, entry.account.is_not(None)).distinct()
-    return sorted(db.scalars(booked)) or [STARTER.account]
+def _this_year(names: Sequence[str]) -> sa.Select[Any]:
+    return _booked(names).where(entries().c.time >= f"{datetime.now(UTC).year}")
 
 
-def _sums(source: sa.FromClause) -> sa.Select[Any]:
-    parts = (entries().c.event, entries().c.analyst, entries().c.amount, entries().c.delta)
-    return sa.select(*parts, sa.func.count().label("times")).select_from(source).group_by(*parts)
-
-
-def _has_grant(db: sa.Connection, dataset: str) -> bool:
-    entry = entries().c
-    grant = sa.select(entry.id).where(entry.dataset == dataset, entry.event == "grant").limit(1)
-    return db.scalar(grant) is not None
-
-
-def _shares(db: sa.Connection, here: sa.ColumnElement[bool], account: str, allocated: list[Any]) -> Iterator[Share]:
-    if not allocated:
-        return
-    since = db.execute(_since_allocation(here)).all()
-    for analyst in sorted({row.analyst for row in allocated}):
-        reserved, spent = ([row for row in rows if row.analyst == analyst] for rows in (allocated, since))
-        yield Share(analyst=analyst, allocated=_total(account, reserved), spent=_total(account, spent))
-
-
-def _since_allocation(here: sa.ColumnElement[bool]) -> sa.Select[Any]:
-    entry = entries().c
-    first = (
-        sa.select(entry.analyst, sa.func.min(entry.id).label("id"))
-        .where(here, entry.event == "allocate")
-        .group_by(entry.analyst)
-        .subquery("first")
-    )
-    later = sa.and_(first.c.analyst == entry.analyst, first.c.id < entry.id)
-    return _sums(entries().join(first, later)).where(here, entry.event == "charge")
-
-
-def _total(account: str, rows: Iterable[Any]) -> Loss:
-    amount = delta = Fraction()
+def _by_analyst(rows: Iterable[Any]) -> dict[str, Spending]:
+    found: dict[str, Spending] = {}
     for row in rows:
-        try:
-            amount += row.times * Fraction(row.amount)
-            delta += row.times * Fraction(row.delta)
-        except (TypeError, ValueError, ZeroDivisionError):
-            raise LedgerError(
-                f"account {account}: an entry holds an amount that is not a number. Entries are written once and "
-                "exactly. Find it with `wallflower ledger verify`, then restore a backup."
-            ) from None
-    zero = ACCOUNTS[account]
-    return Loss(amount, delta=delta, kind=zero.kind, neighbours=zero.neighbours)
+        found[row.analyst] = found.get(row.analyst, Spending()).plus(_price(row), row.times)
+    return dict(sorted(found.items()))
+
+
+def _price(row: Any) -> Price:
+    try:
+        return Price(
+            factor=Fraction(1),
+            epsilon=None if row.epsilon is None else Fraction(row.epsilon),
+            delta=Fraction(row.booked_delta),
+            rho=Fraction(row.rho),
+        )
+    except (TypeError, ValueError, ZeroDivisionError):
+        raise LedgerError(
+            "a charge holds an amount that is not a number. Entries are written once and exactly. Find it with "
+            "`wallflower ledger verify`, then restore a backup."
+        ) from None
+
+
+def _total(parts: Iterable[Spending]) -> Spending:
+    return sum(parts, start=Spending())
+
+
+def _fence(db: sa.Connection, account: str, names: Sequence[str]) -> Fence:
+    entry = entries().c
+    charged = db.execute(
+        sa.select(entry.amount, sa.func.count().label("times"), sa.func.min(entry.id).label("first"))
+        .where(entry.dataset.in_(names), entry.event == "charge", entry.unit == CONSTRAINED)
+        .group_by(entry.amount)
+    ).all()
+    allowed = latest(db, account, "allowance")
+    return Fence(
+        allowed=Fraction() if allowed is None else Fraction(allowed.amount or "0"),
+        spent=sum((row.times * Fraction(row.amount) for row in charged), start=Fraction()),
+        since=min((row.first for row in charged), default=None),
+    )
+
+
+def _named(db: sa.Connection, names: Sequence[str]) -> tuple[str, ...]:
+    entry = entries().c
+    found = sa.select(entry.names).where(entry.dataset.in_(names), entry.names.is_not(None))
+    return tuple(sorted(db.scalars(found.distinct())))
+
+
+def _shares(db: sa.Connection, account: Account, names: Sequence[str]) -> Iterator[Share]:
+    entry = entries().c
+    rows = db.execute(
+        sa.select(entries()).where(entry.event == "share", entry.dataset == account.name).order_by(entry.id)
+    )
+    first: dict[str, int] = {}
+    kept: dict[str, Loss] = {}
+    for row in rows.mappings():
+        stored = Entry(**row)
+        if stored.analyst is not None and stored.loss is not None:
+            first.setdefault(stored.analyst, stored.id)
+            kept[stored.analyst] = stored.loss
+    for analyst in sorted(kept):
+        if not (kept[analyst].amount or kept[analyst].delta):
+            continue
+        since = _booked(names).where(entry.analyst == analyst, entry.id > first[analyst])
+        spent = _total(_by_analyst(db.execute(since).all()).values())
+        yield Share(analyst=analyst, allocated=kept[analyst], spent=_as_loss(spent, kept[analyst], account))
+
+
+def _as_loss(spent: Spending, like: Loss, account: Account) -> Loss:
+    neighbours = account.protection.neighbours
+    if account.limit.accounting == "concentrated":
+        return Loss.zcdp(spent.rho, neighbours=neighbours)
+    return Loss(spent.epsilon, delta=spent.delta, neighbours=like.neighbours)
+
+
+def parts_of(loss: Loss) -> dict[str, str]:
+    """The parts of a loss by their names."""
+    if loss.kind is Kind.ZCDP:
+        return {"rho": str(loss.rho)}
+    return {"epsilon": str(loss.amount), "delta": str(loss.delta)}
+
+
+def _share(spent: Fraction, limit: Fraction) -> float:
+    return float(spent / limit) if limit else (1.0 if spent else 0.0)
 
 
 def _smaller(one: Loss, other: Loss) -> Loss:
     amount, delta = min(one.amount, other.amount), min(one.delta, other.delta)
     return Loss(amount, delta=delta, kind=one.kind, neighbours=one.neighbours)
+
+
+def _root_down(square: Fraction) -> Fraction:
+    return Fraction(math.isqrt(math.floor(square * _ROOT_GRID**2)), _ROOT_GRID)

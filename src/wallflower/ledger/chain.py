@@ -10,13 +10,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any, Final, Literal
 
 from wallflower.errors import ChainBroken
 from wallflower.privacy import Loss
 
 GENESIS: Final = "0" * 64
-Event = Literal["grant", "allocate", "charge", "release"]
+Event = Literal["grant", "allocate", "charge", "release", "account", "limit", "share", "allowance"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +38,29 @@ class Entry:
     body: str | None = None
     charge: int | None = None
     key: str | None = None
+    unit: str | None = None
+    factor: str | None = None
+    epsilon: str | None = None
+    booked_delta: str | None = None
+    rho: str | None = None
+    names: str | None = None
+    claim: str | None = None
     previous: str
     hash: str
 
     @property
     def loss(self) -> Loss | None:
-        """What was granted, allocated or charged; a release has none."""
+        """What was granted, shared out or stated by a question; a release has none."""
         return None if self.amount is None else Loss.from_json(self.to_json())
+
+    @property
+    def booked(self) -> Loss | None:
+        """What a charge took from its account, in the account's unit; None where that is no loss of its own."""
+        if self.epsilon is None and self.rho is None:
+            return None
+        if self.epsilon is None:
+            return Loss.zcdp(Fraction(self.rho or "0"))
+        return Loss(Fraction(self.epsilon), delta=Fraction(self.booked_delta or "0"))
 
     @property
     def details(self) -> dict[str, Any]:

@@ -49,6 +49,14 @@ class Spending:
             unsummed=self.unsummed + (times if price.epsilon is None else 0),
         )
 
+    def to_json(self) -> dict[str, str]:
+        return {item.name: str(getattr(self, item.name)) for item in fields(self)}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        amounts = {name: Fraction(stored[name]) for name in ("epsilon", "delta", "rho")}
+        return cls(**amounts, unsummed=int(stored["unsummed"]))
+
     def __add__(self, other: Spending) -> Spending:
         return Spending(**{item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)})
 

@@ -25,7 +25,7 @@ else:
     _alembic_config = Lazy("alembic.config")
     sa = Lazy("sqlalchemy")
 
-HEAD: Final = "0002"
+HEAD: Final = "0003"
 VARIABLE: Final = "WALLFLOWER_LEDGER"
 
 _PATIENCE: Final = 60

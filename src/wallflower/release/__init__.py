@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol
 
 from wallflower.data import Points, Table, load
 from wallflower.lazy import Lazy
-from wallflower.ledger import Ledger, Receipt
+from wallflower.ledger import Declaration, Ledger, Quote, Receipt
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.query import A, D, Query
-from wallflower.release.guarantee import Facts, Guarantee
+from wallflower.release.guarantee import Facts, Guarantee, certainty
 from wallflower.release.words import readable
+from wallflower.units import Protection
 from wallflower.version import VERSION
 
 VARIABLE: Final = "WALLFLOWER_ANALYST"
@@ -47,8 +48,9 @@ class Artist(Protocol):
 class Release(Generic[A]):
     """A private answer and everything that may be said about it.
 
-    `interval` is a 95 % confidence interval where the mechanism has one; `left` is what the analyst could still spend
-    on this data set afterwards; `replayed` marks an answer that was paid for earlier, under the same key.
+    `interval` is a 95 % confidence interval where the mechanism has one; `booked` is what the account was charged, in
+    the unit that it `protects`, of its `limit`; `left` is what the analyst could still spend on this data set
+    afterwards; `replayed` marks an answer that was paid for earlier, under the same key.
     """
 
     value: A
@@ -67,6 +69,9 @@ class Release(Generic[A]):
     analyst: str
     ledger_id: int
     left: Loss
+    booked: Loss | None = None
+    limit: Loss | None = None
+    protects: str = ""
     notes: tuple[str, ...] = ()
     extras: Mapping[str, Any] = field(default_factory=dict)
     version: str
@@ -82,7 +87,9 @@ class Release(Generic[A]):
             "guarantee": self.guarantee.to_json(),
             "parameters": dict(self.parameters),
             "facts": self.facts.to_json(),
-            "left": Guarantee(self.left).to_json()["loss"] | {"exact": str(self.left)},
+            "left": _loss_json(self.left),
+            "booked": None if self.booked is None else _loss_json(self.booked),
+            "limit": None if self.limit is None else _loss_json(self.limit),
             "notes": list(self.notes),
             "extras": dict(self.extras),
         }
@@ -92,6 +99,7 @@ class Release(Generic[A]):
         """The release that `to_dict` described; unknown entries of a newer version are left out."""
         known = {item.name: stored[item.name] for item in fields(cls) if item.name in stored}
         facts, interval = stored["facts"], stored["interval"]
+        booked, limit = stored.get("booked"), stored.get("limit")
         return Release(
             **known
             | {
@@ -99,6 +107,8 @@ class Release(Generic[A]):
                 "guarantee": Guarantee.from_json(stored["guarantee"]),
                 "facts": Facts(**{**facts, "columns": tuple(facts["columns"])}),
                 "left": Loss.from_json(stored["left"]),
+                "booked": None if booked is None else Loss.from_json(booked),
+                "limit": None if limit is None else Loss.from_json(limit),
                 "notes": tuple(stored["notes"]),
             }
         )
@@ -133,8 +143,18 @@ class Release(Generic[A]):
 
     def __str__(self) -> str:
         lines = [self.question, f"  {self.said}", f"  {self.words}", f"  {self.guarantee.words}"]
-        lines.append(f"  {self.dataset}, ledger entry {self.ledger_id}; {self.left} is left for {self.analyst}.")
+        lines.append(f"  {self.dataset}, ledger entry {self.ledger_id}. {self.price}")
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+
+    @property
+    def price(self) -> str:
+        """What the answer took from the budget, what is left of it, and what that means for a person."""
+        if self.booked is None or self.limit is None:
+            return f"{self.left} is left for {self.analyst}."
+        stated = "" if self.booked.amount == self.guarantee.loss.amount else f" (stated: {self.guarantee.loss})"
+        words = f"It cost {self.booked}{stated}; {self.left} of {self.limit} is left for {self.analyst}."
+        meaning = certainty(self.booked)
+        return words if meaning is None else f"{words} {meaning}"
 
     @property
     def said(self) -> str:
@@ -187,8 +207,24 @@ def pay(
 ) -> Payment[D, A]:
     """Charge a question, durably, or refuse it from public facts; nobody has looked yet."""
     view = query.view(table)
-    receipt = ledger.charge(table.name, query, analyst=analyst, key=key)
+    claim, declared = query.claim(view), declaration_of(table)
+    receipt = ledger.charge(table.name, query, analyst=analyst, key=key, claim=claim, declared=declared)
     return Payment(query=query, view=view, receipt=receipt, ledger=ledger)
+
+
+def quote(query: Query[D, A], table: Table | Points, ledger: Ledger, *, analyst: str) -> Quote:
+    """What a question would cost now, from public facts; nothing is charged."""
+    claim, declared = query.claim(query.view(table)), declaration_of(table)
+    return ledger.quote(table.name, query, analyst=analyst, claim=claim, declared=declared)
+
+
+def declaration_of(table: Table | Points) -> Declaration | None:
+    """What the schema says of the account; None where it says nothing."""
+    schema = table.schema
+    if schema.account is None and schema.protects is None:
+        return None
+    protection = schema.protects or Protection()
+    return Declaration(dataset=table.name, account=schema.account or table.name, protection=protection, stated=True)
 
 
 def default_analyst() -> str:
@@ -222,10 +258,17 @@ def _made(query: Query[D, A], value: A, facts: Facts, receipt: Receipt) -> Relea
         analyst=receipt.analyst,
         ledger_id=receipt.id,
         left=receipt.left,
+        booked=receipt.booked,
+        limit=receipt.limit,
+        protects=receipt.protects,
         notes=(starter_note(receipt.dataset),) if receipt.starter else (),
         extras=dict(reading.extras),
         version=VERSION,
     )
+
+
+def _loss_json(loss: Loss) -> dict[str, Any]:
+    return {**Guarantee(loss).to_json()["loss"], "exact": str(loss)}
 
 
 def starter_note(dataset: str) -> str:

@@ -94,6 +94,22 @@ class Facts:
         return said | ({"bound": True} if self.bound else {})
 
 
+def certainty(loss: Loss) -> str | None:
+    """What a loss means: how sure somebody who was undecided can become. None where it has no plain ε.
+
+    >>> certainty(Loss("0.5"))
+    "With it, anybody's certainty about one of those protected can grow from 50 % to at most 62.3 %."
+    """
+    if loss.kind not in (Kind.PURE, Kind.APPROXIMATE):
+        return None
+    sure = 100 / (1 + math.exp(-min(float(loss.amount), 100.0)))
+    shown = min(math.ceil(sure * 10 + 1e-9) / 10, 100.0)
+    apart = f" (but for a chance of {float(loss.delta):g})" if loss.delta else ""
+    return (
+        f"With it, anybody's certainty about one of those protected can grow from 50 % to at most {shown:g} %{apart}."
+    )
+
+
 def _number(exact: Fraction) -> float:
     return int(exact) if exact.denominator == 1 else float(exact)
 

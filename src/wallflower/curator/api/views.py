@@ -14,7 +14,7 @@ from wallflower.curator.api.bodies import example
 from wallflower.curator.desk.desk import DatasetView
 from wallflower.curator.desk.problems import loss_json
 from wallflower.forms import LOSS_HELP, REQUIRED, Question, blanks, spends
-from wallflower.ledger.budget import Line
+from wallflower.ledger import Account
 from wallflower.ledger.chain import Entry
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from threading import Lock
 from typing import Final
 
-from wallflower.ledger.budget import Line
+from wallflower.ledger import Account
 
 _HELP: Final = {
     "requests": "Requests answered, by route, method and status.",

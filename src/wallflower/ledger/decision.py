@@ -1,0 +1,156 @@
+"""What a question would cost an account, and whether it is answered: the one place where a budget is decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+from wallflower.errors import BudgetExhausted, PrivacyError, Untranslatable
+from wallflower.ledger.budget import CONSTRAINED, Account, Obstacle
+from wallflower.ledger.chain import canonical
+from wallflower.ledger.rows import is_addable
+from wallflower.privacy import Kind, Loss, Neighbours
+from wallflower.units import DELTA_GRID, Claim, Price, Protection, price, round_up
+
+_LARGEST: Final = Fraction(10**6)  # of a Loss; a price may go beyond, and is shown as this
+_ALMOST: Final = 1 - Fraction(1, 10**40)
+_FENCED: Final = (
+    "output-constrained answers are no differential privacy, and the steward has not allowed so much of them"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """What a question costs a data set for one analyst, and what stands in its way, if anything does.
+
+    `cost` is what the question states, `price` what that is in the account's unit; None where no theorem translates it
+    or it is fenced off. `affords` counts how many such questions would be answered now, one after another.
+    """
+
+    dataset: str
+    analyst: str
+    account: Account
+    cost: Loss
+    claim: Claim
+    price: Price | None
+    obstacle: Obstacle | None
+
+    @property
+    def protection(self) -> Protection:
+        return self.account.members[self.dataset]
+
+    @property
+    def booked(self) -> Loss | None:
+        """What the account is charged, in its own unit."""
+        return None if self.price is None else loss_of(self.price, self.protection)
+
+    @property
+    def left(self) -> Loss:
+        """What the analyst may still spend, as things are."""
+        if self.cost.kind is Kind.OUTPUT_CONSTRAINED:
+            return Loss(self.account.fence.left, kind=self.cost.kind, neighbours=Neighbours.ADD_REMOVE)
+        return self.account.left_for(self.analyst)
+
+    @property
+    def left_after(self) -> Loss | None:
+        """What would be left then; None where the question would be refused."""
+        if self.obstacle is not None:
+            return None
+        if self.price is None:
+            return self.left.less(self.cost)
+        if self.account.limit.accounting == "either":
+            return replace(self.account, spent=self.account.spent.plus(self.price)).left
+        squares = self.account.limit.accounting == "concentrated"
+        taken = self.price.rho if squares else self.price.epsilon or Fraction()
+        left = self.left
+        return left.less(Loss(taken, delta=self.price.delta, kind=left.kind, neighbours=left.neighbours))
+
+    @property
+    def affords(self) -> int:
+        if self.obstacle is not None:
+            return 0
+        if self.price is None:
+            return int(self.account.fence.left // self.cost.amount) if self.cost.amount else 0
+        return self.account.affords(self.price, self.analyst)
+
+    @property
+    def columns(self) -> dict[str, str | None]:
+        """What a charge keeps of the price, beside what was stated."""
+        said = {"claim": canonical(self.claim.to_json()), "names": self.claim.names}
+        if self.price is None:
+            return {"unit": CONSTRAINED, **said}
+        found = self.price
+        amounts = {"epsilon": found.epsilon, "booked_delta": found.delta, "rho": found.rho, "factor": found.factor}
+        texts = {part: None if amount is None else str(amount) for part, amount in amounts.items()}
+        return {"unit": canonical(self.protection.to_json()), **said, **texts}
+
+    def refusal(self) -> PrivacyError:
+        """Why the question is not answered, as an error."""
+        assert self.obstacle is not None
+        if self.obstacle.part == "unit":
+            return Untranslatable(self.obstacle.words, dataset=self.dataset, remedy=_remedy(self.protection))
+        return BudgetExhausted(
+            self.dataset,
+            asked=self.cost,
+            left=self.obstacle.left,
+            part=self.obstacle.part,
+            why=self.obstacle.words,
+            booked=self.booked,
+            remedy=_REMEDIES.get(self.obstacle.part),
+        )
+
+
+def make_quote(account: Account, dataset: str, cost: Loss, claim: Claim, analyst: str) -> Quote:
+    """Price a claim and hold it to the account."""
+    found, obstacle = None, None
+    if cost.kind is Kind.OUTPUT_CONSTRAINED:
+        obstacle = _fence_obstacle(account, cost)
+    else:
+        try:
+            found = _addable(price(claim, account.members[dataset]))
+            obstacle = account.obstacle(found, analyst)
+        except Untranslatable as refusal:
+            obstacle = Obstacle(part="unit", words=refusal.why, left=account.left_for(analyst))
+    return Quote(
+        dataset=dataset, analyst=analyst, account=account, cost=cost, claim=claim, price=found, obstacle=obstacle
+    )
+
+
+def loss_of(found: Price, declared: Protection) -> Loss:
+    """A price as a loss in the declared unit, for showing."""
+    if found.epsilon is None:
+        return Loss.zcdp(min(found.rho, _LARGEST), neighbours=declared.neighbours)
+    amount, delta = min(found.epsilon, _LARGEST), min(found.delta, _ALMOST)
+    return Loss(amount, delta=delta, neighbours=declared.neighbours)
+
+
+def _addable(found: Price) -> Price:
+    """An ε that adds up for ever: where its denominator would not, the next that does."""
+    if found.epsilon is None or is_addable(found.epsilon):
+        return found
+    return replace(found, epsilon=round_up(found.epsilon, DELTA_GRID))
+
+
+def _fence_obstacle(account: Account, cost: Loss) -> Obstacle | None:
+    if cost.amount <= account.fence.left and account.closed is None:
+        return None
+    left = Loss(account.fence.left, kind=cost.kind, neighbours=cost.neighbours)
+    return Obstacle(part=CONSTRAINED, words=account.closed or _FENCED, left=left)
+
+
+def _remedy(declared: Protection) -> str:
+    return (
+        f"This data set bounds the loss of {declared.words}. Ask what protects that, or have the steward declare "
+        "another unit before the first question (wallflower budget declare)."
+    )
+
+
+_REMEDIES: Final = {
+    "closed": "The data owner opens it: see `wallflower budget show`, then declare a unit or set a limit.",
+    "expiry": "The data owner can set a new limit (wallflower budget grant).",
+    "pace": "Wait for the next year, lower the loss, or ask the data owner for another pace.",
+    "share": "Lower the loss, or ask the data owner for a share, or for a larger one (wallflower budget allocate).",
+    "old limit": "The data owner sets one limit for all (wallflower budget grant).",
+    CONSTRAINED: "Ask in mode dp, or ask the data owner (wallflower budget allow-constrained).",
+}

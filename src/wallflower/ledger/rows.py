@@ -1,0 +1,112 @@
+"""Rows of the ledger: how they are found and added, and which numbers may stand in them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+from wallflower.errors import KeyConflict, ParameterError
+from wallflower.lazy import Lazy
+from wallflower.ledger.budget import Declaration, entries
+from wallflower.ledger.chain import GENESIS, Entry, Event, canonical, seal
+from wallflower.privacy import Loss
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+else:
+    sa = Lazy("sqlalchemy")
+
+# A sum of fractions with ever new denominators grows without bound, and an append-only ledger could never be rid of it.
+_GRID: Final = math.lcm(*range(1, 1001), 10**140)
+
+
+def all_rows() -> sa.Select[Any]:
+    return sa.select(entries()).order_by(entries().c.id).execution_options(yield_per=1000)
+
+
+def append(db: sa.Connection, event: Event, dataset: str, *, time: str | None = None, **columns: Any) -> Entry:
+    end = db.execute(sa.select(entries().c.id, entries().c.hash).order_by(entries().c.id.desc()).limit(1)).one_or_none()
+    entry = seal(
+        id=1 if end is None else end.id + 1,
+        previous=GENESIS if end is None else end.hash,
+        time=time or datetime.now(UTC).isoformat(timespec="seconds"),
+        event=event,
+        dataset=dataset,
+        **columns,
+    )
+    db.execute(sa.insert(entries()).values(entry.to_json()))
+    return entry
+
+
+def find_first(db: sa.Connection, *conditions: sa.ColumnElement[bool]) -> Entry | None:
+    row = db.execute(sa.select(entries()).where(*conditions).limit(1)).mappings().one_or_none()
+    return None if row is None else Entry(**row)
+
+
+def stored_answer(db: sa.Connection, paid: Entry, asked: Mapping[str, str]) -> dict[str, Any]:
+    if any(getattr(paid, name) != value for name, value in asked.items()):
+        raise KeyConflict(
+            f"{paid.dataset}: key {paid.key!r} was used before, for another question or by another analyst. A key "
+            "stands for one question. Ask under a new key."
+        )
+    release = find_first(db, entries().c.charge == paid.id)
+    if release is None:
+        raise KeyConflict(
+            f"{paid.dataset}: key {paid.key!r} was charged but its answer is not recorded: it is still being computed "
+            "or was lost in a crash. Wait, or ask again under a new key."
+        )
+    return release.details
+
+
+def columns_of(loss: Loss) -> dict[str, str]:
+    return {"account": loss.account} | {name: str(value) for name, value in loss.to_json().items()}
+
+
+def require_bookable(loss: Loss) -> Loss:
+    if not all(map(is_addable, (loss.amount, loss.delta))):
+        raise ParameterError(
+            f"loss: {str(loss)[:80]} has a denominator the ledger cannot add up for ever. Decimals of up to 140 digits "
+            "and fractions over 1 to 1000 are booked exactly. Write it as a decimal, rounded up."
+        )
+    return loss
+
+
+def is_addable(part: Fraction) -> bool:
+    return (part * _GRID).denominator == 1
+
+
+def spelt(spellings: Sequence[str]) -> sa.ColumnElement[bool]:
+    return entries().c.dataset.in_(spellings)
+
+
+def newer_losses(db: sa.Connection, spellings: Sequence[str]) -> list[tuple[str, Loss]]:
+    """What newer charges stated, with their analysts: old limits count in what is stated."""
+    entry = entries().c
+    found = sa.select(entries()).where(spelt(spellings), entry.event == "charge", entry.unit.is_not(None))
+    rows = [Entry(**row) for row in db.execute(found).mappings()]
+    return [(row.analyst or "", row.loss) for row in rows if row.loss is not None]
+
+
+def is_limited(db: sa.Connection, account: str) -> bool:
+    return find_first(db, entries().c.event == "limit", entries().c.dataset == account) is not None
+
+
+def is_known(db: sa.Connection, name: str) -> bool:
+    """Whether something was declared of a data set, or booked on it by today's rules."""
+    return find_first(db, entries().c.event == "account", entries().c.dataset == name) is not None or is_charged(
+        db, name
+    )
+
+
+def is_charged(db: sa.Connection, name: str) -> bool:
+    entry = entries().c
+    return find_first(db, entry.dataset == name, entry.event == "charge", entry.unit.is_not(None)) is not None
+
+
+def append_declaration(db: sa.Connection, made: Declaration, *, by: str, reason: str) -> Entry:
+    terms: dict[str, Any] = {"account": made.account, "protects": made.protection.to_json(), "by": by, "reason": reason}
+    terms |= {"apart": list(made.apart)} if made.apart else {}
+    return append(db, "account", made.dataset, body=canonical(terms))
