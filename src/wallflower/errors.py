@@ -6,6 +6,7 @@ record, a count or a distance; numbers that a caller may want are attributes.
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import ClassVar
 
 
@@ -68,6 +69,21 @@ class Untranslatable(PrivacyError):
     def __init__(self, why: str, *, dataset: str | None = None, remedy: str = "") -> None:
         super().__init__(f"{f'{dataset}: ' if dataset else ''}{why}.{f' {remedy}' if remedy else ''}")
         self.why = why
+
+
+class SameRecords(PrivacyError):
+    """A data set holds, wholly or in part, the records of one that has an account of its own. Told to stewards only."""
+
+    exit_code = 3
+
+    def __init__(self, dataset: str, *, other: str) -> None:
+        declare, name = f"wallflower budget declare {quote(dataset)}", quote(other)
+        super().__init__(
+            f"{dataset}: these are, wholly or in part, the records of {other}. Data sets that share people share one "
+            f"account. Join it ({declare} --account {name}), or say that these are other people "
+            f"({declare} --apart {name})."
+        )
+        self.dataset, self.other = dataset, other
 
 
 class LedgerError(PrivacyError):

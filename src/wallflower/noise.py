@@ -104,6 +104,11 @@ def system_noise() -> SystemNoise:
     return SystemNoise()
 
 
+def secret(size: int) -> bytes:
+    """Bytes that nobody can guess, to make a key of. They are no noise."""
+    return secrets.token_bytes(size)
+
+
 def round_up(scale: Fraction) -> float:
     """The smallest float that is not below `scale`: OpenDP reads it back exactly.
 
