@@ -17,13 +17,13 @@ from typing import Any, Final
 import alembic.command
 import alembic.config
 import sqlalchemy as sa
+from wallflower.ledger.spans import Span, spent_in_window
 
 from wallflower.errors import BudgetExhausted, ParameterError, PrivacyError, Untranslatable
-from wallflower.ledger import Account, Declaration, Ledger
+from wallflower.ledger import Account, Ledger
 from wallflower.ledger.chain import GENESIS, Entry, seal
 from wallflower.ledger.limits import Limit, certificate
-from wallflower.ledger.names import account_name
-from wallflower.ledger.spans import Span, spent_in_window
+from wallflower.names import account_name
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.units import NEIGHBOURS, Claim, Protection, price
 
@@ -121,9 +121,7 @@ def _step(ledger: Ledger, step: Mapping[str, Any]) -> Iterator[tuple[str, Any, A
         yield from _totals(ledger.account("vector"), step["totals"])
 
 
-def _ask(
-    ledger: Ledger, dataset: str, analyst: str, stated: Mapping[str, Any], times: int
-) -> tuple[int, str | None]:
+def _ask(ledger: Ledger, dataset: str, analyst: str, stated: Mapping[str, Any], times: int) -> tuple[int, str | None]:
     """How many of these are accepted, one after another, and what the first refusal names."""
     asked = question_of(stated)
     for accepted in range(times):
@@ -222,7 +220,8 @@ def write_old(place: Path, rows: list[Mapping[str, Any]]) -> None:
 
 
 OLD_COLUMNS: Final = (
-    "id time event dataset analyst account kind amount delta neighbours label body charge key previous hash".split()
+    *("id", "time", "event", "dataset", "analyst", "account", "kind", "amount", "delta", "neighbours", "label"),
+    *("body", "charge", "key", "previous", "hash"),
 )
 
 
@@ -305,15 +304,15 @@ def differences(vectors: Mapping[str, Any]) -> Iterator[str]:
 
 def main(arguments: list[str]) -> int:
     if len(arguments) != 1:
-        print(__doc__, file=sys.stderr)
+        sys.stderr.write(f"{__doc__}\n")
         return 2
     found = 0
     vectors = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
     for line in differences(vectors):
-        print(line)
+        sys.stdout.write(f"{line}\n")
         found += 1
     checked = sum(len(vectors.get(section, ())) for section in SECTIONS)
-    print(f"{checked} vectors, {found} differences")
+    sys.stdout.write(f"{checked} vectors, {found} differences\n")
     return 1 if found else 0
 
 

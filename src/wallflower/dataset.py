@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from wallflower.data import Points, Schema, Table, load
 from wallflower.errors import ParameterError
 from wallflower.forms import Question, answer_type, describe, fill, find, signature
-from wallflower.ledger import Account, Ledger
+from wallflower.ledger import Account, Ledger, Quote
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.query import A, Plan, Query
-from wallflower.release import Release, default_analyst, release
+from wallflower.release import Release, default_analyst, notice, pay, quote
 
 if TYPE_CHECKING:
     from wallflower.verbs import Plans, Questions
@@ -89,10 +89,18 @@ class Dataset(Verbs, Questions):
     _extra = (KEY,)
 
     def __init__(
-        self, table: Table | Points, ledger: Ledger, analyst: str, questions: Iterable[Question] = KNOWN
+        self,
+        table: Table | Points,
+        ledger: Ledger,
+        analyst: str,
+        questions: Iterable[Question] = KNOWN,
+        *,
+        source: object = None,
     ) -> None:
         super().__init__(questions)
         self._table, self._ledger, self._analyst = table, ledger, analyst
+        self._source: object = source
+        self._is_compared = False
         self.plan = Planner(table, self._questions)
 
     @property
@@ -101,7 +109,14 @@ class Dataset(Verbs, Questions):
 
     def ask(self, query: Query[Any, A], *, key: str | None = None) -> Release[A]:
         """Answer a query and pay for it."""
-        return release(query, self._table, self._ledger, analyst=self._analyst, key=key)
+        if not self._is_compared:
+            notice(self._table, self._ledger, source=self._source)
+            self._is_compared = True
+        return pay(query, self._table, self._ledger, analyst=self._analyst, key=key).answer()
+
+    def quote(self, query: Query[Any, Any]) -> Quote:
+        """What a query would cost here, and how many more such questions the budget affords."""
+        return quote(query, self._table, self._ledger, analyst=self._analyst)
 
     def budget(self) -> Account:
         """Limit, spending and what is left, of the account that this data set spends from."""
@@ -134,7 +149,7 @@ def open_dataset(
     """
     table = _loaded(source, schema, name)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    return Dataset(table, book, analyst or default_analyst())
+    return Dataset(table, book, analyst or default_analyst(), source=source)
 
 
 def _loaded(source: object, schema: Schema | str | Path | None, name: str | None) -> Table | Points:

@@ -34,7 +34,8 @@ from wallflower.forms import REQUIRED, Question
 from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
 from wallflower.query import Plan, Query
-from wallflower.release import Release, default_analyst, quote, release
+from wallflower.release import Release, default_analyst, pay, quote
+from wallflower.release import notice as notice_records
 from wallflower.release.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def _asking(question: Question) -> Any:
             if given["dry_run"]:
                 _rehearse(query, table, ledger, analyst, as_json=given["as_json"])
                 return
-            made = _released(query, table, ledger, analyst, given["key"])
+            made = _released(query, table, ledger, analyst, given)
             _deliver(made, given)
             if given["report"] is not None:
                 _report.write(given["report"], [made], ledger)
@@ -229,11 +230,14 @@ def _rehearse(query: Query[Any, Any], table: Table, ledger: Ledger, analyst: str
         raise quoted.refusal()
 
 
-def _released(query: Query[Any, Any], table: Table, ledger: Ledger, analyst: str, key: str | None) -> Release[Any]:
+def _released(
+    query: Query[Any, Any], table: Table, ledger: Ledger, analyst: str, given: Mapping[str, Any]
+) -> Release[Any]:
     before = _last_charge(ledger, table.name, analyst)
+    notice_records(table, ledger, source=given["source"])
     try:
         with sign_of_life(query.question):
-            return release(query, table, ledger, analyst=analyst, key=key)
+            return pay(query, table, ledger, analyst=analyst, key=given["key"]).answer()
     except BudgetExhausted:
         say_cap(ledger, table.name)
         raise

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -22,26 +23,32 @@ from wallflower.cli.options import (
     facts_of,
     names,
 )
-from wallflower.cli.show import budgets, line_json, notice, show, show_json, table_facts
+from wallflower.cli.show import budgets, notice, show, show_json, table_facts
 from wallflower.data import Schema, describe, load
+from wallflower.errors import ParameterError
 from wallflower.forms import loss_of
 from wallflower.ledger import Ledger
-from wallflower.privacy import Loss, Unit, protect
+from wallflower.privacy import Kind, Loss, Unit, protect
 from wallflower.release import default_analyst
+from wallflower.units import Protection
 
 data = typer.Typer(help="Look at the public facts of a table.", no_args_is_help=True)
 budget = typer.Typer(help="Show, grant and share privacy budgets.", no_args_is_help=True)
 ledger = typer.Typer(help="Read, check and export the ledger.", no_args_is_help=True)
 
-Dataset = Annotated[str, typer.Argument(metavar="DATASET", help="name of the data set")]
+Dataset = Annotated[str, typer.Argument(metavar="DATASET", help="name of the data set, or of the account it shares")]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="why, for the record")]
+Yes = Annotated[bool, typer.Option("--yes", help="do not ask whether it is meant: for scripts")]
 Protects = Annotated[
-    Unit,
+    str | None,
     typer.Option(
-        help="whose loss: one record of a table, replaced, or added or removed (membership; constrained: where the "
-        "valid contexts of `explain --mode ocdp` stay equal); one entry, or one person, of a stream",
+        "--protects",
+        metavar="UNIT",
+        help="whose loss the budget bounds, if it is not declared yet: record, membership, entry or person",
         rich_help_panel=PRIVACY,
     ),
 ]
+LARGE: Final = 10  # an epsilon above this is asked about twice
 DOMAIN: Final = "Example: wallflower data domain --values year=2008..2013 --bounds salary=0,500000 -o domain.toml"
 By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="who decides; left out: you")]
 
@@ -70,35 +77,113 @@ def show_budget(
     ledger: LedgerOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Limit, spending and what is left."""
+    """What a data set may lose in all, what is spent and left, whose loss it is, and who spent it."""
     with Ledger.open(ledger) as book:
         known = book.datasets() if dataset is None else [dataset]
-        lines = {name: book.budget(name) for name in known}
+        accounts = {name: book.account(name) for name in known}
     if as_json:
-        show_json({"datasets": {name: [line_json(line) for line in accounts] for name, accounts in lines.items()}})
-    elif lines:
-        show(budgets(lines))
+        lines = {name: {"dataset": name, **account.to_json()} for name, account in accounts.items()}
+        show_json({"datasets": lines} if dataset is None else lines[dataset])
+    elif accounts:
+        show(budgets(accounts))
     else:
         notice("The ledger is empty: no data set has been granted a budget or asked a question.")
 
 
-@budget.command(epilog='Example: wallflower budget grant people --epsilon 3 --reason "pilot study"')
+@budget.command(epilog='Example: wallflower budget grant people --epsilon 3 --reason "pilot study" --yes')
 def grant(
     dataset: Dataset,
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
-    protects: Protects = "record",
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="why, for the record")] = "",
+    accounting: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            help="how losses are held to it: sum; either (the sum or the sum of squares, with delta); concentrated "
+            "(squares); left out: sum without delta, either with it",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None,
+    convert: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DELTA", help="the part of delta for the squares; left out: half", rich_help_panel=PRIVACY
+        ),
+    ] = None,
+    pace: Annotated[
+        str | None, typer.Option(metavar="EPSILON", help="at most so much a year", rich_help_panel=PRIVACY)
+    ] = None,
+    expires: Annotated[
+        str | None, typer.Option(metavar="DATE", help="the last day, such as 2027-12-31", rich_help_panel=PRIVACY)
+    ] = None,
+    protects: Protects = None,
+    reason: Reason = None,
+    by: By = None,
+    yes: Yes = False,
+    ledger: LedgerOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Set the limit of a data set, in all and for good: of the starter cap, or of an earlier limit, nothing is added.
+
+    It may be lowered, below what is spent too: then nothing more is answered. A raised limit is the promise to
+    everybody, back to the first answer.
+    """
+    loss = protect(loss_of("budget grant", epsilon=epsilon, delta=delta, rho=rho), _unit(protects))
+    why, last = _reason(reason), _day(expires)
+    with Ledger.open(ledger) as book:
+        _confirm_large(loss, yes)
+        _confirm_known(book, dataset, yes)
+        entry = book.grant(
+            dataset,
+            loss,
+            by=by or default_analyst(),
+            reason=why,
+            accounting=accounting,  # type: ignore[arg-type]
+            convert=convert,
+            pace=pace,
+            expires=last,
+        )
+        _say(book, dataset, f"{dataset} may lose {book.limit(dataset)} in all (entry {entry.id}).", as_json)
+
+
+@budget.command(epilog='Example: wallflower budget declare meters --rows time --protects person --reason "one house"')
+def declare(
+    dataset: Dataset,
+    rows: Annotated[
+        str | None, typer.Option(metavar="people|time", help="what a row is: of a person, or a moment of a stream")
+    ] = None,
+    protects: Annotated[
+        str | None,
+        typer.Option(
+            "--protects",
+            metavar="UNIT",
+            help="whose loss the budget bounds: record or membership (people); record, entry, window or person (time)",
+        ),
+    ] = None,
+    window: Annotated[int | None, typer.Option(min=1, help="of unit window: so many observations")] = None,
+    units_per_person: Annotated[int, typer.Option(min=1, help="so many rows or entries may be one person's")] = 1,
+    times: Annotated[int | None, typer.Option(min=1, help="public: so many observations there are at most")] = None,
+    account: Annotated[
+        str | None, typer.Option(metavar="NAME", help="the budget it shares with other data sets about the same people")
+    ] = None,
+    apart: Annotated[
+        list[str] | None, typer.Option(metavar="DATASET", help="a data set that looks the same and is about others")
+    ] = None,
+    reason: Reason = None,
     by: By = None,
     ledger: LedgerOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add to a data set's limit. The first grant replaces the starter cap; what was spent still counts."""
-    loss = _stated("budget grant", protects, epsilon=epsilon, delta=delta, rho=rho)
+    """Say whose loss a data set's budget bounds, once and before questions, or whose budget it shares."""
+    made = _protection(rows, protects, window, units_per_person, times)
     with Ledger.open(ledger) as book:
-        entry = book.grant(dataset, loss, by=by or default_analyst(), reason=reason)
-        _say(book, dataset, f"Granted {loss} to {dataset} (entry {entry.id}).", as_json)
+        why = _reason(reason)
+        entry = book.declare(dataset, made, by=by or default_analyst(), account=account, apart=apart or (), reason=why)
+        declared = book.account(dataset)
+        whom = declared.members[entry.dataset].words
+        words = f"{entry.dataset} spends from the account {declared.name}, which bounds the loss of {whom}."
+        _say(book, dataset, f"{words} (entry {entry.id})", as_json)
 
 
 @budget.command(epilog="Example: wallflower budget allocate people ana --epsilon 1")
@@ -108,16 +193,42 @@ def allocate(
     epsilon: Epsilon = None,
     delta: Delta = None,
     rho: Rho = None,
-    protects: Protects = "record",
+    reason: Reason = None,
     by: By = None,
     ledger: LedgerOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Reserve part of a data set's limit for one analyst."""
-    loss = _stated("budget allocate", protects, epsilon=epsilon, delta=delta, rho=rho)
+    """Set the share of a data set's limit that is kept for one analyst; --epsilon 0 takes it back."""
+    loss = loss_of("budget allocate", epsilon=epsilon, delta=delta, rho=rho)
     with Ledger.open(ledger) as book:
-        entry = book.allocate(dataset, analyst, loss, by=by or default_analyst())
-        _say(book, dataset, f"Allocated {loss} of {dataset} to {analyst} (entry {entry.id}).", as_json)
+        entry = book.allocate(dataset, analyst, loss, by=by or default_analyst(), reason=reason or "")
+        _say(book, dataset, f"{loss} of {dataset} is kept for {analyst} (entry {entry.id}).", as_json)
+
+
+@budget.command(
+    "allow-constrained",
+    epilog='Example: wallflower budget allow-constrained people --epsilon 1 --reason "the paper\'s experiment" --yes',
+)
+def allow_constrained(
+    dataset: Dataset,
+    epsilon: Annotated[str, typer.Option(metavar="EPSILON", help="in all; 0 closes it again")],
+    reason: Reason = None,
+    by: By = None,
+    yes: Yes = False,
+    ledger: LedgerOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Allow output-constrained answers (`explain --mode ocdp`), which no budget bounds: off unless you say so.
+
+    From the first such answer on, nothing is promised to those whose change alters which contexts are valid, by the
+    other answers together with it either; and who they are is secret.
+    """
+    why = _reason(reason)
+    with Ledger.open(ledger) as book:
+        _confirm_known(book, dataset, yes)
+        _confirm("Such answers are no differential privacy, and no limit covers them. Allow them?", yes)
+        entry = book.allow_constrained(dataset, epsilon, by=by or default_analyst(), reason=why)
+        _say(book, dataset, f"{dataset}: output-constrained answers up to ε={epsilon} (entry {entry.id}).", as_json)
 
 
 @ledger.command("list", epilog="Example: wallflower ledger list --dataset people --last 20")
@@ -127,7 +238,7 @@ def list_(
     ledger: LedgerOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Every grant, allocation, charge and release, oldest first."""
+    """Every declaration, limit, share, charge and release, oldest first."""
     with Ledger.open(ledger) as book:
         entries = book.history(dataset, last=last)
     if as_json:
@@ -167,14 +278,69 @@ def export(
     notice(f"wrote {output}")
 
 
-def _stated(asker: str, protects: Unit, *, epsilon: str | None, delta: str | None, rho: str | None) -> Loss:
-    return protect(loss_of(asker, epsilon=epsilon, delta=delta, rho=rho), protects)
+def _unit(protects: str | None) -> Unit:
+    known = ("record", "membership", "entry", "person")
+    if protects is not None and protects not in known:
+        raise ParameterError(
+            f"protects: {protects[:40]!r} is not a unit that a grant can declare. It is one of {', '.join(known)}. "
+            "Choose one; a window is declared with its length (wallflower budget declare)."
+        )
+    return protects or "record"  # type: ignore[return-value]
+
+
+def _protection(
+    rows: str | None, unit: str | None, window: int | None, units_per_person: int, times: int | None
+) -> Protection | None:
+    """What was declared; None where nothing but an account was."""
+    if (rows, unit, window, units_per_person, times) == (None, None, None, 1, None):
+        return None
+    basis = unit or ("window" if window else "record")
+    kind = rows or ("time" if basis in ("entry", "window", "person") else "people")
+    return Protection.from_json(
+        {"rows": kind, "unit": basis, "window": window, "units_per_person": units_per_person, "times": times}
+    )
+
+
+def _reason(given: str | None) -> str:
+    """Why: asked for on a terminal, required elsewhere."""
+    if given is None and sys.stdin.isatty():
+        given = typer.prompt("Why (for the record)", err=True)
+    if not (given or "").strip():
+        raise ParameterError("reason: what changes a budget is kept with its reason for ever. Pass --reason TEXT.")
+    return str(given)
+
+
+def _confirm_large(loss: Loss, yes: bool) -> None:
+    if loss.kind is not Kind.ZCDP and loss.amount > LARGE:
+        _confirm(f"An epsilon of {loss.amount} promises next to nothing (more than {LARGE}). Set it all the same?", yes)
+
+
+def _confirm_known(book: Ledger, dataset: str, yes: bool) -> None:
+    if not book.knows(dataset):
+        _confirm(f"The ledger has never heard of {dataset}. Is that its name?", yes)
+
+
+def _confirm(words: str, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ParameterError(f"{words} Nothing was changed. Pass --yes if it is meant.")
+    typer.confirm(words, abort=True, err=True)
+
+
+def _day(text: str | None) -> date | None:
+    if text is None:
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ParameterError(f"expires: {text[:40]!r} is not a day. Write it as 2027-12-31.") from None
 
 
 def _say(book: Ledger, dataset: str, words: str, as_json: bool) -> None:
-    lines: list[Any] = [line_json(line) for line in book.budget(dataset)]
+    account = book.account(dataset)
     if as_json:
-        show_json({"dataset": dataset, "accounts": lines})
+        show_json({"dataset": dataset, **account.to_json()})
     else:
         show(words)
-        show(budgets({dataset: book.budget(dataset)}))
+        show(budgets({dataset: account}))

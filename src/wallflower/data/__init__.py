@@ -27,6 +27,7 @@ from wallflower.columns import (
 from wallflower.data.sources import matrix, number_columns, read
 from wallflower.errors import DataError
 from wallflower.lazy import Lazy
+from wallflower.names import nearest_name
 from wallflower.schema import Column, Schema
 
 __all__ = ["Column", "Points", "Schema", "Table", "describe", "load", "points_of", "scaled"]
@@ -237,7 +238,8 @@ def load(
     facts = schema or Schema()
     labels = frozenset(column.name for column in facts.columns or () if column.kind in ("category", "identifier"))
     found = read(source, Selection(names=facts.names, labels=labels), limit_bytes=limit_bytes)
-    return Table(arrow=found.table, schema=facts, name=name or facts.name or found.stem or "unnamed")
+    stem = found.stem and (nearest_name(found.stem) or found.stem)
+    return Table(arrow=found.table, schema=facts, name=name or facts.name or stem or "unnamed")
 
 
 def points_of(data: object, columns: Sequence[str] | None) -> Points:

@@ -18,13 +18,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from wallflower.errors import BudgetExhausted, LedgerError, ParameterError
+from wallflower.errors import BudgetExhausted, LedgerError, ParameterError, SameRecords
 from wallflower.lazy import Lazy
 from wallflower.ledger.budget import Account, Declaration, account_of, declarations, entries, members_of
 from wallflower.ledger.chain import Entry, Event, Verification, canonical, walk
 from wallflower.ledger.decision import Quote, loss_of, make_quote
+from wallflower.ledger.fingerprints import Tags, forget, is_remembered, matches, remember
 from wallflower.ledger.limits import Accounting, limit_of
-from wallflower.ledger.names import account_name, require_account_name, require_names
 from wallflower.ledger.old import OldBook, carry_over, old_obstacle
 from wallflower.ledger.rows import (
     all_rows,
@@ -41,6 +41,7 @@ from wallflower.ledger.rows import (
     stored_answer,
 )
 from wallflower.ledger.store import Store
+from wallflower.names import account_name, require_account_name, require_names
 from wallflower.privacy import Chargeable, Exact, Kind, Loss, Neighbours, exact
 from wallflower.units import BASES, UNITS_OF_ROWS, Claim, Price, Protection
 
@@ -280,6 +281,28 @@ class Ledger:
         """Whether `charge` would accept the question now."""
         return self.quote(dataset, query, analyst=analyst, claim=claim).obstacle is None
 
+    def notice(self, dataset: str, tags: Tags, *, account: str | None = None) -> None:
+        """Remember what a data set holds, or refuse what is on another account already: told to the steward alone.
+
+        `account` is where the data set is about to spend from, if a schema says so and nothing was declared yet.
+        """
+        with self._store.read() as db:
+            name = self._old.name(db, dataset)
+            if is_remembered(db, name, tags):
+                return
+        with self._store.write() as db:
+            stated = declarations(db)
+            own = stated[name].account if name in stated else self._target(db, account or name)
+            for match in matches(db, name, tags):
+                if not _is_apart(name, match.dataset, stated) and own != self._target(db, match.dataset):
+                    raise SameRecords(name, other=match.dataset)
+            remember(db, name, tags)
+
+    def forget(self, dataset: str) -> None:
+        """Erase what was remembered of a data set's content; its entries stay."""
+        with self._store.write() as db:
+            forget(db, self._old.name(db, dataset))
+
     def record(self, receipt: Receipt, body: Mapping[str, Any]) -> None:
         """Keep the public release a charge has paid for; each charge has one."""
         kept = canonical(body)
@@ -471,3 +494,9 @@ class Ledger:
 def _is_fresh(db: sa.Connection, account: Account, name: str) -> bool:
     """Whether nothing was declared of a data set or booked on it."""
     return not is_known(db, name) and account.closed is None and account.members.get(name) == Protection()
+
+
+def _is_apart(one: str, other: str, stated: Mapping[str, Declaration]) -> bool:
+    """Whether the steward has said that two data sets are about different people."""
+    pairs = ((one, other), (other, one))
+    return any(name in stated and whom in stated[name].apart for name, whom in pairs)

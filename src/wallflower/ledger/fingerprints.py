@@ -18,17 +18,10 @@ if TYPE_CHECKING:
 else:
     sa = Lazy("sqlalchemy")
 
-# For the revision that makes the table; on SQLite and on PostgreSQL alike.
-_TABLE: Final = (
-    "CREATE TABLE fingerprints (dataset TEXT NOT NULL, kind TEXT NOT NULL, tag TEXT NOT NULL, "
-    "PRIMARY KEY (dataset, kind, tag), CHECK (kind IN ('rows', 'least', 'source')))"
-)
-_INDEX: Final = "CREATE INDEX fingerprints_tag ON fingerprints (tag)"
-CREATE: Final = (_TABLE, _INDEX)
-
 _REMEMBER: Final = "INSERT INTO fingerprints (dataset, kind, tag) VALUES (:dataset, :kind, :tag) ON CONFLICT DO NOTHING"
 _ALIKE: Final = "SELECT DISTINCT dataset FROM fingerprints WHERE tag IN :tags AND dataset <> :dataset"
 _STORED: Final = "SELECT kind, tag FROM fingerprints WHERE dataset = :dataset"
+_KNOWN: Final = "SELECT count(*) FROM fingerprints WHERE dataset = :dataset AND tag IN :tags AND kind <> 'least'"
 _FORGET: Final = "DELETE FROM fingerprints WHERE dataset = :dataset"
 
 
@@ -63,6 +56,13 @@ def remember(db: sa.Connection, dataset: str, fingerprint: Tags) -> None:
     db.execute(
         sa.text(_REMEMBER), [{"dataset": dataset, "kind": kind, "tag": tag} for kind, tag in _pairs(fingerprint)]
     )
+
+
+def is_remembered(db: sa.Connection, dataset: str, fingerprint: Tags) -> bool:
+    """Whether the data set was seen with exactly these rows, from this source."""
+    tags = [tag for kind, tag in _pairs(fingerprint) if kind != "least"]
+    known = sa.text(_KNOWN).bindparams(sa.bindparam("tags", expanding=True))
+    return bool(db.scalar(known, {"dataset": dataset, "tags": tags}) == len(tags))
 
 
 def matches(db: sa.Connection, dataset: str, fingerprint: Tags) -> list[Match]:

@@ -19,7 +19,7 @@ from wallflower.errors import Untranslatable
 from wallflower.lazy import Lazy
 from wallflower.ledger.budget import Account, Fence, Obstacle, Share, entries
 from wallflower.ledger.limits import STARTER, Limit, Spending
-from wallflower.ledger.names import account_name, nearest_name, require_account_name
+from wallflower.names import account_name, nearest_name, require_account_name
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.units import BASES, UNITS_OF_ROWS, Claim, Protection, price
 

@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol
 
 from wallflower.data import Points, Table, load
+from wallflower.data.fingerprints import fingerprint
 from wallflower.lazy import Lazy
 from wallflower.ledger import Declaration, Ledger, Quote, Receipt
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.query import A, D, Query
 from wallflower.release.guarantee import Facts, Guarantee, certainty
+from wallflower.release.steward_key import steward_key
 from wallflower.release.words import readable
 from wallflower.units import Protection
 from wallflower.version import VERSION
@@ -180,6 +182,7 @@ def release(
     """
     with _opened(ledger) as book:
         table = data if isinstance(data, Table | Points) else load(data, schema=query.wants())
+        notice(table, book, source=data)
         return pay(query, table, book, analyst=analyst or default_analyst(), key=key).answer()
 
 
@@ -225,6 +228,16 @@ def declaration_of(table: Table | Points) -> Declaration | None:
         return None
     protection = schema.protects or Protection()
     return Declaration(dataset=table.name, account=schema.account or table.name, protection=protection, stated=True)
+
+
+def notice(table: Table | Points, ledger: Ledger, *, source: object = None) -> None:
+    """Compare what is about to be asked with what other data sets hold: one content has one budget.
+
+    It depends on records, so only whoever holds them is told, when they are loaded and before anything is asked.
+    """
+    declared, place = declaration_of(table), str(source) if isinstance(source, str | Path) else None
+    tags = fingerprint(table, steward_key(), source=place)
+    ledger.notice(table.name, tags, account=None if declared is None else declared.account)
 
 
 def default_analyst() -> str:

@@ -27,8 +27,11 @@ def upgrade() -> None:
     op.execute("CREATE INDEX entries_names ON entries (dataset, names) WHERE names IS NOT NULL")
     op.create_index("entries_event", "entries", ["event", "dataset", "id"])
     op.create_table(
-        "fingerprints", *(sa.Column(name, sa.Text, primary_key=True) for name in ("dataset", "kind", "tag"))
+        "fingerprints",
+        *(sa.Column(name, sa.Text, primary_key=True) for name in ("dataset", "kind", "tag")),
+        sa.CheckConstraint("kind IN ('rows', 'least', 'source')"),
     )
+    op.create_index("fingerprints_tag", "fingerprints", ["tag"])
 
 
 def _widen_sqlite() -> None:
