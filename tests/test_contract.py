@@ -18,6 +18,7 @@ from wallflower.errors import EvidenceMissing
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
 from wallflower.query import Bars, Query, Reading
+from wallflower.units import Claim
 
 KNOWN = [*QUERIES, Above, Ranking]
 
@@ -91,6 +92,11 @@ class Greedy(Broken):
 class Peeking(Broken):
     def plan(self, *, n: int, dimension: int, data: Any = None) -> Any:
         return Above.plan(self, n=n, dimension=dimension)
+
+
+class Nosy(Broken):
+    def claim(self, facts: Any) -> Claim:
+        return replace(Above.claim(self, facts), steps=1 + int((facts.values > 0).sum()))
 
 
 class Unnamed(Broken):
@@ -187,6 +193,7 @@ BROKEN = [
     (Forgetful, "survives_json"),
     (Greedy, "costs_without_data"),
     (Peeking, "plans_from_public_facts"),
+    (Nosy, "claims_from_public_facts"),
     (Unnamed, "explains_its_plan"),
     (Unmeasured, "explains_its_plan"),
     (Flat, "explains_its_plan"),

@@ -78,6 +78,13 @@ def costs_without_data(query: Query[Any, Any]) -> None:
         assert query.cost() == before, "the cost changed with the data"
 
 
+def claims_from_public_facts(query: Query[Any, Any]) -> None:
+    """`claim` takes public facts only: tables of one shape, whatever is in them, have one claim."""
+    assert set(inspect.signature(query.claim).parameters) == {"facts"}, "claim takes facts only"
+    claims = [query.claim(query.view(data)) for data in samples(query)]
+    assert claims.count(claims[0]) == len(claims), "the claim changed with the data"
+
+
 def plans_from_public_facts(query: Query[Any, Any]) -> None:
     """`plan` takes sizes only, gives the same plan twice, and fits into JSON."""
     assert set(inspect.signature(query.plan).parameters) == {"n", "dimension"}, "plan takes n and dimension only"
@@ -222,6 +229,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     is_a_frozen_value,
     survives_json,
     costs_without_data,
+    claims_from_public_facts,
     plans_from_public_facts,
     explains_its_plan,
     leaves_data_alone,

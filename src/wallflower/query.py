@@ -1,8 +1,8 @@
 """The contract every question keeps.
 
-A query is a frozen value: its parameters, what it costs (`cost`, from parameters alone), what to expect of it
-(`plan`, from public facts alone), the private answer (`answer`, the only method that sees data), and what may be
-said about a released answer (`reading`, post-processing).
+A query is a frozen value: its parameters, what it costs (`cost`, from parameters alone), whom that protects (`claim`)
+and what to expect of it (`plan`, both from public facts alone), the private answer (`answer`, the only method that sees
+data), and what may be said about a released answer (`reading`, post-processing).
 """
 
 from __future__ import annotations
@@ -191,6 +191,13 @@ class Query(ABC, Generic[D, A]):
     @abstractmethod
     def cost(self) -> Loss:
         """What one answer spends; depends on the parameters only."""
+
+    def claim(self, facts: PublicFacts) -> Claim:
+        """What one answer states of its loss in any unit; from parameters and public facts only.
+
+        An `n` of 0 says that nobody knows how many observations there will be.
+        """
+        return Claim(loss=self.cost(), columns=facts.dimension, steps=facts.n or None, names=self.named())
 
     @abstractmethod
     def plan(self, *, n: int, dimension: int) -> Plan:

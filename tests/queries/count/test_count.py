@@ -14,6 +14,7 @@ from wallflower.neighbours.noisy_count import STEP
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours
 from wallflower.query import two_digits_up
+from wallflower.units import Claim
 
 
 class Scripted:
@@ -171,6 +172,20 @@ def test_columns_choose_the_subspace():
     points = Points.from_array(np.column_stack([np.zeros(20), np.arange(20) * 100.0]), columns=("flat", "far"))
     assert asked(columns=("flat",)).answer(asked(columns=("flat",)).view(points), Scripted()) == 0
     assert asked(columns=("far",)).answer(asked(columns=("far",)).view(points), Scripted()) == 20
+
+
+@pytest.mark.parametrize("loss", [Loss("0.5"), Loss("0.5", delta="1e-6"), Loss.zcdp("0.1")])
+def test_a_count_claims_its_loss_for_one_record_and_nothing_besides(loss):
+    points = Points.from_array(np.zeros((20, 2)), columns=("flat", "far"))
+    assert asked(loss=loss).claim(points) == Claim(loss=loss, columns=2, steps=20)
+    assert asked(loss=loss, columns=("far",)).claim(points.subspace(["far"])) == Claim(loss=loss, columns=1, steps=20)
+
+
+def test_an_unknown_number_of_records_is_no_number():
+    class Unknown:
+        n, dimension, columns = 0, 1, ("far",)
+
+    assert asked().claim(Unknown()).steps is None
 
 
 @pytest.mark.parametrize(("amount", "text"), [(0.08173, "0.082"), (3.0, "3"), (0.0101, "0.011"), (1234.5, "1300")])

@@ -29,6 +29,7 @@ from wallflower.queries.explain.rules import MODES, SEARCHES, UTILITIES, check
 from wallflower.queries.explain.space.contexts import Domain, pandas_filter, polars_filter, predicate, where
 from wallflower.query import Choices, Condition, Option, Plan, PublicFacts, Query, Reading, Status, least_amount
 from wallflower.schema import Column, Schema
+from wallflower.units import Claim
 
 if TYPE_CHECKING:
     import wallflower.queries.explain.forecast as _forecast
@@ -130,6 +131,10 @@ class Explain(Query[Case, Value]):
 
     def cost(self) -> Loss:
         return self.loss
+
+    def claim(self, facts: PublicFacts) -> Claim:
+        stated = super(Explain, self).claim(facts)
+        return stated if self.mode == "ocdp" else _modes.claim_more(stated, self, self.made(facts.n))
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from wallflower.queries.explain.draws.utilities import Overlap, Population, Util
 from wallflower.queries.explain.exact import ASKED, ENGINES, HELD
 from wallflower.queries.explain.space.blocks import SWEPT
 from wallflower.queries.explain.space.ranked_table import RankedTable
+from wallflower.units import Claim
 
 Way = Callable[[Any, RankedTable, Detector, Utility, Noise], list[int]]
 
@@ -47,6 +49,14 @@ def check(query: Any, detector: Detector, size: int) -> None:
                 f"size: sums over {detector.largest:,} records are rounded by more than the grid of scores allows. "
                 "Pass a smaller bound on the records, or choose another detector."
             )
+
+
+def claim_more(stated: Claim, query: Any, detector: Detector) -> Claim:
+    """In mode dp: its squares, and what it costs a record that is replaced.  (Z) (X)"""
+    deciding, each = query.parts()
+    factor = direct.record_factor(detector)
+    own = () if factor is None else (("record", factor),)
+    return replace(stated, rho=deciding**2 / 2 + query.top * each**2 / 8, own=own)
 
 
 def find_contexts(query: Any, data: Case, detector: Detector, noise: Noise) -> list[str]:

@@ -7,7 +7,7 @@ whole is one question with one charge.
 
 Released    names of columns, in order; with `counts` a whole number in [0, N] for each
 Guarantee   pure ε-DP, (ε, δ)-DP or ρ-zCDP           Neighbours  replace one record, N public
-Arithmetic  whole-number scores, exact coins          Proof       proof.md, labels (M) (K) (T) (B) (C)
+Arithmetic  whole-number scores, exact coins          Proof       proof.md, labels (M) (K) (T) (B) (C) (R)
 """
 
 from __future__ import annotations
@@ -27,9 +27,19 @@ from wallflower.neighbours.noisy_count import SURE, count_noise, interval, noisy
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.privacy import exact as exactly
-from wallflower.queries.subspaces.choice import CHOOSERS, Draws, check_mechanism, count_loss, draws, parts, precision
+from wallflower.queries.subspaces.choice import (
+    CHOOSERS,
+    Draws,
+    check_mechanism,
+    count_loss,
+    draws,
+    parts,
+    precision,
+    rho_of,
+)
 from wallflower.queries.subspaces.family import Family, Subspace
 from wallflower.query import Bars, Option, Plan, PublicFacts, Query, Reading, Status, least_amount
+from wallflower.units import Claim
 
 if TYPE_CHECKING:
     import wallflower.queries.subspaces.exact as _exact
@@ -126,6 +136,10 @@ class Subspaces(Query[Points, Value]):
 
     def cost(self) -> Loss:
         return self.loss
+
+    def claim(self, facts: PublicFacts) -> Claim:
+        stated = super(Subspaces, self).claim(facts)
+        return replace(stated, rho=self._rho(facts.n, facts.dimension)) if self.loss.kind is Kind.PURE else stated
 
     def view(self, data: Any) -> Points:
         points = view_points(data, self.columns, self.neighbours)
@@ -250,6 +264,11 @@ class Subspaces(Query[Points, Value]):
         loss = parts(self.loss, self.share)[1]
         slack = usual_slack(n, self.neighbours, Loss(loss.amount / self.top, kind=loss.kind, delta=loss.delta))
         return slack, count_loss(loss, self.top, slack)
+
+    def _rho(self, n: int, dimension: int) -> Fraction:
+        """What a pure loss is as a zero-concentrated one: the choice, and the counts if there are any.  (R)"""
+        counted = self._counting(n)[1].epsilon if self.counts else Fraction()
+        return rho_of(self.made(n, dimension), self.top) + self.top * counted**2 / 2
 
     def _intervals(self, value: Value, n: int) -> list[tuple[int, int]]:
         slack, loss = self._counting(n)

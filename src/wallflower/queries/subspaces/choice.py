@@ -1,6 +1,6 @@
 """How the best subspaces are chosen: by which mechanism, at what loss each, and how often that will be right.
 
-Everything here follows from public facts. Proved in proof.md, labels (T) (B) (C).
+Everything here follows from public facts. Proved in proof.md, labels (T) (B) (C) (R).
 """
 
 from __future__ import annotations
@@ -43,6 +43,18 @@ def draws(mechanism: str, loss: Loss, top: int) -> Draws:
     return Draws(mechanism=mechanism, each=_EACH[loss.kind](mechanism, loss, top))
 
 
+def rho_of(made: Draws, top: int) -> Fraction:
+    """What `top` such choices are together as a zero-concentrated loss.  (R)
+
+    >>> rho_of(draws("exponential", Loss("1.6"), 2), 2)
+    Fraction(4, 25)
+    """
+    return top * made.each**2 / _RANGES[made.mechanism]
+
+
+_RANGES: Final[Mapping[str, int]] = {"permute-and-flip": 2, "exponential": 8}  # what a squared loss is divided by
+
+
 def _each_pure(mechanism: str, loss: Loss, top: int) -> Fraction:
     return loss.epsilon / top
 
@@ -54,7 +66,7 @@ def _each_approximate(mechanism: str, loss: Loss, top: int) -> Fraction:
 
 
 def _each_concentrated(mechanism: str, loss: Loss, top: int) -> Fraction:
-    return _root((8 if mechanism == "exponential" else 2) * loss.rho / top)
+    return _root(_RANGES[mechanism] * loss.rho / top)
 
 
 _EACH: Final[Mapping[Kind, Callable[[str, Loss, int], Fraction]]] = {

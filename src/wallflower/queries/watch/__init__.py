@@ -21,9 +21,11 @@ from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
+from wallflower.queries.watch.claims import claim_of
 from wallflower.queries.watch.gauge import STATISTICS, Gauge, gauge
 from wallflower.queries.watch.modes import LEVELS, MODES, bounds_of, check_mode, check_numbers, loss_at_level, mode_of
 from wallflower.query import Condition, Option, Plan, PublicFacts, Query, Reading, Status, Ticks, Tradeoff, least_amount
+from wallflower.units import Claim
 
 if TYPE_CHECKING:
     import wallflower.queries.watch.forecast as _forecast
@@ -115,6 +117,10 @@ class Watch(Query[Points, dict[str, Any]]):
 
     def cost(self) -> Loss:
         return self.loss
+
+    def claim(self, facts: PublicFacts) -> Claim:
+        schema: Schema | None = getattr(facts, "schema", None)
+        return claim_of(self, facts, self.gauge(facts.dimension, schema))
 
     def view(self, data: Any) -> Points:
         points = points_of(data, self.columns)

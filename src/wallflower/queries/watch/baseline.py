@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self
 
@@ -22,6 +22,7 @@ from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch import Watch
 from wallflower.query import Option, Plan, PublicFacts, Query, Reading, Status
+from wallflower.units import Claim
 
 COARSE: Final = 64  # steps of the grid that one entry can move a distance by
 SURE: Final = 0.95
@@ -81,6 +82,9 @@ class Baseline(Query[Points, dict[str, float]]):
 
     def cost(self) -> Loss:
         return self.loss
+
+    def claim(self, facts: PublicFacts) -> Claim:
+        return replace(super(Baseline, self).claim(facts), rho=self.loss.epsilon**2 / 4)  # (B)
 
     def view(self, data: Any) -> Points:
         return self._watch.view(data)

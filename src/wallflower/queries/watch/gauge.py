@@ -53,12 +53,15 @@ class Bounds:
 class Gauge:
     """A statistic on a grid: `measure` gives distances in whole steps, one entry moves each by `move` at most.
 
-    `signed` says that a distance has a sign, which side of the usual the observation is on.
+    `widest` is the most that one entry moves it by where no change is assumed, `span` the most that all entries of an
+    observation do together.  (C) (R) `signed` says that a distance has a sign, which side of the usual it is on.
     """
 
     bounds: Bounds
     step: float
     move: int
+    widest: int
+    span: int
     signed: bool
     distance: Callable[[Floats], Ints]
 
@@ -124,7 +127,8 @@ def _sum(bounds: Bounds, moves: Floats, centre: float, weights: tuple[float, ...
     signs = np.where(factors < 0, -1, 1).astype(np.int64)
     usual = math.floor(centre / step + 0.5)
     enforced = bool((moves >= bounds.widths).all())
-    move = int(np.max(high - low)) if enforced else math.ceil(reach / step) + 1
+    widest, span = max(1, int(np.max(high - low))), max(1, int(np.sum(high - low)))
+    move = widest if enforced else math.ceil(reach / step) + 1
 
     def distance(rows: Floats) -> Ints:
         held = bounds.hold(rows)
@@ -132,7 +136,7 @@ def _sum(bounds: Bounds, moves: Floats, centre: float, weights: tuple[float, ...
             return np.asarray(signs[0] * _rounded(held[:, 0] * abs(factors[0]), step) - usual)
         return np.asarray(_rounded(held * np.abs(factors), step) @ signs - usual)
 
-    return Gauge(bounds=bounds, step=step, move=max(1, move), signed=True, distance=distance)
+    return Gauge(bounds=bounds, step=step, move=move, widest=widest, span=span, signed=True, distance=distance)
 
 
 def _mahalanobis(
@@ -149,7 +153,8 @@ def _mahalanobis(
         raise ParameterError("covariance: it is singular or nearly so. Add a small public constant to its diagonal.")
     precision = np.linalg.inv(spread)
     factor = np.linalg.cholesky((precision + precision.T) / 2)
-    reach = float(np.max(moves * np.sqrt(np.diag(precision)))) * (1 + _SLIGHT)
+    lengths = np.sqrt(np.diag(precision))
+    reach = float(np.max(moves * lengths)) * (1 + _SLIGHT)
     step = _power_of_two(reach / FINE)
     farthest = float(_farthest(bounds, usual) @ np.linalg.norm(factor, axis=1))
     _check_width(farthest / step * (3 * len(usual) + 8))  # what floats are off by adds up over the entries
@@ -157,7 +162,15 @@ def _mahalanobis(
     def distance(rows: Floats) -> Ints:
         return _rounded(np.linalg.norm((bounds.hold(rows) - usual) @ factor, axis=1), step)
 
-    return Gauge(bounds=bounds, step=step, move=math.ceil(reach / step) + 1, signed=False, distance=distance)
+    return Gauge(
+        bounds=bounds,
+        step=step,
+        move=math.ceil(reach / step) + 1,
+        widest=_whole(np.max(bounds.widths * lengths), step),
+        span=_whole(np.sum(bounds.widths * lengths), step),
+        signed=False,
+        distance=distance,
+    )
 
 
 def _max(
@@ -178,7 +191,8 @@ def _max(
     def distance(rows: Floats) -> Ints:
         return _rounded(np.max(np.abs(bounds.hold(rows) - usual) / deviations, axis=1), step)
 
-    return Gauge(bounds=bounds, step=step, move=math.ceil(reach / step) + 1, signed=False, distance=distance)
+    move, widest = math.ceil(reach / step) + 1, _whole(np.max(bounds.widths / deviations), step)
+    return Gauge(bounds=bounds, step=step, move=move, widest=widest, span=widest, signed=False, distance=distance)
 
 
 STATISTICS: Final[Mapping[str, Callable[..., Gauge]]] = {
@@ -218,6 +232,11 @@ def _check_width(steps: float) -> None:
 def _rounded(amounts: Floats, step: float) -> Ints:
     """Whole steps, halves upwards: half-to-even would turn a move of one step into two."""
     return np.floor(amounts / step + 0.5).astype(np.int64)
+
+
+def _whole(reach: float, step: float) -> int:
+    """A sensitivity that is a quotient or a root, in steps, with what rounding may add.  (Q)"""
+    return math.ceil(reach * (1 + _SLIGHT) / step) + 1
 
 
 def _power_of_two(amount: float) -> float:

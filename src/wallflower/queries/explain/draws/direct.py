@@ -7,6 +7,7 @@ second pass goes through what the first one found, and a slow detector is asked 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Final, TypeVar
@@ -192,6 +193,19 @@ def rounding(detector: Detector, own: float) -> float:
     return ROUNDING[type(detector)](detector, own) if type(detector) in ROUNDING else 0.0
 
 
+def record_factor(detector: Detector) -> Fraction | None:
+    """How many times what it may by joining or leaving, one other record moves scores by when it is replaced; None
+    where nothing better is known than that it leaves and another one joins.  (X)
+
+    >>> record_factor(Tukey((0.0, 1.0))), record_factor(FixedBins((0.0, 1.0), 0.0025))
+    (Fraction(342, 257), Fraction(1, 1))
+    """
+    if type(detector) not in REPLACEMENTS:
+        return None
+    moved = GRID * (REPLACEMENTS[type(detector)](detector) + 2 * Fraction(rounding(detector, 0.0)))
+    return max(Fraction(1), Fraction(math.ceil(moved), STEPS))
+
+
 def check_rounding(table: RankedTable, detector: Detector) -> None:
     """Refuse a detector whose margins are rounded by more than the grid of scores allows, by public facts."""
     if rounding(detector, float(table.values[table.record])) >= 1 / (2 * GRID):
@@ -219,4 +233,9 @@ ROUNDING: Final[dict[type, Callable[[Any, float], float]]] = {
     Distance: lambda detector, own: 0.0,
     FixedBins: lambda detector, own: 2.0**-18,
     Tukey: lambda detector, own: 2.0**-22,
+}
+REPLACEMENTS: Final[dict[type, Callable[[Any], Fraction]]] = {  # what one moves a margin by, but for rounding
+    Distance: lambda detector: Fraction(1),
+    FixedBins: lambda detector: 1 / Fraction(max(detector.fraction, 1 - detector.fraction)),
+    Tukey: lambda detector: Fraction(4, 3),
 }
