@@ -215,10 +215,6 @@ class Query(ABC, Generic[D, A]):
     def reading(self, value: A, facts: PublicFacts) -> Reading:
         """What the released value says, and how surely."""
 
-    def claim(self, facts: PublicFacts) -> Claim:
-        """What the question states of its loss, from its parameters and public facts: the ledger prices it by this."""
-        return Claim(loss=self.cost(), columns=facts.dimension, steps=facts.n, names=self.named())
-
     def wants(self) -> Schema | None:
         """The public facts a source is read with when it comes without a schema; None: all columns, as numbers."""
         columns = getattr(self, "columns", None)

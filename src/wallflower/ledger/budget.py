@@ -154,7 +154,9 @@ class Account:
         return self.free if own is None else _smaller(own, self.left)
 
     def obstacle(self, price: Price, analyst: str) -> Obstacle | None:
-        """What stands in the way of one more such price; None: nothing."""
+        """What stands in the way of one more such price; None: nothing. What costs nothing tells nothing."""
+        if not any(price.loss):
+            return None
         left = self.left_for(analyst)
         if self.closed is not None:
             return Obstacle(part="closed", words=self.closed, left=left)

@@ -97,7 +97,16 @@ class Quote:
             part=self.obstacle.part,
             why=self.obstacle.words,
             booked=self.booked,
-            remedy=_REMEDIES.get(self.obstacle.part),
+            remedy=_REMEDIES.get(self.obstacle.part, _LESS) + self._factor_words(),
+        )
+
+    def _factor_words(self) -> str:
+        """Why a price is not what was stated."""
+        if self.price is None or self.price.factor == 1:
+            return ""
+        return (
+            f" It counts {self.price.factor} times, because the budget bounds the loss of {self.protection.words}; before "
+            "the first question the data owner may declare another unit (wallflower budget declare)."
         )
 
 
@@ -146,6 +155,7 @@ def _remedy(declared: Protection) -> str:
     )
 
 
+_LESS: Final = "Lower the loss, or ask the data owner for more budget (wallflower budget grant)."
 _REMEDIES: Final = {
     "closed": "The data owner opens it: see `wallflower budget show`, then declare a unit or set a limit.",
     "expiry": "The data owner can set a new limit (wallflower budget grant).",

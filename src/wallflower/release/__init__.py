@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol
 
-from wallflower.data import Points, Table, load
+from wallflower.data import Points, Schema, Table, load
 from wallflower.data.fingerprints import fingerprint
 from wallflower.lazy import Lazy
 from wallflower.ledger import Declaration, Ledger, Quote, Receipt
@@ -210,24 +210,23 @@ def pay(
 ) -> Payment[D, A]:
     """Charge a question, durably, or refuse it from public facts; nobody has looked yet."""
     view = query.view(table)
-    claim, declared = query.claim(view), declaration_of(table)
+    claim, declared = query.claim(view), declaration_of(table.name, table.schema)
     receipt = ledger.charge(table.name, query, analyst=analyst, key=key, claim=claim, declared=declared)
     return Payment(query=query, view=view, receipt=receipt, ledger=ledger)
 
 
 def quote(query: Query[D, A], table: Table | Points, ledger: Ledger, *, analyst: str) -> Quote:
     """What a question would cost now, from public facts; nothing is charged."""
-    claim, declared = query.claim(query.view(table)), declaration_of(table)
+    claim, declared = query.claim(query.view(table)), declaration_of(table.name, table.schema)
     return ledger.quote(table.name, query, analyst=analyst, claim=claim, declared=declared)
 
 
-def declaration_of(table: Table | Points) -> Declaration | None:
-    """What the schema says of the account; None where it says nothing."""
-    schema = table.schema
+def declaration_of(dataset: str, schema: Schema) -> Declaration | None:
+    """What the schema says of a data set's account; None where it says nothing."""
     if schema.account is None and schema.protects is None:
         return None
     protection = schema.protects or Protection()
-    return Declaration(dataset=table.name, account=schema.account or table.name, protection=protection, stated=True)
+    return Declaration(dataset=dataset, account=schema.account or dataset, protection=protection, stated=True)
 
 
 def notice(table: Table | Points, ledger: Ledger, *, source: object = None) -> None:
@@ -235,7 +234,7 @@ def notice(table: Table | Points, ledger: Ledger, *, source: object = None) -> N
 
     It depends on records, so only whoever holds them is told, when they are loaded and before anything is asked.
     """
-    declared, place = declaration_of(table), str(source) if isinstance(source, str | Path) else None
+    declared, place = declaration_of(table.name, table.schema), str(source) if isinstance(source, str | Path) else None
     tags = fingerprint(table, steward_key(), source=place)
     ledger.notice(table.name, tags, account=None if declared is None else declared.account)
 

@@ -33,10 +33,11 @@ from wallflower.errors import DataError, ParameterError, StateError
 from wallflower.ledger import Ledger
 from wallflower.noise import Noise, system_noise, words
 from wallflower.queries.watch import Watch
+from wallflower.queries.watch.claims import LiveStream
 from wallflower.queries.watch.gauge import Gauge
 from wallflower.queries.watch.modes import mode_of
 from wallflower.queries.watch.staircase import Table
-from wallflower.release import default_analyst
+from wallflower.release import declaration_of, default_analyst
 from wallflower.watching.payer import Payer
 from wallflower.watching.state import Epoch, State
 
@@ -95,7 +96,15 @@ def watching(
     rule = _Rule(query, facts)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     kept = None if state is None else State(state)
-    payer = Payer(query=query, dataset=dataset, analyst=analyst or default_analyst(), ledger=book, state=kept)
+    payer = Payer(
+        query=query,
+        claim=query.claim(LiveStream(columns=names, schema=facts)),
+        declared=declaration_of(dataset, public or Schema()),
+        dataset=dataset,
+        analyst=analyst or default_analyst(),
+        ledger=book,
+        state=kept,
+    )
     noise = system_noise()
     own = "watch-" + "".join(f"{word:016x}" for word in words(noise, 2).tolist())  # no other ledger has this charge
     try:

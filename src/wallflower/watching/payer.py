@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 from wallflower.errors import EpochClosed, KeyConflict, LedgerError, StateError
-from wallflower.ledger import Ledger
+from wallflower.ledger import Declaration, Ledger
 from wallflower.ledger.chain import Entry, canonical
 from wallflower.privacy import Chargeable, Loss
+from wallflower.units import Claim
 from wallflower.watching.state import Epoch, State
 
 _PAGE: Final = 1000  # entries of the ledger read at a time
@@ -43,6 +44,8 @@ class Payer:
     """Pays in a ledger, and remembers in a state if there is one."""
 
     query: Chargeable
+    claim: Claim
+    declared: Declaration | None
     dataset: str
     analyst: str
     ledger: Ledger
@@ -56,7 +59,9 @@ class Payer:
         found = self._found(json.loads(canonical(about)), renew)
         if found is not None:
             return self._marked(found), True
-        receipt = self.ledger.charge(self.dataset, self.query, analyst=self.analyst, key=key)
+        receipt = self.ledger.charge(
+            self.dataset, self.query, analyst=self.analyst, key=key, claim=self.claim, declared=self.declared
+        )
         if receipt.stored is not None:
             raise KeyConflict(
                 f"{self.dataset}: key {key!r} was used before, for the answer about a finished table. A key stands for "
