@@ -105,8 +105,8 @@ class Quote:
         if self.price is None or self.price.factor == 1:
             return ""
         return (
-            f" It counts {self.price.factor} times, because the budget bounds the loss of {self.protection.words}; before "
-            "the first question the data owner may declare another unit (wallflower budget declare)."
+            f" It counts {self.price.factor} times, because the budget bounds the loss of {self.protection.words}; "
+            "before the first question the data owner may declare another unit (wallflower budget declare)."
         )
 
 
