@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from wallflower.errors import ParameterError
 from wallflower.ledger.spans import SpanCharge, spent_in_window
 
-always = settings(derandomize=True, deadline=None, max_examples=60)
+always = settings(derandomize=True, deadline=None, max_examples=150)
 
 
 def charge(first: int, last: int, epsilon: str = "1", protects: str = "entry") -> SpanCharge:
@@ -47,6 +47,22 @@ spans = st.builds(
     st.fractions(min_value=0, max_value=2, max_denominator=6),
     st.sampled_from(["entry", "window", "person"]),
 )
+
+
+@pytest.mark.parametrize(
+    ("window", "charges", "start"),
+    [
+        (8, [charge(4, 13, "2"), charge(-20, 10)], 4),
+        (8, [charge(1, 10, "2"), charge(4, 30)], 3),
+        (5, [charge(1, 10), charge(11, 18, "5", "person")], 7),
+        (5, [charge(11, 20), charge(3, 10, "5", "person")], 10),
+    ],
+    ids=["starts at a first", "ends at a last", "ends at a first", "starts at a last"],
+)
+def test_each_kind_of_edge_may_be_the_only_worst_one(window: int, charges: list[SpanCharge], start: int) -> None:
+    runs = {s: sum(met(each, range(s, s + window)) for each in charges) for s in range(-40, 40)}
+    assert [s for s, spent in runs.items() if spent == max(runs.values())] == [start]
+    assert spent_in_window(window, charges) == runs[start]
 
 
 @always
