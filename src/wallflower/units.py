@@ -41,6 +41,7 @@ SECRET_SIZE: Final = "no finite factor: the number of records is secret here, an
 ENDLESS: Final = "no finite factor: a person may be in every observation, and nobody said how many there are"
 CONSTRAINED: Final = "output-constrained answers are no differential privacy and have an allowance of their own"
 LOCAL: Final = "a loss that grows with the distance of a reading belongs to the sensor that spends it"
+BROKEN_STEPS: Final = "a factor that is no whole number has no rule for delta"
 NO_COLUMNS: Final = "no finite factor: how many columns the question reads was not said"
 
 
@@ -59,7 +60,7 @@ class Protection:
     times: int | None = None
 
     def __post_init__(self) -> None:
-        if self.rows not in UNITS_OF_ROWS:
+        if self.rows not in tuple(UNITS_OF_ROWS):
             raise ParameterError(f"rows: {self.rows!r} is not known. A row is one of people, or of time. Say which.")
         if self.unit not in UNITS_OF_ROWS[self.rows]:
             allowed = ", ".join(UNITS_OF_ROWS[self.rows])
@@ -70,11 +71,7 @@ class Protection:
         if (self.window is None) != (self.unit != "window"):
             raise ParameterError("window: the unit window has a length, and no other unit has. Pass both or neither.")
         for name in ("window", "units_per_person", "times"):
-            value = getattr(self, name)
-            if value is not None and (type(value) is not int or not 1 <= value <= _MOST):
-                raise ParameterError(
-                    f"{name}: {str(value)[:40]!r} is not a whole number from 1 to {_MOST:,}. Pass one."
-                )
+            _require_count(name, getattr(self, name))
 
     @property
     def neighbours(self) -> Neighbours:
@@ -101,6 +98,11 @@ class Protection:
         if not isinstance(stored, Mapping) or set(stored) - set(known):
             raise ParameterError(f"protects: it is a table of {', '.join(known)}. Correct it.")
         return cls(**stored)
+
+
+def _require_count(name: str, value: object) -> None:
+    if value is not None and (type(value) is not int or not 1 <= value <= _MOST):
+        raise ParameterError(f"{name}: {str(value)[:40]!r} is not a whole number from 1 to {_MOST:,}. Pass one.")
 
 
 _WORDS: Final[Mapping[tuple[str, str], str]] = {
@@ -134,6 +136,18 @@ class Claim:
     rho: Fraction | None = None
     own: tuple[tuple[str, Fraction], ...] = ()
     names: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("window", "columns", "steps", "moves"):
+            _require_count(name, getattr(self, name))
+        if self.rho is not None and self.rho < 0:
+            raise ParameterError(f"rho: {self.rho} is below 0. A price in squares is 0 or more. Pass what was proved.")
+        for unit, factor in self.own:
+            if unit not in NEIGHBOURS or factor <= 0:
+                raise ParameterError(
+                    f"own: {factor} for {unit[:40]!r} is no factor. It is above 0, for one of {', '.join(NEIGHBOURS)}. "
+                    "Pass what was proved."
+                )
 
     def to_json(self) -> dict[str, Any]:
         """What was stated, for the ledger."""
@@ -170,12 +184,18 @@ def price(claim: Claim, declared: Protection) -> Price:
     Fraction(1, 2)
     """
     loss = claim.loss
-    if loss.kind in (Kind.OUTPUT_CONSTRAINED, Kind.METRIC):
-        raise Untranslatable(CONSTRAINED if loss.kind is Kind.OUTPUT_CONSTRAINED else LOCAL)
+    if loss.kind is Kind.OUTPUT_CONSTRAINED:
+        raise Untranslatable(CONSTRAINED)
+    if loss.kind is Kind.METRIC or loss.neighbours not in BASES:
+        raise Untranslatable(LOCAL)
+    own = dict(claim.own).get(declared.unit)
+    if own is None and declared.unit == "membership" and (loss.neighbours is not declared.neighbours or claim.one_sign):
+        raise Untranslatable(SECRET_SIZE)  # (U7) whatever the loss: the number of records alone costs a record nothing
     if not loss.amount and not loss.delta:
         return NOTHING
-    own = dict(claim.own).get(declared.unit)
     if own is not None:
+        if loss.delta and own.denominator != 1:
+            raise Untranslatable(BROKEN_STEPS)
         return _priced(claim, grouped=own * declared.units_per_person, apart=1)
     grouped, apart = _factors(claim, declared)
     return _priced(claim, grouped=Fraction(grouped * declared.units_per_person), apart=apart)
@@ -185,11 +205,10 @@ def _factors(claim: Claim, declared: Protection) -> tuple[int, int]:
     """Steps along which losses multiply as for a group, and independent factors over which they add up."""
     basis, unit = BASES[claim.loss.neighbours], declared.unit
     if unit == "membership":
-        if basis != "membership" or claim.one_sign:
-            raise Untranslatable(SECRET_SIZE)
-        return 1, 1
+        return claim.moves, 1
     reach = _reach(claim, declared, basis)
-    signs = 2 if claim.one_sign and (unit == "person" or (unit == "window" and declared.window != 1)) else 1
+    several = unit == "person" or (unit == "window" and declared.window != 1) or (unit == basis == "record")
+    signs = 2 if claim.one_sign and several else 1  # (U5) one cell has one sign, several may have both
     steps = {"record": 1, "membership": 2}.get(basis, 1) * claim.moves * signs
     if unit == "record":
         return steps * (1 if basis in ("record", "membership") else _columns(claim)), 1
@@ -215,7 +234,8 @@ def _columns(claim: Claim) -> int:
 
 def _priced(claim: Claim, *, grouped: Fraction, apart: int) -> Price:
     loss, factor = claim.loss, grouped * apart
-    stated = loss.amount if loss.kind is Kind.ZCDP else claim.rho if claim.rho is not None else loss.amount**2 / 2
+    own = claim.rho if not loss.delta or grouped == 1 else None  # (U8) squares of good parts do not chain by themselves
+    stated = loss.amount if loss.kind is Kind.ZCDP else own if own is not None else loss.amount**2 / 2
     rho = round_up(stated * grouped**2 * apart, RHO_GRID)
     if loss.kind is Kind.ZCDP:
         return Price(factor=factor, epsilon=None, delta=Fraction(), rho=rho)
@@ -226,13 +246,11 @@ def _group_delta(loss: Loss, factor: Fraction) -> Fraction:
     """δ(1 + e^ε + … + e^{(k-1)ε}), rounded up: a number that every correct program finds."""
     if not loss.delta or factor == 1:
         return loss.delta
-    if factor.denominator != 1:
-        raise Untranslatable("a factor that is no whole number has no rule for delta")
     if not loss.amount:
         return _below_one(loss.delta * factor)
     if float((factor - 1) * loss.amount) + math.log(loss.delta) >= 0:
         raise Untranslatable("translated, delta is 1 or more and protects nobody")
-    precision = 80
+    precision = 80 + len(str(int(1 / loss.amount)))  # e^ε - 1 keeps eighty digits of its own
     while True:
         low, high = _series(loss.amount, int(factor), precision)
         least, most = round_up(loss.delta * low, DELTA_GRID), round_up(loss.delta * high, DELTA_GRID)

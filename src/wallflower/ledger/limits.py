@@ -126,7 +126,9 @@ class Limit:
     @property
     def holds(self) -> bool:
         """Whether the order proves the limit on squares."""
-        return not self.rho or _implied(self.rho, self.order, self.convert) <= self.epsilon
+        if not self.rho:
+            return True
+        return self.order > 1 and self.convert > 0 and _implied(self.rho, self.order, self.convert) <= self.epsilon
 
     @property
     def loss(self) -> Loss:

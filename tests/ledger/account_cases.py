@@ -1,0 +1,42 @@
+"""The parts of shared/cases/accounting.json, and questions and data sets as it describes them."""
+
+from __future__ import annotations
+
+import json
+import os
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wallflower.privacy import Kind, Loss
+from wallflower.units import NEIGHBOURS, Claim
+
+NAME = "accounting.json"
+KINDS = {
+    "pure": Kind.PURE,
+    "approximate": Kind.APPROXIMATE,
+    "zcdp": Kind.ZCDP,
+    "output-constrained": Kind.OUTPUT_CONSTRAINED,
+}
+SAID = ("window", "columns", "steps", "moves", "one_sign", "separable", "names")
+
+
+def account_cases(part: str) -> list[Any]:
+    """The cases of one part, as parameters of a test."""
+    beside = [parent / "shared" / "cases" for parent in Path(__file__).resolve().parents]
+    for folder in [Path(os.environ["WALLFLOWER_CASES"])] if "WALLFLOWER_CASES" in os.environ else beside:
+        if (folder / NAME).exists():
+            found = json.loads((folder / NAME).read_text(encoding="utf-8"))[part]
+            return [pytest.param(case, id=case.get("name")) for case in found]
+    return [pytest.param(None, marks=pytest.mark.skip(reason=f"no shared/cases/{NAME} beside the repository"))]
+
+
+def claim_of(question: dict[str, Any]) -> Claim:
+    """What a described question states."""
+    amount = question["rho"] if question["kind"] == "zcdp" else question["epsilon"]
+    neighbours = NEIGHBOURS[question["protects"]]
+    loss = Loss(amount, delta=question.get("delta", 0), kind=KINDS[question["kind"]], neighbours=neighbours)
+    rho = Fraction(question["rho_own"]) if "rho_own" in question else None
+    return Claim(loss=loss, rho=rho, **{name: question[name] for name in SAID if name in question})
