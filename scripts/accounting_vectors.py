@@ -17,7 +17,7 @@ from typing import Any, Final
 import alembic.command
 import alembic.config
 import sqlalchemy as sa
-from wallflower.ledger.spans import Span, spent_in_window
+from wallflower.ledger.spans import SpanCharge, spent_in_window
 
 from wallflower.errors import BudgetExhausted, ParameterError, PrivacyError, Untranslatable
 from wallflower.ledger import Account, Ledger
@@ -258,7 +258,8 @@ def names(case: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
 
 def spans(case: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     charges = [
-        Span(each["first"], each["last"], Fraction(each["epsilon"]), each["protects"]) for each in case["charges"]
+        SpanCharge(first=each["first"], last=each["last"], epsilon=Fraction(each["epsilon"]), protects=each["protects"])
+        for each in case["charges"]
     ]
     yield "spent", spent_in_window(case["window"], charges), Fraction(case["spent"])
 

@@ -19,6 +19,12 @@ for above in Path(__file__).resolve().parents:
         os.environ.setdefault(DATA_FOLDER, str(above / "shared" / "data"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _home_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The key of fingerprints is made in the data home, and tests leave nothing in anybody's."""
+    os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("home"))
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     try:

@@ -24,6 +24,7 @@ NOUNS = frozenset(
         "Rating",
         "Reading",
         "Setting",
+        "Spending",
         "drawing",
         "meaning",
         "nothing",
