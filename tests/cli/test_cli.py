@@ -173,7 +173,8 @@ def test_a_dry_run_says_the_cost_and_spends_nothing(shell: Shell, monkeypatch: A
     assert (rehearsed["dry_run"], rehearsed["allowed"], rehearsed["left_after"]) == (True, True, "ε=3/4")
     assert rehearsed["plan"]["facts"] == {"n": 30, "dimension": 2}
     assert shell("above", "ward.csv", *ASK, "--epsilon", "0.25", "--dry-run") == 0
-    assert "Nothing was spent. On ward this would cost ana ε=1/4 of ε=1; ε=3/4 would be left." in shell.out
+    assert "Nothing was spent. On ward this would cost ana ε=1/4, of ε=1; ε=3/4 would be left. " in shell.out
+    assert "4 such questions fit into the budget." in shell.out
     assert shell("above", "ward.csv", *ASK, "--epsilon", "2", "--dry-run") == 3
     assert shell.json("ledger", "list") == {"entries": []}
 
@@ -313,15 +314,80 @@ def test_budgets_are_shown_granted_and_allocated(shell: Shell) -> None:
     assert "The ledger is empty" in shell.err
     assert shell("budget", "show", "ward") == 0
     assert "starter cap" in shell.out
-    granted = shell.json("budget", "grant", "ward", "--epsilon", "3", "--delta", "1e-6", "--reason", "pilot")
-    assert granted["accounts"][0]["limit"] == "ε=3, δ=1/1000000"
+    grant = ("budget", "grant", "ward", "--epsilon", "3", "--reason", "pilot", "--yes")
+    granted = shell.json(*grant, "--delta", "1e-6")
+    assert (granted["accounting"], granted["limit"]["epsilon"]) == ("either", "3")
+    assert shell("budget", "allocate", "ward", "bo", "--epsilon", "1") == 2
+    assert "accounting sum or concentrated" in shell.err
+    assert shell(*grant) == 0
+    assert "ward may lose ε=3 in all" in shell.out
     assert shell("budget", "allocate", "ward", "bo", "--epsilon", "1") == 0
-    assert "Allocated ε=1 of ward to bo" in shell.out
+    assert "ε=1 of ward is kept for bo" in shell.out
     assert shell("budget", "allocate", "ward", "cy", "--epsilon", "3") == 3
     assert shell("budget", "show") == 0
     assert "bo" in shell.out
-    shown = shell.json("budget", "show")["datasets"]["ward"][0]
-    assert (shown["free"], shown["shares"][0]["left"]) == ("ε=2, δ=1/1000000", "ε=1")
+    shown = shell.json("budget", "show")["datasets"]["ward"]
+    assert (shown["free"]["epsilon"], shown["shares"][0]["left"]["amount"]) == ("2", "1")
+    assert shell("budget", "allocate", "ward", "bo", "--epsilon", "0") == 0
+    assert shell.json("budget", "show", "ward")["shares"] == []
+
+
+def test_one_account_is_shown_exactly(shell: Shell) -> None:
+    shell.json("above", "ward.csv", *ASK, "--epsilon", "0.25")
+    shown = shell.json("budget", "show", "ward")
+    assert (shown["unit"], shown["accounting"], shown["limit"]["epsilon"]) == ("record", "sum", "1")
+    assert (shown["spent"]["epsilon"], shown["left"]["epsilon"]) == ("1/4", "3/4")
+    assert shown["spenders"]["ana"]["epsilon"] == "1/4"
+
+
+def test_a_grant_is_given_with_care(shell: Shell) -> None:
+    grant = ("budget", "grant", "ward", "--epsilon", "3")
+    assert shell(*grant, "--yes") == 2
+    assert "Pass --reason" in shell.err
+    assert shell(*grant, "--reason", "pilot") == 2
+    assert "never heard of ward" in shell.err
+    assert shell(*grant, "--reason", "pilot", "--yes") == 0
+    assert shell("budget", "grant", "ward", "--epsilon", "11", "--reason", "all of it") == 2
+    assert "promises next to nothing" in shell.err
+    assert shell.json("budget", "show", "ward")["limit"]["epsilon"] == "3"
+    assert shell(*grant, "--reason", "for a year", "--pace", "1", "--expires", "2999-12-31") == 0
+    shown = shell.json("budget", "show", "ward")
+    assert (shown["pace"], shown["expires"]) == ("1", "2999-12-31")
+    assert shell(*grant, "--reason", "x", "--expires", "soon") == 2
+    assert "Write it as 2027-12-31" in shell.err
+    assert shell("budget", "grant", "ward", "--epsilon", "0.1", "--reason", "lower") == 0
+    assert shell("above", "ward.csv", *ASK, "--epsilon", "0.25") == 3
+    assert "epsilon is short" in shell.out + shell.err
+
+
+def test_a_unit_and_a_shared_account_are_declared(shell: Shell) -> None:
+    declare = ("budget", "declare", "meters", "--reason", "one house")
+    shown = shell.json(*declare, "--rows", "time", "--protects", "window", "--window", "24", "--account", "houses")
+    assert (shown["account"], shown["unit"], shown["window"]) == ("houses", "window", 24)
+    assert shell("budget", "declare", "ward", "--account", "houses") == 2
+    assert "Pass --reason" in shell.err
+    assert shell("budget", "declare", "ward", "--account", "houses", "--reason", "same people") == 0
+    assert set(shell.json("budget", "show", "houses")["members"]) == {"meters", "ward"}
+    made = shell.json("above", "ward.csv", *ASK, "--epsilon", "0.25")
+    assert shell.json("budget", "show", "meters")["spent"]["epsilon"] == "1/4"
+    assert made["booked"]["amount"] == "1/4"
+    assert shell("budget", "declare", "ward", "--protects", "membership", "--reason", "late") == 2
+    assert "A unit is declared once" in shell.err
+
+
+def test_the_same_records_under_another_name_are_noticed(shell: Shell) -> None:
+    shell.json("above", "ward.csv", *ASK, "--epsilon", "0.25")
+    assert shell("above", "ward.csv", *ASK, "--epsilon", "0.25", "--dataset", "ward-2") == 3
+    assert "wallflower budget declare ward-2 --account ward" in shell.out + shell.err
+    assert shell("above", "ward.csv", *ASK, "--epsilon", "0.25", "--dataset", "WARD") == 0
+    assert shell("budget", "declare", "ward-2", "--apart", "ward", "--reason", "the other clinic") == 0
+    assert shell("above", "ward.csv", *ASK, "--epsilon", "1", "--dataset", "ward-2") == 0
+
+
+def test_output_constrained_answers_are_allowed_apart(shell: Shell) -> None:
+    allow = ("budget", "allow-constrained", "ward", "--epsilon", "1", "--reason", "the paper")
+    assert shell(*allow) == 2
+    assert shell.json(*allow, "--yes")["constrained"]["allowed"] == "1"
 
 
 def test_the_ledger_is_listed_checked_and_exported(shell: Shell) -> None:
@@ -414,7 +480,7 @@ def test_the_demo_can_be_walked_again_and_again(shell: Shell, capsys: Any) -> No
     folder = shell.folder / "wallflower-demo"
     assert (folder / "report.html").read_text().count("<svg") == 4
     with Ledger.open(folder / "ledger.db") as ledger:
-        assert [len(ledger.history(event=event)) for event in ("grant", "charge", "release")] == [2, 4, 4]
+        assert [len(ledger.history(event=event)) for event in ("limit", "charge", "release")] == [2, 4, 4]
         assert ledger.verify().entries == 10
     command = said.rstrip().splitlines()[-1].split()
     assert cli.main(command[1:]) == 0

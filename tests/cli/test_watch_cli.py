@@ -55,9 +55,8 @@ def shell(tmp_path: Path, capsys: Any, monkeypatch: Any) -> Shell:
     monkeypatch.setenv("WALLFLOWER_LEDGER", str(tmp_path / "ledger.db"))
     monkeypatch.setenv("WALLFLOWER_ANALYST", "ana")
     with Ledger.open(tmp_path / "ledger.db") as ledger:
-        for neighbours in (Neighbours.ENTRY, Neighbours.PERSON):
-            for dataset in ("ward", "rows"):
-                ledger.grant(dataset, Loss("1000", neighbours=neighbours), by="owner")
+        for dataset in ("ward", "rows"):
+            ledger.grant(dataset, Loss("1000", neighbours=Neighbours.ENTRY), by="owner")
     return Shell(capsys, monkeypatch)
 
 
@@ -331,10 +330,12 @@ def test_a_learnt_baseline_goes_straight_into_a_watch(shell: Shell, tmp_path: Pa
     assert shell("plan", "baseline", "--records", "4000", "--dimension", "1", *learn[:-3]) == 0, shell.err
 
 
-@pytest.mark.parametrize(("unit", "account"), [("entry", "one-entry"), ("person", "one-person-over-the-stream")])
-def test_the_owner_grants_each_unit_its_own_budget(shell: Shell, unit: str, account: str) -> None:
-    assert shell("budget", "grant", "live", "--protects", unit, "--epsilon", "7") == 0, shell.err
+@pytest.mark.parametrize("unit", ["entry", "person"])
+def test_a_first_grant_may_declare_the_unit_and_a_second_may_not_change_it(shell: Shell, unit: str) -> None:
+    grant = ("budget", "grant", "live", "--epsilon", "7", "--reason", "pilot", "--yes")
+    assert shell(*grant, "--protects", unit) == 0, shell.err
     assert shell("budget", "show", "live", "--json") == 0
-    (line,) = json.loads(shell.out)["datasets"]["live"]
-    assert account in line["account"]
-    assert line["limit"] == "ε=7"
+    shown = json.loads(shell.out)
+    assert (shown["unit"], shown["rows"], shown["limit"]["epsilon"]) == (unit, "time", "7")
+    assert shell(*grant, "--protects", "membership") == 2
+    assert "One account has one unit" in shell.err

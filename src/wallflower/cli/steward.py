@@ -82,7 +82,7 @@ def show_budget(
         known = book.datasets() if dataset is None else [dataset]
         accounts = {name: book.account(name) for name in known}
     if as_json:
-        lines = {name: {"dataset": name, **account.to_json()} for name, account in accounts.items()}
+        lines = {name: {"dataset": name, **account.to_json(name)} for name, account in accounts.items()}
         show_json({"datasets": lines} if dataset is None else lines[dataset])
     elif accounts:
         show(budgets(accounts))
@@ -340,7 +340,7 @@ def _day(text: str | None) -> date | None:
 def _say(book: Ledger, dataset: str, words: str, as_json: bool) -> None:
     account = book.account(dataset)
     if as_json:
-        show_json({"dataset": dataset, **account.to_json()})
+        show_json({"dataset": dataset, **account.to_json(dataset)})
     else:
         show(words)
         show(budgets({dataset: account}))

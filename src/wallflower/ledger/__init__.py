@@ -127,7 +127,7 @@ class Ledger:
         others = {require_account_name("apart", other) for other in apart}
         with self._store.write() as db:
             name = self._old.name(db, dataset)
-            known, before = declarations(db).get(name), self._account(db, name)
+            known, before = declarations(db).get(name), self._account(db, name, asking=True)
             made = Declaration(
                 dataset=name,
                 account=before.name if account is None else self._target(db, account),
@@ -153,8 +153,11 @@ class Ledger:
         """Set the limit of a data set's account, in all and for good: it replaces the starter cap or an earlier limit.
 
         It may be less than what is spent: then nothing more is answered. `convert` is the part of delta that is kept
-        for the sum of squares, `pace` an epsilon that may be spent a year within the limit, `expires` its last day.
+        for the sum of squares, `pace` an epsilon that may be spent a year within the limit, `expires` its last day. An
+        output-constrained loss is no part of any limit: it opens the allowance of its own.
         """
+        if loss.kind is Kind.OUTPUT_CONSTRAINED:
+            return self.allow_constrained(dataset, loss.amount, by=by, reason=reason)
         require_names(by=by)
         limit = limit_of(require_bookable(loss), convert=convert, accounting=accounting)
         yearly = None if pace is None else exact(pace, "pace")
@@ -404,11 +407,13 @@ class Ledger:
 
     # How an account is found and decided
 
-    def _account(self, db: sa.Connection, name: str) -> Account:
+    def _account(self, db: sa.Connection, name: str, *, asking: bool = False) -> Account:
+        """The account of a data set, or of this name; whoever is `asking` is a data set and belongs to it."""
         stated = declarations(db)
-        known = stated.get(name)
-        members = members_of(known.account if known else name, stated)
-        account = account_of(db, known.account if known else name, members)
+        place = stated[name].account if name in stated else name
+        besides = (asking and name == place) or is_charged(db, place) or bool(self._old.rows(db, place))
+        members = members_of(place, stated, besides=besides)
+        account = account_of(db, place, members)
         old = {member: self._old.rows(db, member) for member in members}
         return carry_over(account, old, stated=stated) if any(old.values()) else account
 
@@ -421,7 +426,7 @@ class Ledger:
         analyst: str,
         declared: Declaration | None = None,
     ) -> Quote:
-        account = self._account(db, name)
+        account = self._account(db, name, asking=True)
         if declared is not None and _is_fresh(db, account, name):
             account = replace(account, members={**account.members, name: declared.protection})
         made = make_quote(account, name, cost, claim, analyst)
@@ -435,7 +440,7 @@ class Ledger:
 
     def _adopt(self, db: sa.Connection, declared: Declaration, analyst: str) -> None:
         """What a schema says counts for a data set of which nothing is known; from then on it must agree."""
-        name, account = declared.dataset, self._account(db, declared.dataset)
+        name, account = declared.dataset, self._account(db, declared.dataset, asking=True)
         target = self._target(db, declared.account)
         if _is_fresh(db, account, name):
             made = replace(declared, account=target)

@@ -198,14 +198,15 @@ class Account:
         share = min(self.used.get("epsilon", 1.0), self.used.get("rho", 1.0))
         return f"{share:.0%} of {self.limit.loss} is spent ({spent}); {self.left} is left"
 
-    def to_json(self) -> dict[str, Any]:
-        """Where the account stands, exactly, as plain JSON."""
-        declared = self.protection.to_json()
+    def to_json(self, dataset: str | None = None) -> dict[str, Any]:
+        """Where the account stands, exactly, as plain JSON: with the unit of one of its data sets."""
+        unit = self.members.get(dataset or "", self.protection)
+        declared = unit.to_json()
         terms = {name: text for name, text in self.limit.to_json().items() if name != "accounting"}
         return {
             "account": self.name,
             **declared,
-            "protects": self.protection.words,
+            "protects": unit.words,
             "members": {name: made.to_json() for name, made in self.members.items()},
             "accounting": self.limit.accounting,
             "limit": terms,
@@ -248,8 +249,9 @@ class Account:
         return self.limit.scaled((self.pace or Fraction()) / self.limit.epsilon if self.limit.epsilon else Fraction())
 
     def _fits_share(self, price: Price, left: Loss) -> bool:
-        amount = price.rho if self.limit.accounting == "concentrated" else price.epsilon
-        return amount is not None and amount <= left.amount and price.delta <= left.delta
+        if self.limit.accounting == "concentrated":
+            return price.rho <= left.amount
+        return price.epsilon is not None and price.epsilon <= left.amount and price.delta <= left.delta
 
     def _left(self, limit: Limit, spent: Spending) -> Loss:
         neighbours = self.protection.neighbours
@@ -281,10 +283,10 @@ def declarations(db: sa.Connection) -> dict[str, Declaration]:
     return {made.dataset: made for made in (Declaration.of(Entry(**row)) for row in rows)}
 
 
-def members_of(account: str, stated: Mapping[str, Declaration]) -> dict[str, Declaration]:
-    """The data sets that spend from an account; the one of its name too, unless it was put elsewhere."""
+def members_of(account: str, stated: Mapping[str, Declaration], *, besides: bool) -> dict[str, Declaration]:
+    """The data sets that spend from an account; the one of its name too, where it is alone or `besides` the others."""
     found = {name: made for name, made in stated.items() if made.account == account}
-    if account not in stated:
+    if account not in stated and (besides or not found):
         found[account] = Declaration(dataset=account, account=account)
     return dict(sorted(found.items()))
 

@@ -61,10 +61,11 @@ class Quote:
             return self.left.less(self.cost)
         if self.account.limit.accounting == "either":
             return replace(self.account, spent=self.account.spent.plus(self.price)).left
-        squares = self.account.limit.accounting == "concentrated"
-        taken = self.price.rho if squares else self.price.epsilon or Fraction()
         left = self.left
-        return left.less(Loss(taken, delta=self.price.delta, kind=left.kind, neighbours=left.neighbours))
+        if self.account.limit.accounting == "concentrated":
+            return left.less(Loss.zcdp(self.price.rho, neighbours=left.neighbours))
+        taken = self.price.epsilon or Fraction()
+        return left.less(Loss(taken, delta=self.price.delta, neighbours=left.neighbours))
 
     @property
     def affords(self) -> int:

@@ -175,6 +175,8 @@ class Limit:
 
 def limit_of(loss: Loss, *, convert: Exact | None = None, accounting: Accounting | None = None) -> Limit:
     """The limit that a steward states as a loss: (ε, δ), or ρ."""
+    if loss.kind is Kind.METRIC:
+        raise ParameterError("loss: a loss that grows with a distance is a sensor's own. State ε and δ, or ρ.")
     if loss.kind is Kind.ZCDP:
         if convert is not None or accounting not in (None, "concentrated"):
             raise ParameterError("rho: a limit in rho is concentrated, with no delta to share. Leave the rest out.")

@@ -181,8 +181,7 @@ def release(
     one. A question asked again under the same `key` is not paid again: its stored release comes back.
     """
     with _opened(ledger) as book:
-        table = data if isinstance(data, Table | Points) else load(data, schema=query.wants())
-        notice(table, book, source=data)
+        table = data if isinstance(data, Table | Points) else _load(query, data, book)
         return pay(query, table, book, analyst=analyst or default_analyst(), key=key).answer()
 
 
@@ -245,6 +244,12 @@ def default_analyst() -> str:
         return os.environ.get(VARIABLE) or getpass.getuser()
     except (KeyError, OSError):
         return f"user {os.getuid()}"  # a container may run without a name for its user
+
+
+def _load(query: Query[D, A], source: object, ledger: Ledger) -> Table:
+    table = load(source, schema=query.wants())
+    notice(table, ledger, source=source)
+    return table
 
 
 def _opened(ledger: Ledger | str | Path | None) -> AbstractContextManager[Ledger]:

@@ -37,11 +37,8 @@ def asked(**given):
 def opened(tmp_path, **budget):
     people = frame()
     book = wf.Ledger.open(str(tmp_path / "ledger.db"))
-    for loss in (
-        wf.Loss("50", neighbours=Neighbours.ADD_REMOVE),
-        wf.Loss("50", kind=Kind.OUTPUT_CONSTRAINED, neighbours=Neighbours.ADD_REMOVE),
-    ):
-        book.grant("people", loss, by="owner")
+    book.grant("people", wf.Loss("50"), by="owner")
+    book.allow_constrained("people", "50", by="owner")
     return people, book
 
 
@@ -87,15 +84,21 @@ def test_every_way_names_contexts_in_which_the_record_is_an_outlier(given, tmp_p
     assert "at most 4,000 records" in str(made.facts)
 
 
-def test_modes_have_accounts_of_their_own(tmp_path):
+def test_an_answer_is_booked_for_a_replaced_record_and_the_paper_s_mode_is_fenced_off(tmp_path):
     people = frame()
     table = wf.load(people, schema=asked().wants(), name="people")
+    half = asked(loss=wf.Loss("0.5"))
     with wf.Ledger.open(str(tmp_path / "ledger.db")) as book:
-        assert wf.release(asked(), table, book).guarantee.adjacency is Neighbours.ADD_REMOVE
-        with pytest.raises(BudgetExhausted):
+        plain = wf.release(half, table, book)
+        assert plain.guarantee.adjacency is Neighbours.ADD_REMOVE
+        assert plain.booked == wf.Loss(Fraction(342, 514))
+        assert book.account("people").names == ("0",)
+        with pytest.raises(BudgetExhausted, match="no differential privacy"):
             wf.release(asked(mode="ocdp"), table, book)
-        book.grant("people", asked(mode="ocdp").cost(), by="owner")
+        book.allow_constrained("people", "1", by="owner")
         made = wf.release(asked(mode="ocdp"), table, book)
+        after = book.account("people")
+    assert (after.spent.epsilon, after.fence.since) == (Fraction(342, 514), made.ledger_id)
     assert made.guarantee.kind is Kind.OUTPUT_CONSTRAINED
     assert "weaker than differential privacy" in str(made)
     assert made.guarantee.words.count("exactly the same contexts") == 1

@@ -185,7 +185,7 @@ def test_what_does_not_fit_the_columns_is_refused_without_a_charge(changes, word
     points = stream([[0.0, 0.0], [1.0, 1.0]])
     query = asked(**changes)
     with wf.Ledger.open(tmp_path / "ledger.db") as ledger:
-        ledger.grant("stream", query.cost(), by="owner")
+        ledger.grant("stream", Loss("9"), by="owner")
         with pytest.raises(ParameterError, match=words):
             wf.release(query, points, ledger)
         assert ledger.history("stream", event="charge") == []
