@@ -20,7 +20,8 @@ ELSEWHERE = re.compile(r"`mechanisms\.md` ((?:\([A-Z]\d?\)(?:, | and )?)+)")
 
 ROOMS = sorted(SOURCE / "queries" / kind for kind in (*(question.kind for question in QUERIES), *WITHOUT))
 MECHANISMS = SOURCE / "mechanisms.md"
-PROOFS = [*(room / "proof.md" for room in ROOMS), MECHANISMS]
+LEDGER = SOURCE / "ledger" / "proof.md"
+PROOFS = [*(room / "proof.md" for room in ROOMS), LEDGER, MECHANISMS]
 
 
 def remarks(path: Path) -> Iterator[str]:

@@ -13,6 +13,7 @@ from wallflower.queries.watch import Watch
 from wallflower.queries.watch.baseline import Baseline
 from wallflower.release import Release, release
 from wallflower.remote import connect
+from wallflower.units import Protection
 from wallflower.version import VERSION
 from wallflower.watching import watching
 
@@ -29,6 +30,7 @@ __all__ = [
     "Loss",
     "Points",
     "PrivacyError",
+    "Protection",
     "Release",
     "Schema",
     "Subspaces",

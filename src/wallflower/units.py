@@ -2,7 +2,7 @@
 
 A question states its loss for neighbours of its own (`Claim`). A data set declares once whose loss it bounds
 (`Protection`). `price` is the table that leads from one to the other, a factor for each pair that is a theorem and a
-refusal for every other. Proofs: ledger/proof.md, labels (U1) to (U8).
+refusal for every other. Proofs: proof.md of `ledger`, labels (U1) (U2) (U3) (U4) (U5) (U6) (U7) (U8).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Where an account stands: its members, its limit, what was spent and what is kept for whom.
 
 Everything is computed from the rows, exactly, and never stored. An account belongs to one data set, or to several
-that are about the same people; each of them declares whose loss it counts, and all spend from the one limit.
+that are about the same people; each of them declares whose loss it counts, and all spend from the one limit: proof.md,
+label (G).
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """Output-constrained answers, which no sum covers: what is allowed, what was spent, and since which entry."""
+    """Output-constrained answers, which no sum covers: what is allowed, what was spent, and since which entry.  (O)"""
 
     allowed: Fraction = Fraction()
     spent: Fraction = Fraction()

@@ -5,7 +5,7 @@ accept, when   Σδ stays within the part of δ for questions, and
   concentrated   Σρ stays within ρ, which with the other part of δ implies ε
   either         one of the two holds
 
-Theorems and proofs: proof.md, labels (F1) to (F4). Everything is decided in exact rationals.
+Theorems and proofs: proof.md, labels (F1) (F2) (F3) (F4), and (L) for limits that change. Everything is decided in exact rationals.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 An epoch is one charge and the decisions made for it. State and ledger both count how often an epoch was taken up or put
 down: the state first, then the ledger, and only then is anything decided. So a state that counts less than the ledger
-is an older copy, and later decisions were told already: its epoch is closed.
+is an older copy, and later decisions were told already: its epoch is closed. Why a watch may be charged as one step,
+whatever is asked while it runs: proof.md of `ledger`, (I).
 """
 
 from __future__ import annotations
