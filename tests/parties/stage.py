@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -204,6 +205,17 @@ def free_ports(count: int) -> list[int]:
 def died(process: subprocess.Popen[str]) -> bool:
     """Whether the process has killed itself, as soon as it is over."""
     return process.wait() == -signal.SIGKILL
+
+
+def first_to_end(processes: Mapping[str, subprocess.Popen[str]]) -> str:
+    """The name of a process that is over, as soon as one is: which comes first may depend on the machine."""
+    watched = {os.pidfd_open(process.pid): name for name, process in processes.items()}
+    try:
+        ready, _, _ = select.select(list(watched), [], [])
+    finally:
+        for handle in watched:
+            os.close(handle)
+    return watched[ready[0]]
 
 
 def small_files(limit: int) -> Any:
