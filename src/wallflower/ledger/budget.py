@@ -292,37 +292,34 @@ def members_of(account: str, stated: Mapping[str, Declaration], *, besides: bool
     return dict(sorted(found.items()))
 
 
-def latest(db: sa.Connection, account: str, event: str, analyst: str | None = None) -> Entry | None:
-    """The last row of this event on an account."""
-    entry = entries().c
-    found = sa.select(entries()).where(entry.event == event, entry.dataset == account)
-    if analyst is not None:
-        found = found.where(entry.analyst == analyst)
-    row = db.execute(found.order_by(entry.id.desc()).limit(1)).mappings().one_or_none()
-    return None if row is None else Entry(**row)
-
-
 def account_of(db: sa.Connection, name: str, members: Mapping[str, Declaration]) -> Account:
     """Where an account stands, by the rows that were booked on it."""
-    names, limited = list(members), latest(db, name, "limit")
+    names, decided = list(members), _decisions(db, name)
+    limited = next((entry for entry in reversed(decided) if entry.event == "limit"), None)
     terms = {} if limited is None else limited.details
-    limit = STARTER if limited is None else Limit.from_json(terms["limit"])
     spenders = _by_analyst(db.execute(_booked(names)).all())
     pace = None if terms.get("pace") is None else Fraction(terms["pace"])
     account = Account(
         name=name,
         members={dataset: made.protection for dataset, made in members.items()},
-        limit=limit,
+        limit=STARTER if limited is None else Limit.from_json(terms["limit"]),
         spent=_total(spenders.values()),
         starter=limited is None,
-        fence=_fence(db, name, names),
-        names=_named(db, names),
+        fence=_fence(db, names, [entry for entry in decided if entry.event == "allowance"]),
         spenders=spenders,
         expires=terms.get("expires"),
         pace=pace,
         this_year=Spending() if pace is None else _total(_by_analyst(db.execute(_this_year(names)).all()).values()),
     )
-    return replace(account, shares=tuple(_shares(db, account, names)))
+    shares = [entry for entry in decided if entry.event == "share"]
+    return replace(account, shares=tuple(_shares(db, account, names, shares))) if shares else account
+
+
+def _decisions(db: sa.Connection, account: str) -> list[Entry]:
+    """What stewards decided of an account: limits, shares, allowances, the oldest first."""
+    entry = entries().c
+    found = sa.select(entries()).where(entry.event.in_(("limit", "share", "allowance")), entry.dataset == account)
+    return [Entry(**row) for row in db.execute(found.order_by(entry.id)).mappings()]
 
 
 def _booked(names: Sequence[str]) -> sa.Select[Any]:
@@ -365,43 +362,41 @@ def _total(parts: Iterable[Spending]) -> Spending:
     return sum(parts, start=Spending())
 
 
-def _fence(db: sa.Connection, account: str, names: Sequence[str]) -> Fence:
+def _fence(db: sa.Connection, names: Sequence[str], allowed: Sequence[Entry]) -> Fence:
+    """Nothing was charged where nothing was ever allowed."""
+    if not allowed:
+        return Fence()
     entry = entries().c
     charged = db.execute(
         sa.select(entry.amount, sa.func.count().label("times"), sa.func.min(entry.id).label("first"))
         .where(entry.dataset.in_(names), entry.event == "charge", entry.unit == CONSTRAINED)
         .group_by(entry.amount)
     ).all()
-    allowed = latest(db, account, "allowance")
     return Fence(
-        allowed=Fraction() if allowed is None else Fraction(allowed.amount or "0"),
+        allowed=Fraction(allowed[-1].amount or "0"),
         spent=sum((row.times * Fraction(row.amount) for row in charged), start=Fraction()),
         since=min((row.first for row in charged), default=None),
     )
 
 
-def _named(db: sa.Connection, names: Sequence[str]) -> tuple[str, ...]:
+def records_named(db: sa.Connection, names: Sequence[str]) -> tuple[str, ...]:
+    """The records that questions named, which no limit covers."""
     entry = entries().c
     found = sa.select(entry.names).where(entry.dataset.in_(names), entry.names.is_not(None))
     return tuple(sorted(db.scalars(found.distinct())))
 
 
-def _shares(db: sa.Connection, account: Account, names: Sequence[str]) -> Iterator[Share]:
-    entry = entries().c
-    rows = db.execute(
-        sa.select(entries()).where(entry.event == "share", entry.dataset == account.name).order_by(entry.id)
-    )
+def _shares(db: sa.Connection, account: Account, names: Sequence[str], decided: Sequence[Entry]) -> Iterator[Share]:
     first: dict[str, int] = {}
     kept: dict[str, Loss] = {}
-    for row in rows.mappings():
-        stored = Entry(**row)
-        if stored.analyst is not None and stored.loss is not None:
-            first.setdefault(stored.analyst, stored.id)
-            kept[stored.analyst] = stored.loss
+    for entry in decided:
+        if entry.analyst is not None and entry.loss is not None:
+            first.setdefault(entry.analyst, entry.id)
+            kept[entry.analyst] = entry.loss
     for analyst in sorted(kept):
         if not (kept[analyst].amount or kept[analyst].delta):
             continue
-        since = _booked(names).where(entry.analyst == analyst, entry.id > first[analyst])
+        since = _booked(names).where(entries().c.analyst == analyst, entries().c.id > first[analyst])
         spent = _total(_by_analyst(db.execute(since).all()).values())
         yield Share(analyst=analyst, allocated=kept[analyst], spent=_as_loss(spent, kept[analyst], account))
 
