@@ -61,10 +61,10 @@ class Quote:
             return self.left.less(self.cost)
         if self.account.limit.accounting == "either":
             return replace(self.account, spent=self.account.spent.plus(self.price)).left
-        squares = self.account.limit.accounting == "concentrated"
-        taken = self.price.rho if squares else self.price.epsilon or Fraction()
         left = self.left
-        return left.less(Loss(taken, delta=self.price.delta, kind=left.kind, neighbours=left.neighbours))
+        if self.account.limit.accounting == "concentrated":
+            return left.less(Loss.zcdp(self.price.rho, neighbours=left.neighbours))
+        return left.less(Loss(self.price.epsilon or Fraction(), delta=self.price.delta, neighbours=left.neighbours))
 
     @property
     def affords(self) -> int:
@@ -142,10 +142,10 @@ def _addable(found: Price) -> Price:
 
 
 def _fence_obstacle(account: Account, cost: Loss) -> Obstacle | None:
-    if cost.amount <= account.fence.left and account.closed is None:
-        return None
+    """Such an answer shows that it is valid at any ε, at 0 as well, so one that costs nothing needs leave too."""
     left = Loss(account.fence.left, kind=cost.kind, neighbours=cost.neighbours)
-    return Obstacle(part=CONSTRAINED, words=account.closed or _FENCED, left=left)
+    allowed = bool(account.fence.allowed) and cost.amount <= account.fence.left
+    return account.shut(left) or (None if allowed else Obstacle(part=CONSTRAINED, words=_FENCED, left=left))
 
 
 def _remedy(declared: Protection) -> str:
