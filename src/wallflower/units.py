@@ -248,7 +248,7 @@ def _group_delta(loss: Loss, factor: Fraction) -> Fraction:
         return loss.delta
     if not loss.amount:
         return _below_one(loss.delta * factor)
-    if float((factor - 1) * loss.amount) + math.log(loss.delta) >= 0:
+    if float((factor - 1) * loss.amount) + log(loss.delta) >= 0:
         raise Untranslatable("translated, delta is 1 or more and protects nobody")
     precision = 80 + len(str(int(1 / loss.amount)))  # e^ε - 1 keeps eighty digits of its own
     while True:
@@ -278,6 +278,11 @@ def exp_bounds(power: Fraction, precision: int) -> tuple[Fraction, Fraction]:
         quotient = context.divide(Decimal(power.numerator), Decimal(power.denominator))
         found.append(Fraction(neighbour(context, context.exp(quotient))))
     return found[0], found[1]
+
+
+def log(number: Fraction) -> float:
+    """The logarithm, of numbers too small for a float as well."""
+    return math.log(number.numerator) - math.log(number.denominator)
 
 
 def round_up(number: Fraction, grid: int) -> Fraction:

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from wallflower.ledger import Ledger, Receipt
-from wallflower.privacy import Loss
+from wallflower.privacy import Kind, Loss, Neighbours
+from wallflower.units import Claim, Protection
+
+CONSTRAINED = Loss("0.5", kind=Kind.OUTPUT_CONSTRAINED, neighbours=Neighbours.ADD_REMOVE)
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,15 @@ def meddle(place: str, *statements: str) -> None:
             db.exec_driver_sql(statement)
 
 
+ROWS = 9
+
+
 def filled(ledger: Ledger) -> None:
-    """Seven rows, with every event and every column in use."""
-    ledger.grant("icu", Loss("3", delta="1e-6"), by="steward", reason="pilot")
-    ledger.allocate("icu", "ana", Loss("1"), by="steward")
-    ledger.record(ask(ledger, "0.25", key="k1"), {"value": 7})
+    """Nine rows, with every event that is written today and every column in use."""
+    ledger.declare("icu", Protection(units_per_person=2), by="steward", reason="two visits")
+    ledger.grant("icu", Loss("3", delta="1e-6"), by="steward", reason="pilot", accounting="sum")
+    ledger.allocate("icu", "ana", Loss("2"), by="steward")
+    ledger.allow_constrained("icu", "1", by="steward", reason="asked for")
+    ledger.record(ask(ledger, "0.25", key="k1", claim=Claim(loss=Loss("0.25"), names="17")), {"value": 7})
     ask(ledger, "0.5")
     ledger.record(ask(ledger, "0.125", analyst="bo"), {"value": "ε"})

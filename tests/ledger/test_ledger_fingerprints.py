@@ -12,16 +12,16 @@ from ledgers import engine_of
 from wallflower.data import load
 from wallflower.data.fingerprints import Fingerprint, fingerprint
 from wallflower.errors import SameRecords
-from wallflower.ledger.fingerprints import CREATE, Match, forget, matches, remember
+from wallflower.ledger import Ledger
+from wallflower.ledger.fingerprints import Match, forget, matches, remember
 
 KEY = bytes(range(32))
 
 
 @pytest.fixture
 def db(place: str) -> Iterator[sa.Connection]:
+    Ledger.open(place).close()
     with engine_of(place).begin() as opened:
-        for statement in CREATE:
-            opened.exec_driver_sql(statement)
         yield opened
 
 

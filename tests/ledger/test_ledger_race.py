@@ -116,9 +116,10 @@ with Ledger.open(sys.argv[1]) as ledger:
 HOLD = """
 import sys, time
 from test_ledger_race import question
-from wallflower.ledger import Ledger, _append
+from wallflower.ledger import Ledger
+from wallflower.ledger.rows import append
 with Ledger.open(sys.argv[1]) as ledger, ledger._store.write() as db:
-    _append(db, "grant", "icu", body="{}")
+    append(db, "limit", "icu", body="{}")
     print("held", flush=True)
     time.sleep(3600)
 """

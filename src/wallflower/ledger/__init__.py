@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from wallflower.errors import BudgetExhausted, LedgerError, ParameterError, SameRecords
 from wallflower.lazy import Lazy
-from wallflower.ledger.budget import Account, Declaration, account_of, declarations, entries, members_of
+from wallflower.ledger.budget import Account, Declaration, account_of, declarations, entries, members_of, records_named
 from wallflower.ledger.chain import Entry, Event, Verification, canonical, walk
 from wallflower.ledger.decision import Quote, loss_of, make_quote
 from wallflower.ledger.fingerprints import Tags, forget, is_remembered, matches, remember
@@ -32,6 +32,8 @@ from wallflower.ledger.rows import (
     append_declaration,
     columns_of,
     find_first,
+    find_paid,
+    has_terms,
     is_charged,
     is_known,
     is_limited,
@@ -41,7 +43,7 @@ from wallflower.ledger.rows import (
     stored_answer,
 )
 from wallflower.ledger.store import Store
-from wallflower.names import account_name, require_account_name, require_names
+from wallflower.names import nearest_name, require_names
 from wallflower.privacy import Chargeable, Exact, Kind, Loss, Neighbours, exact
 from wallflower.units import BASES, UNITS_OF_ROWS, Claim, Price, Protection
 
@@ -124,13 +126,13 @@ class Ledger:
         other people all the same.
         """
         require_names(by=by)
-        others = {require_account_name("apart", other) for other in apart}
         with self._store.write() as db:
             name = self._old.name(db, dataset)
+            others = {self._old.name(db, other, "apart") for other in apart}
             known, before = declarations(db).get(name), self._account(db, name, asking=True)
             made = Declaration(
                 dataset=name,
-                account=before.name if account is None else self._target(db, account),
+                account=before.name if account is None else self._target(db, account, own=name),
                 protection=protection or before.members[name],
                 apart=tuple(sorted({*(known.apart if known else ()), *others})),
                 stated=True,
@@ -159,6 +161,8 @@ class Ledger:
         if loss.kind is Kind.OUTPUT_CONSTRAINED:
             return self.allow_constrained(dataset, loss.amount, by=by, reason=reason)
         require_names(by=by)
+        if expires is not None and type(expires) is not date:
+            raise ParameterError(f"expires: {str(expires)[:40]!r} is not a day. A limit ends with one. Pass a date.")
         limit = limit_of(require_bookable(loss), convert=convert, accounting=accounting)
         yearly = None if pace is None else exact(pace, "pace")
         with self._store.write() as db:
@@ -237,11 +241,12 @@ class Ledger:
         cost, body = require_bookable(query.cost()), canonical(query.to_json())
         with self._store.write() as db:
             name, stored = self._old.name(db, dataset), None
-            if declared is not None:
-                self._adopt(db, replace(declared, dataset=name), analyst)
+            adopted = None if declared is None else self._adopted(db, replace(declared, dataset=name))
+            if adopted is not None:
+                append_declaration(db, adopted, by=analyst, reason="the schema says so")
             quoted = self._quote(db, name, cost, claim or Claim(loss=cost), analyst)
             asked = {"analyst": analyst, "label": query.label, "body": body, **columns_of(cost)}
-            paid = None if key is None else find_first(db, spelt(self._old.spellings(db, name)), entries().c.key == key)
+            paid = None if key is None else find_paid(db, self._old.spellings(db, name), key, asked)
             left: Loss | None = quoted.left
             if paid is not None:
                 stored = stored_answer(db, paid, asked)
@@ -291,14 +296,11 @@ class Ledger:
         """
         with self._store.read() as db:
             name = self._old.name(db, dataset)
+            self._require_one_account(db, name, tags, account)
             if is_remembered(db, name, tags):
                 return
         with self._store.write() as db:
-            stated = declarations(db)
-            own = stated[name].account if name in stated else self._target(db, account or name)
-            for match in matches(db, name, tags):
-                if not _is_apart(name, match.dataset, stated) and own != self._target(db, match.dataset):
-                    raise SameRecords(name, other=match.dataset)
+            self._require_one_account(db, name, tags, account)
             remember(db, name, tags)
 
     def forget(self, dataset: str) -> None:
@@ -336,7 +338,8 @@ class Ledger:
     def account(self, dataset: str) -> Account:
         """Limit, spending and shares of the account that a data set spends from."""
         with self._store.read() as db:
-            return self._account(db, self._old.name(db, dataset))
+            account = self._account(db, self._old.name(db, dataset))
+            return replace(account, names=tuple(sorted({*account.names, *records_named(db, list(account.members))})))
 
     def budget(self, dataset: str) -> list[Account]:
         """The account of a data set, as a list of one."""
@@ -365,7 +368,7 @@ class Ledger:
         """Every data set the ledger has heard of, by its one spelling."""
         with self._store.read() as db:
             names = list(db.scalars(sa.select(entries().c.dataset).distinct()))
-        return sorted({account_name(name) or name for name in names})
+        return sorted({nearest_name(name) or name for name in names})
 
     def knows(self, dataset: str) -> bool:
         """Whether a data set or account of this name was ever declared, granted or asked."""
@@ -407,15 +410,22 @@ class Ledger:
 
     # How an account is found and decided
 
-    def _account(self, db: sa.Connection, name: str, *, asking: bool = False) -> Account:
+    def _account(
+        self, db: sa.Connection, name: str, adopted: Declaration | None = None, *, asking: bool = False
+    ) -> Account:
         """The account of a data set, or of this name; whoever is `asking` is a data set and belongs to it."""
-        stated = declarations(db)
+        stated = declarations(db) | ({} if adopted is None else {name: adopted})
         place = stated[name].account if name in stated else name
-        besides = (asking and name == place) or is_charged(db, place) or bool(self._old.rows(db, place))
-        members = members_of(place, stated, besides=besides)
+        members = members_of(place, stated)
+        if place not in stated and place not in members and (self._is_member(db, place) or (asking and name == place)):
+            members[place] = Declaration(dataset=place, account=place)
         account = account_of(db, place, members)
         old = {member: self._old.rows(db, member) for member in members}
         return carry_over(account, old, stated=stated) if any(old.values()) else account
+
+    def _is_member(self, db: sa.Connection, name: str) -> bool:
+        """Whether a data set of this name was ever asked, without having been declared."""
+        return is_charged(db, name) or bool(self._old.rows(db, name))
 
     def _quote(
         self,
@@ -426,37 +436,47 @@ class Ledger:
         analyst: str,
         declared: Declaration | None = None,
     ) -> Quote:
-        account = self._account(db, name, asking=True)
-        if declared is not None and _is_fresh(db, account, name):
-            account = replace(account, members={**account.members, name: declared.protection})
+        adopted = None if declared is None else self._adopted(db, replace(declared, dataset=name))
+        account = self._account(db, name, adopted, asking=True)
         made = make_quote(account, name, cost, claim, analyst)
-        if made.obstacle is not None or is_limited(db, account.name):
-            return made
         older = self._old.rows(db, name)
-        if not older:
+        if made.obstacle is not None or not older or is_limited(db, account.name):
             return made
         since = newer_losses(db, self._old.spellings(db, name))
         return replace(made, obstacle=old_obstacle(older, since, cost, analyst))
 
-    def _adopt(self, db: sa.Connection, declared: Declaration, analyst: str) -> None:
-        """What a schema says counts for a data set of which nothing is known; from then on it must agree."""
+    def _adopted(self, db: sa.Connection, declared: Declaration) -> Declaration | None:
+        """What a schema says counts for a data set of which nothing is known; from then on it must agree.
+
+        It takes no data set away from an account that others share, that a steward has set terms on, or that an older
+        ledger has booked on.
+        """
         name, account = declared.dataset, self._account(db, declared.dataset, asking=True)
         target = self._target(db, declared.account)
-        if _is_fresh(db, account, name):
-            made = replace(declared, account=target)
-            append_declaration(db, made, by=analyst, reason="the schema says so")
-        elif account.members[name] != declared.protection or account.name != target:
+        bound = has_terms(db, name) or self._old.rows(db, name) or set(account.members) != {name}
+        if _is_fresh(db, account, name) and (account.name == target or not bound):
+            return replace(declared, account=target)
+        if account.members[name] != declared.protection or account.name != target:
             raise ParameterError(
                 f"{name}: the schema says that it counts {declared.protection.words} on the account {target}; the "
                 f"ledger knows it as {account.members[name].words} on the account {account.name}. What was declared "
                 "once holds. Correct the schema, or have the steward declare it anew (wallflower budget declare)."
             )
+        return None
 
-    def _target(self, db: sa.Connection, account: str) -> str:
-        """The account that is meant: where a data set of this name spends from another, that one."""
-        name = require_account_name("account", account)
-        known = declarations(db).get(name)
+    def _target(self, db: sa.Connection, account: str, *, own: str | None = None) -> str:
+        """The account that is meant: where a data set of this name spends from another, that one, but for its `own`."""
+        name = self._old.name(db, account, "account")
+        known = None if name == own else declarations(db).get(name)
         return known.account if known else name
+
+    def _require_one_account(self, db: sa.Connection, name: str, tags: Tags, account: str | None) -> None:
+        """Refuse records that another data set holds, unless both spend from one account or are said to be others."""
+        stated = declarations(db)
+        own = stated[name].account if name in stated else self._target(db, account or name)
+        for match in matches(db, name, tags):
+            if not _is_apart(name, match.dataset, stated) and own != self._target(db, match.dataset):
+                raise SameRecords(name, other=match.dataset)
 
     def _require_movable(self, db: sa.Connection, made: Declaration, before: Account) -> None:
         """A unit stays once a price was booked in it, and what was spent stays with whom it was spent on."""

@@ -19,7 +19,7 @@ from wallflower.errors import LedgerError
 from wallflower.lazy import Lazy
 from wallflower.ledger.chain import COLUMNS, Entry
 from wallflower.ledger.limits import STARTER, Limit, Spending
-from wallflower.privacy import Kind, Loss
+from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.units import Price, Protection
 
 if TYPE_CHECKING:
@@ -64,6 +64,10 @@ class Share:
     @property
     def left(self) -> Loss:
         return self.allocated.less(self.spent)
+
+    def under(self, neighbours: Neighbours) -> Share:
+        """The same share, in the unit that the account counts today."""
+        return replace(self, allocated=self.allocated.under(neighbours), spent=self.spent.under(neighbours))
 
     def to_json(self) -> dict[str, Any]:
         losses = {"allocated": self.allocated.to_json(), "spent": self.spent.to_json(), "left": self.left.to_json()}
@@ -122,6 +126,10 @@ class Account:
     pace: Fraction | None = None
     this_year: Spending = field(default_factory=Spending)
 
+    def __post_init__(self) -> None:
+        counted = tuple(share.under(self.protection.neighbours) for share in self.shares)
+        object.__setattr__(self, "shares", counted)
+
     @property
     def protection(self) -> Protection:
         """Whose loss is counted, where all members agree; else that of the first."""
@@ -154,15 +162,22 @@ class Account:
         own = next((share.left for share in self.shares if share.analyst == analyst), None)
         return self.free if own is None else _smaller(own, self.left)
 
+    def shut(self, left: Loss) -> Obstacle | None:
+        """Why nothing at all is answered; None: something may be."""
+        if self.closed is not None:
+            return Obstacle(part="closed", words=self.closed, left=left)
+        if self.expires is not None and datetime.now(UTC).date().isoformat() > self.expires:
+            return Obstacle(part="expiry", words=f"its budget expired on {self.expires}", left=left)
+        return None
+
     def obstacle(self, price: Price, analyst: str) -> Obstacle | None:
         """What stands in the way of one more such price; None: nothing. What costs nothing tells nothing."""
         if not any(price.loss):
             return None
         left = self.left_for(analyst)
-        if self.closed is not None:
-            return Obstacle(part="closed", words=self.closed, left=left)
-        if self.expires is not None and datetime.now(UTC).date().isoformat() > self.expires:
-            return Obstacle(part="expiry", words=f"its budget expired on {self.expires}", left=left)
+        shut = self.shut(left)
+        if shut is not None:
+            return shut
         short = self.limit.shortage(self.spent, price)
         if short is not None:
             return Obstacle(part=short, words=_SHORT[short], left=left)
@@ -183,11 +198,8 @@ class Account:
         if self.pace is not None:
             most = min(most, self._yearly().affords(self.this_year, price))
         if self.shares:
-            left = self.left_for(analyst)
-            cost = price.rho if self.limit.accounting == "concentrated" else price.epsilon or Fraction()
-            most = min(
-                most, *(int(have // need) for have, need in ((left.amount, cost), (left.delta, price.delta)) if need)
-            )
+            parts = self._parts_of_share(price, self.left_for(analyst))
+            most = min([most, *(int(have // need) for have, need in parts if need)])
         return most
 
     @property
@@ -250,9 +262,13 @@ class Account:
         return self.limit.scaled((self.pace or Fraction()) / self.limit.epsilon if self.limit.epsilon else Fraction())
 
     def _fits_share(self, price: Price, left: Loss) -> bool:
+        return all(need <= have for have, need in self._parts_of_share(price, left))
+
+    def _parts_of_share(self, price: Price, left: Loss) -> list[tuple[Fraction, Fraction]]:
+        """What a share has of each part, and what the price takes of it; a share in ρ leaves delta to the limit."""
         if self.limit.accounting == "concentrated":
-            return price.rho <= left.amount
-        return price.epsilon is not None and price.epsilon <= left.amount and price.delta <= left.delta
+            return [(left.amount, price.rho)]
+        return [(left.amount, price.epsilon or Fraction()), (left.delta, price.delta)]
 
     def _left(self, limit: Limit, spent: Spending) -> Loss:
         neighbours = self.protection.neighbours
@@ -284,12 +300,10 @@ def declarations(db: sa.Connection) -> dict[str, Declaration]:
     return {made.dataset: made for made in (Declaration.of(Entry(**row)) for row in rows)}
 
 
-def members_of(account: str, stated: Mapping[str, Declaration], *, besides: bool) -> dict[str, Declaration]:
-    """The data sets that spend from an account; the one of its name too, where it is alone or `besides` the others."""
-    found = {name: made for name, made in stated.items() if made.account == account}
-    if account not in stated and (besides or not found):
-        found[account] = Declaration(dataset=account, account=account)
-    return dict(sorted(found.items()))
+def members_of(account: str, stated: Mapping[str, Declaration]) -> dict[str, Declaration]:
+    """The data sets that spend from an account; where none says so, the one of its name."""
+    found = {name: made for name, made in sorted(stated.items()) if made.account == account}
+    return found or {account: Declaration(dataset=account, account=account)}
 
 
 def account_of(db: sa.Connection, name: str, members: Mapping[str, Declaration]) -> Account:

@@ -64,8 +64,7 @@ class Quote:
         left = self.left
         if self.account.limit.accounting == "concentrated":
             return left.less(Loss.zcdp(self.price.rho, neighbours=left.neighbours))
-        taken = self.price.epsilon or Fraction()
-        return left.less(Loss(taken, delta=self.price.delta, neighbours=left.neighbours))
+        return left.less(Loss(self.price.epsilon or Fraction(), delta=self.price.delta, neighbours=left.neighbours))
 
     @property
     def affords(self) -> int:
@@ -143,10 +142,10 @@ def _addable(found: Price) -> Price:
 
 
 def _fence_obstacle(account: Account, cost: Loss) -> Obstacle | None:
-    if cost.amount <= account.fence.left and account.closed is None:
-        return None
+    """Such an answer shows that it is valid at any ε, at 0 as well, so one that costs nothing needs leave too."""
     left = Loss(account.fence.left, kind=cost.kind, neighbours=cost.neighbours)
-    return Obstacle(part=CONSTRAINED, words=account.closed or _FENCED, left=left)
+    allowed = bool(account.fence.allowed) and cost.amount <= account.fence.left
+    return account.shut(left) or (None if allowed else Obstacle(part=CONSTRAINED, words=_FENCED, left=left))
 
 
 def _remedy(declared: Protection) -> str:

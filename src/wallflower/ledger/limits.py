@@ -5,7 +5,8 @@ accept, when   Σδ stays within the part of δ for questions, and
   concentrated   Σρ stays within ρ, which with the other part of δ implies ε
   either         one of the two holds
 
-Theorems and proofs: proof.md, labels (F1) (F2) (F3) (F4), and (L) for limits that change. Everything is decided in exact rationals.
+Theorems and proofs: proof.md, labels (F1) (F2) (F3) (F4), and (L) for limits that change. All is decided in
+exact rationals.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, Final, Literal, Self, get_args
 
 from wallflower.errors import ParameterError
 from wallflower.privacy import Exact, Kind, Loss, exact
-from wallflower.units import Price
+from wallflower.units import Price, log
 
 Accounting = Literal["sum", "either", "concentrated"]
 Part = Literal["epsilon", "delta", "rho", "pace"]
@@ -118,6 +119,7 @@ class Limit:
             middle = (low + high) / 2
             low, high = (low, middle) if certificate(middle, SHOWN_AT)[0] >= wanted else (middle, high)
         epsilon = Fraction(math.ceil(high * 10**6), 10**6)
+        exact(epsilon, "rho: the epsilon that it is shown as")
         order = certificate(epsilon, SHOWN_AT)[1]
         return cls(
             epsilon=epsilon, delta=questions, convert=SHOWN_AT, rho=wanted, order=order, accounting="concentrated"
@@ -175,8 +177,11 @@ class Limit:
 
 def limit_of(loss: Loss, *, convert: Exact | None = None, accounting: Accounting | None = None) -> Limit:
     """The limit that a steward states as a loss: (ε, δ), or ρ."""
-    if loss.kind is Kind.METRIC:
-        raise ParameterError("loss: a loss that grows with a distance is a sensor's own. State ε and δ, or ρ.")
+    if loss.kind not in (Kind.PURE, Kind.APPROXIMATE, Kind.ZCDP):
+        raise ParameterError(
+            f"limit: what is {loss.kind} is no part of the sum that an account bounds. A limit is in epsilon and "
+            "delta, or in rho. Output-constrained answers have an allowance (wallflower budget allow-constrained)."
+        )
     if loss.kind is Kind.ZCDP:
         if convert is not None or accounting not in (None, "concentrated"):
             raise ParameterError("rho: a limit in rho is concentrated, with no delta to share. Leave the rest out.")
@@ -193,16 +198,16 @@ def certificate(epsilon: Fraction, convert: Fraction) -> tuple[Fraction, Fractio
 
 
 def _order_near(epsilon: Fraction, convert: Fraction, step: int) -> tuple[Fraction, Fraction]:
-    order = Fraction(max(round(_best_order(float(epsilon), float(convert)) * _ORDERS) + step, _ORDERS + 1), _ORDERS)
+    order = Fraction(max(round(_best_order(float(epsilon), log(convert)) * _ORDERS) + step, _ORDERS + 1), _ORDERS)
     margin = _CLOSE.subtract(_decimal(epsilon), _overhead(order, convert))
     found = _CLOSE.divide(_CLOSE.subtract(margin, _SLACK), _decimal(order))
     return Fraction(math.floor(Fraction(found) * LIMIT_GRID), LIMIT_GRID), order
 
 
-def _best_order(epsilon: float, convert: float) -> float:
+def _best_order(epsilon: float, log_convert: float) -> float:
     def value(beyond: float) -> float:
         order = 1 + math.exp(beyond)
-        overhead = math.log1p(-1 / order) - (math.log(convert) + math.log(order)) / (order - 1)
+        overhead = math.log1p(-1 / order) - (log_convert + math.log(order)) / (order - 1)
         return (epsilon - overhead) / order
 
     low, high = math.log(1e-3), math.log(1e5)

@@ -63,8 +63,8 @@ class OldRow:
         return Claim(
             loss=self.loss,
             window=body.get("window"),
-            columns=len(columns) if columns else self.facts.get("dimension"),
-            steps=body.get("steps") or self.facts.get("n"),
+            columns=len(columns) if columns else self.facts.get("dimension") or None,
+            steps=body.get("steps") or self.facts.get("n") or None,
             moves=1 if change is None else _moves(body, change),
             one_sign=bool(body.get("monotone")),
             separable=watched and self.loss.neighbours is Neighbours.ENTRY,
@@ -85,11 +85,11 @@ class OldBook:
         self._names: frozenset[str] | None = None
         self._rows: dict[str, list[OldRow]] = {}
 
-    def name(self, db: sa.Connection, dataset: str) -> str:
+    def name(self, db: sa.Connection, dataset: str, what: str = "dataset") -> str:
         """The one spelling of a name; what an older ledger booked on, and has none, stays as it is."""
         if isinstance(dataset, str) and account_name(dataset) is None and dataset in self.names(db):
             return nearest_name(dataset) or dataset
-        return require_account_name("dataset", dataset)
+        return require_account_name(what, dataset)
 
     def names(self, db: sa.Connection) -> frozenset[str]:
         """How data sets were spelt in a ledger that began before accounts were one."""
@@ -255,21 +255,23 @@ def old_obstacle(
     """What an older ledger would have refused: `since` are the losses stated in newer charges, with their analysts."""
     if not rows:
         return None
-    left = old_line(rows, since, cost).left_for(analyst)
+    left = reduce(_lesser, [line.left_for(analyst) for line in old_lines(rows, list(since), cost)])
     if cost <= left:
         return None
     words = f"the limits from before accounts were one still bind until a new one is set, and {cost.account} is short"
     return Obstacle(part="old limit", words=words, left=left)
 
 
-def old_line(rows: Sequence[OldRow], since: Iterable[tuple[str, Loss]], cost: Loss) -> OldLine:
-    """The account of this loss, as it was."""
+def old_lines(rows: Sequence[OldRow], since: Sequence[tuple[str, Loss]], cost: Loss) -> Iterator[OldLine]:
+    """The account of this loss as it was, once for each spelling: limits and shares of each, and what all spent."""
     nothing = cost.less(cost)
     mine = [row for row in rows if row.account == cost.account]
     later = [(analyst, loss) for analyst, loss in since if loss.account == cost.account]
     spent = _sum(nothing, [*(row.loss for row in _charges(mine)), *(loss for _, loss in later)])
-    limit = reduce(_lesser, [_old_limit(rows, name, nothing) for name in sorted({row.dataset for row in rows})])
-    return OldLine(limit=limit, spent=spent, shares=tuple(_old_shares(mine, later, nothing)))
+    for name in sorted({row.dataset for row in rows}):
+        own = [row for row in mine if row.dataset == name or row.event == "charge"]
+        shares = tuple(_old_shares(own, later, nothing))
+        yield OldLine(limit=_old_limit(rows, name, nothing), spent=spent, shares=shares)
 
 
 def _old_limit(rows: Sequence[OldRow], name: str, nothing: Loss) -> Loss:

@@ -46,8 +46,19 @@ def find_first(db: sa.Connection, *conditions: sa.ColumnElement[bool]) -> Entry 
     return None if row is None else Entry(**row)
 
 
+def find_paid(db: sa.Connection, spellings: Sequence[str], key: str, asked: Mapping[str, str]) -> Entry | None:
+    """The charge under a key: where spellings that are one name today each used it, the one for this question."""
+    found = sa.select(entries()).where(spelt(spellings), entries().c.key == key).order_by(entries().c.id)
+    rows = [Entry(**row) for row in db.execute(found).mappings()]
+    return next((row for row in rows if _is_for(row, asked)), rows[0] if rows else None)
+
+
+def _is_for(paid: Entry, asked: Mapping[str, str]) -> bool:
+    return all(getattr(paid, name) == value for name, value in asked.items())
+
+
 def stored_answer(db: sa.Connection, paid: Entry, asked: Mapping[str, str]) -> dict[str, Any]:
-    if any(getattr(paid, name) != value for name, value in asked.items()):
+    if not _is_for(paid, asked):
         raise KeyConflict(
             f"{paid.dataset}: key {paid.key!r} was used before, for another question or by another analyst. A key "
             "stands for one question. Ask under a new key."
@@ -92,6 +103,12 @@ def newer_losses(db: sa.Connection, spellings: Sequence[str]) -> list[tuple[str,
 
 def is_limited(db: sa.Connection, account: str) -> bool:
     return find_first(db, entries().c.event == "limit", entries().c.dataset == account) is not None
+
+
+def has_terms(db: sa.Connection, account: str) -> bool:
+    """Whether a steward has set a limit, a share or an allowance on an account."""
+    entry = entries().c
+    return find_first(db, entry.dataset == account, entry.event.in_(("limit", "share", "allowance"))) is not None
 
 
 def is_known(db: sa.Connection, name: str) -> bool:

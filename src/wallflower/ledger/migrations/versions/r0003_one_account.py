@@ -18,6 +18,9 @@ _WORDS: Final = ("analyst", "account", "kind", "amount", "delta", "neighbours", 
 _NEW: Final = ("unit", "factor", "epsilon", "booked_delta", "rho", "names", "claim")
 _OLD: Final = ", ".join(("id", "time", "event", "dataset", *_WORDS, "charge", "previous", "hash"))
 _EVENTS: Final = "event IN ('grant', 'allocate', 'charge', 'release', 'account', 'limit', 'share', 'allowance')"
+# A program that had the ledger open while it was brought over would go on by its own rules.
+_OUTDATED: Final = "NEW.event IN ('grant', 'allocate') OR (NEW.event = 'charge' AND NEW.unit IS NULL)"
+_REFUSAL: Final = "this ledger has one account for each data set now, upgrade wallflower"
 _BOOKED: Final = ["dataset", "event", "unit", "analyst", "epsilon", "booked_delta", "rho", "id"]
 
 
@@ -55,6 +58,8 @@ def _widen_sqlite() -> None:
     op.drop_table("entries_before")
     for text in guards.values():
         op.execute(text)
+    refusal = f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END"
+    op.execute(f"CREATE TRIGGER entries_no_outdated BEFORE INSERT ON entries WHEN {_OUTDATED} {refusal}")
 
 
 def _widen_postgresql() -> None:
@@ -62,6 +67,12 @@ def _widen_postgresql() -> None:
         op.add_column("entries", sa.Column(name, sa.Text))
     op.drop_constraint("entries_event_check", "entries")
     op.create_check_constraint("entries_event_check", "entries", sa.text(_EVENTS))
+    refusal = f"$$ BEGIN RAISE EXCEPTION '{_REFUSAL}'; END $$"
+    op.execute(f"CREATE FUNCTION entries_outdated() RETURNS trigger LANGUAGE plpgsql AS {refusal}")
+    op.execute(
+        "CREATE TRIGGER entries_no_outdated BEFORE INSERT ON entries "
+        f"FOR EACH ROW WHEN ({_OUTDATED}) EXECUTE FUNCTION entries_outdated()"
+    )
 
 
 _WIDEN: Final = {"sqlite": _widen_sqlite, "postgresql": _widen_postgresql}
