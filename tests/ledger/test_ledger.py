@@ -115,7 +115,6 @@ def test_half_of_delta_is_for_questions_unless_said_otherwise(ledger: Ledger) ->
 @pytest.mark.parametrize(
     ("loss", "more"),
     [
-        (CONSTRAINED, {}),
         (Loss("1", kind=Kind.METRIC, neighbours=Neighbours.READING), {}),
         (Loss("1"), {"accounting": "either"}),
         (Loss("1"), {"accounting": "concentrated"}),
@@ -137,6 +136,12 @@ def test_what_is_no_limit_is_refused_and_changes_nothing(ledger: Ledger, loss: L
     with pytest.raises(ParameterError):
         ledger.grant("icu", loss, by="steward", **more)
     assert ledger.history() == []
+
+
+def test_a_grant_of_an_output_constrained_loss_is_an_allowance_and_no_limit(ledger: Ledger) -> None:
+    assert ledger.grant("icu", CONSTRAINED, by="steward").event == "allowance"
+    account = ledger.account("icu")
+    assert (account.starter, account.fence.allowed, account.limit.epsilon) == (True, CONSTRAINED.amount, 1)
 
 
 def test_losses_that_would_never_add_up_are_refused(ledger: Ledger) -> None:
