@@ -146,11 +146,14 @@ def _model(question: Question) -> type[Body]:
 def _fitting(question: Question, schema: Schema) -> dict[str, str]:
     """Words of the example that name columns or records of its own are left empty; a schema is the data set's."""
     own: dict[str, str] = {}
+    is_timed = schema.protects is not None and schema.protects.rows == "time"
     for blank in blanks(question):
         if blank.hint is Schema:
             own[blank.name] = write_field({**schema.to_json(), "clip": True}) if schema.columns else ""
         elif blank.hint not in (*_NUMBERS, bool) and not blank.choices:
             own[blank.name] = write_field(None if blank.default is REQUIRED else blank.default)
+        if blank.name == "columns" and (question.streams or question.prepares) and not is_timed:
+            own[blank.name] = write_field(schema.numbers[:1])  # each column more costs as much again
     return own
 
 

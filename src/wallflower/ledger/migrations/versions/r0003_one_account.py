@@ -34,7 +34,7 @@ def upgrade() -> None:
 def _widen_sqlite() -> None:
     """SQLite cannot alter a check: the table is made anew, its rows copied as they are, its guards put back."""
     kept = "SELECT name, sql FROM sqlite_master WHERE tbl_name = 'entries' AND sql IS NOT NULL AND type <> 'table'"
-    guards: dict[str, str] = dict(op.get_bind().exec_driver_sql(kept).tuples().all())
+    guards: dict[str, str] = {row.name: row.sql for row in op.get_bind().exec_driver_sql(kept)}
     for name, text in guards.items():
         op.execute(f"DROP {text.split()[1]} {name}")
     op.rename_table("entries", "entries_before")
