@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from wallflower.curator.api.bodies import Body, model, query_of
 from wallflower.curator.api.callers import AnyCaller, TheDesk
-from wallflower.curator.api.views import Page, Plain, dataset_json, price_json, question_json
+from wallflower.curator.api.views import Page, Plain, account_json, dataset_json, price_json, question_json
 from wallflower.curator.desk.jobs import Job, Jobs
 from wallflower.curator.desk.problems import KINDS, MEDIA
 from wallflower.forms import Question
@@ -88,7 +88,7 @@ def dataset_facts(dataset: DatasetName, caller: AnyCaller, desk: TheDesk) -> dic
 def budget(dataset: DatasetName, caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
     """The account that a data set spends from: whose loss it bounds, limit, spending and shares; of others the sum."""
     shown = desk.dataset(caller, dataset)
-    return {"dataset": shown.name, **shown.budget.to_json()}
+    return {"dataset": shown.name, **account_json(shown)}
 
 
 def releases(

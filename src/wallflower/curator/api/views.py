@@ -42,12 +42,19 @@ class Page:
 
 def dataset_json(shown: DatasetView) -> dict[str, Any]:
     """A data set."""
-    return {**shown.facts, "budget": shown.budget.to_json(), "left": loss_json(shown.left)}
+    return {**shown.facts, "budget": account_json(shown), "left": loss_json(shown.left)}
+
+
+def account_json(shown: DatasetView) -> dict[str, Any]:
+    """The account of a data set, exactly, with the unit that this data set counts in."""
+    whole, first = shown.budget.to_json(), shown.budget.protection.to_json()
+    common = {name: value for name, value in whole.items() if name not in first}
+    return common | shown.protection.to_json() | {"protects": shown.protection.words}
 
 
 def changed_json(shown: DatasetView, entry: Entry) -> dict[str, Any]:
     """What a steward has changed: the entry that says so, and where the account stands now."""
-    return {"entry": entry.id, "dataset": shown.name, "budget": shown.budget.to_json()}
+    return {"entry": entry.id, "dataset": shown.name, "budget": account_json(shown)}
 
 
 def price_json(quote: Quote) -> dict[str, Any]:

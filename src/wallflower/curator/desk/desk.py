@@ -50,6 +50,11 @@ class DatasetView:
     budget: Account
     left: Loss
 
+    @property
+    def protection(self) -> Protection:
+        """Whose loss is counted for this data set; others on the same account may count another's."""
+        return self.budget.members.get(account_name(self.name) or self.name, self.budget.protection)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:

@@ -55,8 +55,10 @@ class EmptyFields(ParameterError):
 def entries(question: Question, given: Mapping[str, str], schema: Schema) -> list[Entry]:
     """The fields of a question, filled with what is given, or else with its example as far as that fits."""
     example = {name: write_field(value) for name, value in entries_of(question.example()).items()}
-    values = given or example | _fitting(question, schema)
-    found = [_entry(blank, values, shown=blank.name in example) for blank in blanks(question)]
+    fitting = _fitting(question, schema)
+    values = given or example | fitting
+    shown = {*example, *(["columns"] if fitting.get("columns") else [])}
+    found = [_entry(blank, values, shown=blank.name in shown) for blank in blanks(question)]
     for name, words in LOSS_HELP.items() if spends(question) else ():
         value, main = values.get(name, ""), name == "epsilon"
         found.append(

@@ -69,9 +69,9 @@ def standing_of(shown: DatasetView) -> Standing:
     return Standing(
         left=shown.left,
         limit=limit_words(account.limit),
-        spent=_spent_words(account, account.spent),
+        spent=_total_words(account),
         part=min(1.0, max(0.0, 1 - used)),
-        protects=account.members.get(name, account.protection).words,
+        protects=shown.protection.words,
         starter=account.starter,
         rule=_RULES[account.limit.accounting],
         notes=tuple(_notes(account, name)),
@@ -111,14 +111,15 @@ def event_words(entry: Entry) -> str:
         return f"{entry.event}, which cannot be read"
 
 
+def _total_words(account: Account) -> str:
+    spent = _spent_words(account, account.spent)
+    return f"{spent} (by squares {account.used['rho']:.0%})" if account.limit.accounting == "either" else spent
+
+
 def _spent_words(account: Account, spent: Spending) -> str:
-    squares = f"ρ = {decimal(spent.rho)}"
     if account.limit.accounting == "concentrated":
-        return squares
-    plain = f"ε = {decimal(spent.epsilon)}" + (f", δ = {decimal(spent.delta)}" if spent.delta else "")
-    if account.limit.accounting == "sum":
-        return plain
-    return f"{plain} (by squares {account.used.get('rho', 0.0):.0%} of the limit)" if account.spent == spent else plain
+        return f"ρ = {decimal(spent.rho)}"
+    return f"ε = {decimal(spent.epsilon)}" + (f", δ = {decimal(spent.delta)}" if spent.delta else "")
 
 
 def _notes(account: Account, name: str) -> Iterator[str]:
@@ -149,13 +150,19 @@ def _notes(account: Account, name: str) -> Iterator[str]:
 
 def _shared(account: Account, name: str) -> Iterator[str]:
     """Whom a budget is shared with: other data sets, other analysts."""
-    rest = [other for other in account.members if other != name]
-    if rest or account.name != name:
-        among = f" with {', '.join(rest)}" if rest else ""
-        yield f"It is the account {account.name}, shared{among}: they are about the same people."
+    others = ", ".join(other for other in account.members if other not in (name, account.name))
+    if account.name != name:
+        yield f"It is the account {account.name}" + (f", from which {others} spend too." if others else ".")
+    elif others:
+        yield f"From it {others} spend too, about the same people."
     kept = [share for share in account.shares if share.left.amount or share.left.delta]
     if kept:
-        yield "Kept for one analyst: " + ", ".join(f"{loss_words(one.left)} for {one.analyst}" for one in kept) + "."
+        shares = (f"{loss_words(one.left)} for {_whose(one.analyst)}" for one in kept)
+        yield f"Kept apart: {'; '.join(shares)}."
+
+
+def _whose(analyst: str) -> str:
+    return "other analysts" if analyst == OTHERS else analyst
 
 
 def _spenders(account: Account) -> Iterator[Spender]:
