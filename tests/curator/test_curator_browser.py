@@ -40,7 +40,7 @@ class Visitor:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
     def _heard(self, message: ConsoleMessage) -> None:
-        refusal = "the server responded with a status of 40" in message.text  # how a browser tells of any refusal
+        refusal = "the server responded with a status of 4" in message.text  # how a browser tells of any refusal
         if message.type in ("error", "warning") and not refusal:
             self.complaints.append(message.text)
 
@@ -138,7 +138,7 @@ def test_from_signing_in_to_a_grant_and_on(chromium: Browser, served: tuple[Tria
     limit.get_by_label("ε", exact=True).fill("8")
     limit.get_by_role("button", name="Set the limit").click()
     expect(sue.page.get_by_role("status")).to_contain_text("written into the ledger")
-    expect(sue.page.get_by_role("row", name="analyst")).to_contain_text("ε = 2.5")
+    expect(sue.page.get_by_role("row", name="analyst ε")).to_contain_text("ε = 2.5")
     sue.shot("budget")
 
     ana.page.get_by_role("link", name="Back to the planner").click()

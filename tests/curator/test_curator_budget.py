@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,7 +14,9 @@ import pytest
 from served import TIMED, Caller, Service, serving, settings
 from test_curator_pages import Browser, text, words
 
+from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.problems import problem
+from wallflower.curator.desk.records import DATASETS
 from wallflower.curator.pages.standing import ADVICE, event_words
 from wallflower.curator.pages.steward import PROTECTIONS
 from wallflower.curator.settings import Settings
@@ -272,6 +275,15 @@ def test_settings_and_schema_must_agree(tmp_path: Path) -> None:
     both = '[[datasets]]\nname = "BEDS"\nschema = "beds.toml"\n'
     with pytest.raises(ParameterError, match="twice"):
         read(both)
+
+
+def test_a_name_that_no_budget_can_hang_on_is_left_out(service: Service, ana: Caller, tmp_path: Path) -> None:
+    odd = replace(service.app.state.desk.settings.datasets[1], name="病棟")
+    records = service.app.state.desk.records
+    records.add(DATASETS, {"id": odd.name, "body": json.dumps(odd.to_json()), "by": "sue"})
+    assert [one["name"] for one in ana.get("/v1/datasets").json["datasets"]] == ["beds", "ward"]
+    with pytest.raises(ParameterError, match="cannot be the name"):
+        Desk(settings(tmp_path, datasets=(odd,))).load()
 
 
 # Output-constrained answers, and records that are named

@@ -74,11 +74,8 @@ def test_plans_budgets_and_releases_are_the_same_objects(ana: Service, opened: D
     assert remote.plan.count(**ASK, epsilon="0.5") == opened.plan.count(**ASK, epsilon="0.5")
     assert remote.plan("count", **ASK, rho="0.5") == opened.plan("count", **ASK, rho="0.5")
     price = remote.quote(wf.Count(**ASK, loss=Loss("0.5")))
-    assert (price.stated, price.booked, price.factor, price.affords, price.refusal) == (Loss("0.5"),) * 2 + (
-        1,
-        100,
-        None,
-    )
+    assert price.stated == price.booked == Loss("0.5")
+    assert (price.factor, price.affords, price.refusal) == (1, 100, None)
     made = remote.count(**ASK, epsilon="0.5", key="one")
     assert made.to_dict() == opened.releases()[-1].to_dict()
     assert remote.count(**ASK, epsilon="0.5", key="one").replayed
@@ -179,6 +176,9 @@ def shell(service: Served, monkeypatch: Any, capsys: Any, tmp_path: Path) -> Any
 COUNT = ("count", "ward", "--neighbours", "3", "--radius", "0.5")
 
 
+WATCH = ("ward", "--threshold", "2", "--low", "-5", "--high", "5", "--variance", "1", "--epsilon", "0.5")
+
+
 def test_a_question_is_asked_of_a_server(shell: Any, tmp_path: Path) -> None:
     code, out, _ = shell(*COUNT, "--epsilon", "0.5", "--json", "--key", "cli")
     assert (code, json.loads(out)["analyst"]) == (0, "ana")
@@ -192,7 +192,9 @@ def test_a_plan_and_a_rehearsal_spend_nothing(shell: Any, service: Served) -> No
     code, out, _ = shell("plan", *COUNT, "--epsilon", "0.5", "--json")
     assert (code, json.loads(out)["facts"]["n"]) == (0, 30)
     code, out, _ = shell(*COUNT, "--epsilon", "0.5", "--dry-run")
-    assert (code, "Nothing was spent" in out) == (0, True)
+    assert (code, "Nothing was spent" in out, "such questions fit" in out) == (0, True, True)
+    code, out, _ = shell("watch", *WATCH, "--dry-run")
+    assert (code, "this would cost ε=1 of" in out, "(it states ε=1/2" in " ".join(out.split())) == (0, True, True)
     code, out, _ = shell(*COUNT, "--epsilon", "500", "--dry-run", "--json")
     assert (code, json.loads(out)["dry_run"]) == (3, True)
     assert service.app.state.desk.ledger.verify() == before
