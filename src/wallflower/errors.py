@@ -59,6 +59,7 @@ class BudgetExhausted(PrivacyError):
         reason = "" if why is None else f" ({why})"
         super().__init__(f"{dataset}: asked for {asked}{counts}, {left} is left{reason}. {remedy}")
         self.dataset, self.asked, self.left, self.part, self.booked = dataset, asked, left, part, booked
+        self.why, self.remedy = why, remedy
 
 
 class Untranslatable(PrivacyError):
@@ -68,7 +69,7 @@ class Untranslatable(PrivacyError):
 
     def __init__(self, why: str, *, dataset: str | None = None, remedy: str = "") -> None:
         super().__init__(f"{f'{dataset}: ' if dataset else ''}{why}.{f' {remedy}' if remedy else ''}")
-        self.why = why
+        self.why, self.dataset, self.remedy = why, dataset, remedy
 
 
 class SameRecords(PrivacyError):

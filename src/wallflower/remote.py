@@ -12,7 +12,8 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote, urlsplit
 
@@ -29,6 +30,7 @@ from wallflower.errors import (
     ServiceError,
     SourceError,
     StateError,
+    Untranslatable,
 )
 from wallflower.forms import Question, entries_of, fill, find
 from wallflower.lazy import Lazy
@@ -70,6 +72,33 @@ class Call(Protocol):
     def __call__(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str | None = None
     ) -> tuple[int, Any]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteQuote:
+    """What a question would cost now: what it `stated`, what is `booked` for it in the unit that is protected, how many
+    such questions fit into what is `left`, and why it would be refused, if it would be."""
+
+    stated: Loss
+    booked: Loss | None
+    factor: Fraction | None
+    affords: int
+    left: Loss
+    protects: str
+    refusal: PrivacyError | None
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> RemoteQuote:
+        booked, factor, obstacle = told["booked"], told["factor"], told["obstacle"]
+        return cls(
+            stated=Loss.from_json(told["stated"]),
+            booked=None if booked is None else Loss.from_json(booked),
+            factor=None if factor is None else Fraction(factor),
+            affords=told["affords"],
+            left=Loss.from_json(told["left"]),
+            protects=told["protects"],
+            refusal=None if obstacle is None else error_of(obstacle),
+        )
 
 
 class Service:
@@ -136,6 +165,11 @@ class Remote(Verbs, Questions):
     def left(self) -> Loss:
         """What you may still spend."""
         return Loss.from_json(self._call("GET", self._base)[1]["left"])
+
+    def quote(self, query: Query[Any, Any]) -> RemoteQuote:
+        """What a query would cost here now; nothing is charged."""
+        told = self._call("POST", f"{self._base}/plan/{query.kind}", entries_of(query))[1]
+        return RemoteQuote.from_json(told["price"])
 
     def releases(self) -> list[Release[Any]]:
         """What this data set has released to you, oldest first; to a steward, everything."""
@@ -264,6 +298,8 @@ def error_of(told: Any) -> PrivacyError:
         asked, left = Loss.from_json(stated["asked"]), Loss.from_json(stated["left"])
         part, why = stated.get("part"), stated.get("why")
         booked = None if stated.get("booked") is None else Loss.from_json(stated["booked"])
-        dataset = str(stated["dataset"])
-        return BudgetExhausted(dataset, asked=asked, left=left, part=part, why=why, booked=booked)
+        dataset, remedy = str(stated["dataset"]), stated.get("remedy")
+        return BudgetExhausted(dataset, asked=asked, left=left, part=part, why=why, booked=booked, remedy=remedy)
+    if kind == "unit-refused" and "why" in stated:
+        return Untranslatable(stated["why"], dataset=stated.get("dataset"), remedy=stated.get("remedy") or "")
     return _ERRORS.get(kind, ServiceError)(words)

@@ -22,10 +22,12 @@ from fastapi import FastAPI
 from wallflower.curator.app import application
 from wallflower.curator.server import _bound, _config, _url
 from wallflower.curator.settings import VARIABLE, Registration, Settings
-from wallflower.schema import Schema
+from wallflower.schema import Column, Schema
+from wallflower.units import Protection
 
 ROLES = ("anonymous", "analyst", "other", "steward", "expired", "revoked")
 HERE = Path(__file__).parent
+TIMED = Protection(rows="time", unit="entry")
 LONG = 3600.0  # seconds: on a busy machine an answer is no job, and a request not too slow, unless a test says so
 
 
@@ -112,7 +114,8 @@ def ward(folder: Path, rows: int = 30) -> Registration:
 
 def settings(folder: Path, **more: Any) -> Settings:
     """A service of one table and one stream."""
-    beds = Registration(name="beds", source=None, schema=Schema.of(["t"], bounds={"t": (-5, 5)}))
+    column = Column("t", low=-5, high=5)
+    beds = Registration(name="beds", source=None, schema=Schema(columns=(column,), protects=TIMED))
     given: dict[str, Any] = {
         "port": 0,
         "ledger": str(folder / "ledger.db"),
@@ -131,7 +134,7 @@ def settings(folder: Path, **more: Any) -> Settings:
 def serving(stated: Settings, **more: Any) -> Iterator[Service]:
     """The service in a thread."""
     app = application(stated, **more)
-    app.state.desk.shelf.load()
+    app.state.desk.load()
     with _bound(stated) as listening:
         server = uvicorn.Server(_config(app, stated))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})

@@ -141,10 +141,12 @@ def test_shares_hold_and_others_see_only_their_sum(service: Service) -> None:
         sue.post("/v1/datasets/ward/budget/shares", {"analyst": name, "epsilon": "0.2"})
     assert hal.post("/v1/datasets/ward/ask/above", {**ASK, "epsilon": "0.15"}).status == 200
     assert hal.post("/v1/datasets/ward/ask/above", ASK).problem == "budget-exhausted"
-    (line,) = ida.get("/v1/datasets/ward/budget").json["accounts"]
-    assert [share["analyst"] for share in line["shares"]] == ["ida", "(others)"]
-    assert (line["shares"][0]["left"]["amount"], line["shares"][1]["spent"]["amount"]) == ("1/5", "3/20")
-    assert ida.get("/v1/datasets/ward").json["left"][line["account"]]["exact"] == "ε=1/5"
+    told = ida.get("/v1/datasets/ward/budget").json
+    assert [share["analyst"] for share in told["shares"]] == ["ida", "(others)"]
+    assert (told["shares"][0]["left"]["amount"], told["shares"][1]["spent"]["amount"]) == ("1/5", "3/20")
+    assert set(told["spenders"]) == {"(others)"}
+    assert told["free"] == sue.get("/v1/datasets/ward/budget").json["free"]
+    assert ida.get("/v1/datasets/ward").json["left"]["exact"] == "ε=1/5"
 
 
 @pytest.mark.parametrize(
@@ -286,12 +288,12 @@ def test_metrics_name_no_data_set_unless_they_may(service: Service, ana: Caller,
     assert 'wallflower_asks_total{kind="above",outcome="answered"}' in text
     assert "ward" not in text
     with serving(settings(tmp_path, metrics_datasets=True), questions=(Above,)) as running:
-        assert 'dataset="ward"} 1' in running[None].get("/metrics").content.decode()
+        assert 'wallflower_budget_left{dataset="ward"} 1' in running[None].get("/metrics").content.decode()
 
 
 def test_a_plan_is_made_once(service: Service, ana: Caller) -> None:
     desk = service.app.state.desk
     first = ana.post("/v1/datasets/ward/plan/above", {**ASK, "epsilon": "0.125"}).json
-    (cached,) = [plan for plan in desk._plans.values() if plan.cost == Loss("0.125")]
+    (cached,) = [outline for outline in desk._outlines.values() if outline.plan.cost == Loss("0.125")]
     assert first == ana.post("/v1/datasets/ward/plan/above", {**ASK, "epsilon": "0.125"}).json
-    assert first == cached.to_json()
+    assert {name: value for name, value in first.items() if name != "price"} == cached.plan.to_json()

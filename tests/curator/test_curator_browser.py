@@ -40,7 +40,7 @@ class Visitor:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
     def _heard(self, message: ConsoleMessage) -> None:
-        refusal = "the server responded with a status of 40" in message.text  # how a browser tells of any refusal
+        refusal = "the server responded with a status of 4" in message.text  # how a browser tells of any refusal
         if message.type in ("error", "warning") and not refusal:
             self.complaints.append(message.text)
 
@@ -50,9 +50,9 @@ class Visitor:
         self.page.get_by_role("button", name="Sign in").click()
         expect(self.page.get_by_role("heading", name="Data sets")).to_be_visible()
 
-    def plan(self, question: str) -> None:
+    def plan(self, question: str, dataset: str = "tumours") -> None:
         self.page.get_by_role("link", name="Data sets").click()
-        self.page.get_by_role("link", name="tumours", exact=True).click()
+        self.page.get_by_role("link", name=dataset, exact=True).click()
         self.page.get_by_role("link", name=question).click()
 
     def spend(self, epsilon: str) -> None:
@@ -124,14 +124,22 @@ def test_from_signing_in_to_a_grant_and_on(chromium: Browser, served: tuple[Tria
     expect(ana.page.locator("#plan")).to_contain_text("The budget does not cover this")
     ana.ask()
     expect(ana.page.get_by_role("heading", name="The privacy budget does not cover this")).to_be_visible()
-    expect(ana.page.get_by_role("alert")).to_contain_text("asked for ε=3/4, ε=1/2 is left")
+    expect(ana.page.get_by_role("alert")).to_contain_text("asked for ε=3/4, ε=1/2 is left (epsilon is short)")
+    ana.shot("refusal")
 
     sue.sign_in(offered.steward)
     sue.page.goto(f"{service.url}/ui/datasets/tumours/budget")
-    grant = sue.page.get_by_role("region", name="Grant more")
-    grant.get_by_label("ε", exact=True).fill("1")
-    grant.get_by_role("button", name="Grant").click()
+    limit = sue.page.get_by_role("region", name="Set the limit")
+    limit.get_by_label("ε", exact=True).fill("12")
+    limit.get_by_label("Why").fill("study 12")
+    limit.get_by_role("button", name="Set the limit").click()
+    expect(sue.page.get_by_role("alert")).to_contain_text("above ε=10 promises next to nothing")
+    expect(limit.get_by_label("Why")).to_have_value("study 12")
+    limit.get_by_label("ε", exact=True).fill("8")
+    limit.get_by_role("button", name="Set the limit").click()
     expect(sue.page.get_by_role("status")).to_contain_text("written into the ledger")
+    expect(sue.page.get_by_role("row", name="analyst ε")).to_contain_text("ε = 2.5")
+    sue.shot("budget")
 
     ana.page.get_by_role("link", name="Back to the planner").click()
     expect(ana.page.get_by_label(LOSS)).to_have_value("0.75")
@@ -147,9 +155,10 @@ def test_the_other_questions_are_asked_and_drawn(chromium: Browser, served: tupl
     sue = visitor(chromium, service, viewport={"width": 390, "height": 844}, color_scheme="dark")
     sue.sign_in(offered.steward)
     for question in ("When does an outlier occur?", "What is usual, in a history that is not watched?"):
-        sue.plan(question)
+        sue.plan(question, "beds")
         sue.ask()
         sue.sees_plot()
+    expect(sue.page.get_by_role("row", name="Price")).to_contain_text("It cost ε=1; ε=1 of ε=3 is left for steward.")
     sue.plan("Why is this record an outlier?")
     expect(sue.page.locator("#plan")).to_contain_text("still to be given")
     sue.page.get_by_label("record needed").fill("3")
@@ -157,6 +166,7 @@ def test_the_other_questions_are_asked_and_drawn(chromium: Browser, served: tupl
     sue.page.get_by_label("context needed").fill("mean texture")
     sue.page.get_by_label("domain needed").fill(json.dumps(DOMAIN))
     expect(sue.page.locator("#plan")).to_contain_text("cost of one answer")
+    expect(sue.page.locator("#plan")).to_contain_text("The question states ε = 1")
     sue.ask()
     sue.sees_plot()
     assert sue.page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -60,7 +60,9 @@ def check_ledger(place: str, answered: list[int], *, times: int = TIMES) -> list
     with Ledger.open(place) as ledger:
         charges = {entry.id: entry for entry in ledger.history("ward", event="charge")}
         releases = [entry.charge for entry in ledger.history("ward", event="release")]
-        assert ledger.verify().entries == 1 + len(charges) + len(releases)
+        others = [entry for entry in ledger.history() if entry.event not in ("charge", "release")]
+        assert {(entry.event, entry.dataset) for entry in others} == {("limit", "ward"), ("account", "beds")}
+        assert ledger.verify().entries == len(others) + len(charges) + len(releases)
         assert ledger.remaining("ward") == Loss("1/40").times(times - len(charges))
     assert len(set(answered)) == len(answered)
     assert set(answered) <= set(releases)

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 from served import Caller, Service, serving, settings, ward
@@ -72,11 +72,17 @@ def test_lone_surrogates_and_nuls_are_refused(ana: Caller, sue: Caller) -> None:
         assert sue.post("/v1/tokens", {"name": name, "scope": "analyst"}).status == 422
 
 
-def test_names_may_be_in_any_script(service: Service, sue: Caller) -> None:
-    assert sue.post("/v1/datasets", {"name": "病棟 ε", "schema": {"columns": ["体温"]}}).status == 201
+def test_names_of_people_and_columns_may_be_in_any_script(service: Service, sue: Caller) -> None:
+    assert sue.post("/v1/datasets", {"name": "病棟", "schema": {"columns": ["体温"]}}).problem == "parameter"
+    alike = {"name": "w\u0430rd", "schema": {"columns": ["a"]}}  # a Cyrillic letter: no look-alike has a fresh budget
+    assert sue.post("/v1/datasets", alike).problem == "parameter"
+    assert sue.post("/v1/datasets", {**alike, "name": "WARD"}).problem == "conflict"
+    made = sue.post("/v1/datasets", {"name": "WARD-7", "schema": {"columns": ["体温"]}})
+    assert (made.status, made.json["name"]) == (201, "ward-7")
     made = sue.post("/v1/tokens", {"name": "Zoë Ångström", "scope": "analyst"})
     zoe = Caller(service.url, made.json["text"])
-    assert zoe.get(f"/v1/datasets/{quote('病棟 ε')}").json["columns"][0]["name"] == "体温"
+    for name in ("ward-7", "Ward-7"):
+        assert zoe.get(f"/v1/datasets/{name}").json["columns"][0]["name"] == "体温"
     assert zoe.post("/v1/datasets/ward/ask/above", ASK, idempotency_key="1").json["analyst"] == "Zoë Ångström"
 
 

@@ -30,6 +30,7 @@ from wallflower.schema import Schema
 
 ROLES = ("anonymous", "analyst", "other", "steward")
 COUNT = {"neighbours": "3", "radius": "0.5", "epsilon": "0.01"}
+FORM = ("epsilon", "delta", "analyst", "reason", "pace", "expires", "accounting", "protects", "account", "window")
 EVIL = "<img src=x onerror=alert(1)>\"'&"
 
 
@@ -111,7 +112,7 @@ def stewards(status: int) -> dict[str, int]:
     return {"anonymous": 303, "analyst": 403, "other": 403, "steward": status}
 
 
-GRANT = {"epsilon": "1", "protects": "record"}
+GRANT = {"epsilon": "3", "reason": "study 12"}
 TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("GET", "/sign-in"): (None, callers(303, anonymous=200)),
     ("GET", "/"): (None, callers(200)),
@@ -126,7 +127,9 @@ TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("GET", "/releases/{number}/arrow"): (None, callers(200, other=404)),
     ("GET", "/datasets/{dataset}/budget"): (None, stewards(200)),
     ("POST", "/datasets/{dataset}/budget/grants"): (GRANT, stewards(303)),
-    ("POST", "/datasets/{dataset}/budget/shares"): ({**GRANT, "epsilon": "0.1", "analyst": "cy"}, stewards(303)),
+    ("POST", "/datasets/{dataset}/budget/shares"): ({"epsilon": "0.1", "analyst": "cy"}, stewards(303)),
+    ("POST", "/datasets/{dataset}/budget/declaration"): ({"reason": "as it is"}, stewards(303)),
+    ("POST", "/datasets/{dataset}/budget/constrained"): ({"epsilon": "0", "reason": "closed"}, stewards(303)),
     ("GET", "/tokens"): (None, stewards(200)),
     ("POST", "/tokens"): ({"name": "new", "scope": "analyst", "days": "1"}, stewards(201)),
     ("POST", "/tokens/{token}/revoke"): ({}, stewards(303)),
@@ -307,7 +310,7 @@ def test_the_plan_says_how_many_such_questions_are_left(tmp_path: Path) -> None:
         assert "ward: asked for ε=2, ε=1 is left" in words(refused)
         assert "Nothing was charged" in words(refused)
         assert "neighbours=3" in text(refused)
-        assert running.app.state.desk.entries() == []
+        assert running.app.state.desk.entries(event="charge") == []
 
 
 def test_a_trade_off_is_drawn_when_it_is_wanted_and_then_kept(
@@ -380,14 +383,18 @@ def test_the_texts_to_copy_ask_the_same(
 def test_names_and_parameters_are_escaped(tmp_path: Path) -> None:
     source = tmp_path / "evil.csv"
     source.write_text("<b>a</b>,b\n" + "".join(f"{row},{row * 7 % 11}\n" for row in range(20)))
-    evil = Registration(name=EVIL, source=str(source), schema=Schema.of(["<b>a</b>", "b"]))
+    evil = Registration(name="evil", source=str(source), schema=Schema.of(["<b>a</b>", "b"]), records=(EVIL,))
     with serving(settings(tmp_path, datasets=(evil,))) as running:
         steward = Browser(running).signed_in(running.token(EVIL, "steward").token)
         place = next(iter(re.findall(r'href="(/ui/datasets/[^"]*)"', text(steward.get("/ui/")))))
         asked = steward.post(f"{place}/ask/count", {**COUNT, "columns": "<b>a</b>"})
         assert asked.status == 303, text(asked)
-        steward.post(f"{place}/budget/grants", {**GRANT, "reason": EVIL})
-        steward.post(f"{place}/budget/shares", {**GRANT, "epsilon": "0.1", "analyst": EVIL})
+        assert steward.post(f"{place}/budget/grants", {**GRANT, "reason": EVIL}).status == 303
+        assert steward.post(f"{place}/budget/shares", {"epsilon": "0.1", "analyst": EVIL}).status == 303
+        for form in ("grants", "shares", "declaration", "constrained"):
+            refused = steward.post(f"{place}/budget/{form}", dict.fromkeys(FORM, EVIL))
+            assert refused.status == 422
+            assert "<img src=x" not in text(refused)
         assert steward.post("/ui/tokens", {"name": EVIL, "scope": "analyst", "days": "1"}).status == 201
         wrong = urlencode({"neighbours": EVIL, "radius": EVIL, "mechanism": EVIL, "epsilon": EVIL, "columns": EVIL})
         seen = [

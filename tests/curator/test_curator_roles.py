@@ -50,7 +50,17 @@ TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
     ("GET", "/v1/datasets/{dataset}/budget"): ("/v1/datasets/ward/budget", None, callers(200)),
     ("POST", "/v1/datasets/{dataset}/budget/grants"): (
         "/v1/datasets/ward/budget/grants",
-        {"epsilon": "1"},
+        {"epsilon": "10", "reason": "study 12"},
+        stewards(201),
+    ),
+    ("POST", "/v1/datasets/{dataset}/budget/declaration"): (
+        "/v1/datasets/fresh/budget/declaration",
+        {"unit": "record", "units_per_person": 2},
+        stewards(201),
+    ),
+    ("POST", "/v1/datasets/{dataset}/budget/constrained"): (
+        "/v1/datasets/fresh/budget/constrained",
+        {"epsilon": "1", "reason": "agreed"},
         stewards(201),
     ),
     ("POST", "/v1/datasets/{dataset}/budget/shares"): (
@@ -104,10 +114,10 @@ def roles(service: Service) -> dict[str, Caller]:
 def things(service: Service, roles: dict[str, Caller]) -> dict[str, str]:
     """What belongs to the analyst: a release, a job, a watch; and a token nobody needs."""
     steward, ana = roles["steward"], roles["analyst"]
-    for protects in ("record", "entry", "membership"):
-        grant = {"epsilon": "10", "protects": protects}
-        for name in ("ward", "beds"):
-            assert steward.post(f"/v1/datasets/{name}/budget/grants", grant).status == 201
+    grant = {"epsilon": "10", "reason": "study 12"}
+    for name in ("ward", "beds"):
+        assert steward.post(f"/v1/datasets/{name}/budget/grants", grant).status == 201
+    assert steward.post("/v1/datasets", {"name": "fresh", "schema": {"columns": ["x"]}}).status == 201
     made = ana.post("/v1/datasets/ward/ask/count", ASK)
     job = ana.post("/v1/datasets/ward/ask/count", ASK, prefer="respond-async")
     watch = ana.post("/v1/datasets/beds/watches/watch", WATCH)

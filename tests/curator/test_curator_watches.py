@@ -95,7 +95,7 @@ def test_a_service_without_a_folder_keeps_no_watches(tmp_path: Path) -> None:
     with serving(settings(tmp_path, watches=None)) as running:
         ana = running.token("ana")
         assert ana.post(OPEN, WATCH).problem == "forbidden"
-        assert running.app.state.desk.ledger.history() == []
+        assert running.app.state.desk.ledger.history(event="charge") == []
 
 
 @pytest.mark.slow

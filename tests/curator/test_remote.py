@@ -6,6 +6,7 @@ import inspect
 import json
 import sys
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,8 @@ def service(tmp_path_factory: Any) -> Iterator[Served]:
     stated = settings(tmp_path_factory.mktemp("connected"), patience=0.05, tick=0.1)
     with serving(stated) as running:
         ledger = running.app.state.desk.ledger
-        for unit in wf.privacy.Neighbours:
-            for name in ("ward", "beds"):
-                ledger.grant(name, Loss("50").under(unit), by="sue")
-        ledger.grant("ward", Loss.zcdp("5"), by="sue")
+        for name in ("ward", "beds"):
+            ledger.grant(name, Loss("50"), by="sue")
         yield running
 
 
@@ -74,15 +73,16 @@ def test_plans_budgets_and_releases_are_the_same_objects(ana: Service, opened: D
     remote = ana.open("ward")
     assert remote.plan.count(**ASK, epsilon="0.5") == opened.plan.count(**ASK, epsilon="0.5")
     assert remote.plan("count", **ASK, rho="0.5") == opened.plan("count", **ASK, rho="0.5")
+    price = remote.quote(wf.Count(**ASK, loss=Loss("0.5")))
+    assert price.stated == price.booked == Loss("0.5")
+    assert (price.factor, price.affords, price.refusal) == (1, 100, None)
     made = remote.count(**ASK, epsilon="0.5", key="one")
     assert made.to_dict() == opened.releases()[-1].to_dict()
     assert remote.count(**ASK, epsilon="0.5", key="one").replayed
     assert remote.budget() == opened.budget()
     assert [one["name"] for one in ana.datasets()] == ["beds", "ward"]
-    assert Loss("49") <= remote.left(Loss("1")) <= Loss("49.5")
-    assert remote.left(Loss.zcdp("1", neighbours=wf.privacy.Neighbours.PERSON)) == Loss.zcdp(
-        0, neighbours=wf.privacy.Neighbours.PERSON
-    )
+    assert remote.budget().spent.epsilon == Fraction("0.5")
+    assert remote.left() == Loss("49.5")
 
 
 @pytest.mark.parametrize("question", [kind for kind in QUERIES if kind.kind != "explain"], ids=lambda kind: kind.kind)
@@ -176,6 +176,9 @@ def shell(service: Served, monkeypatch: Any, capsys: Any, tmp_path: Path) -> Any
 COUNT = ("count", "ward", "--neighbours", "3", "--radius", "0.5")
 
 
+WATCH = ("ward", "--threshold", "2", "--low", "-5", "--high", "5", "--variance", "1", "--epsilon", "0.5")
+
+
 def test_a_question_is_asked_of_a_server(shell: Any, tmp_path: Path) -> None:
     code, out, _ = shell(*COUNT, "--epsilon", "0.5", "--json", "--key", "cli")
     assert (code, json.loads(out)["analyst"]) == (0, "ana")
@@ -189,7 +192,9 @@ def test_a_plan_and_a_rehearsal_spend_nothing(shell: Any, service: Served) -> No
     code, out, _ = shell("plan", *COUNT, "--epsilon", "0.5", "--json")
     assert (code, json.loads(out)["facts"]["n"]) == (0, 30)
     code, out, _ = shell(*COUNT, "--epsilon", "0.5", "--dry-run")
-    assert (code, "Nothing was spent" in out) == (0, True)
+    assert (code, "Nothing was spent" in out, "such questions fit" in out) == (0, True, True)
+    code, out, _ = shell("watch", *WATCH, "--dry-run")
+    assert (code, "this would cost ε=1 of" in out, "(it states ε=1/2" in " ".join(out.split())) == (0, True, True)
     code, out, _ = shell(*COUNT, "--epsilon", "500", "--dry-run", "--json")
     assert (code, json.loads(out)["dry_run"]) == (3, True)
     assert service.app.state.desk.ledger.verify() == before

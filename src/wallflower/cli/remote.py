@@ -10,9 +10,9 @@ import typer
 
 from wallflower.cli.show import show, show_json
 from wallflower.columns import call_or_refuse
-from wallflower.errors import BudgetExhausted, ParameterError, SourceError
+from wallflower.errors import ParameterError, SourceError
 from wallflower.query import Query
-from wallflower.remote import VARIABLE, Remote, connect
+from wallflower.remote import VARIABLE, Remote, RemoteQuote, connect
 
 _PANEL: Final = "A service"
 OPTIONS: Final[Mapping[str, Any]] = {
@@ -48,12 +48,21 @@ def open_remote(given: Mapping[str, Any]) -> Remote:
 
 def rehearse(query: Query[Any, Any], data: Remote, *, as_json: bool) -> None:
     """Say what it would cost and what to expect; spend nothing."""
-    cost, plan = query.cost(), data.plan.of(query)
-    left = data.left(cost)
+    plan, price = data.plan.of(query), data.quote(query)
+    told = {"left": price.left, "stated": price.stated, "booked": price.booked, "factor": price.factor}
     if as_json:
-        show_json({"dry_run": True, "dataset": data.name, "left": str(left), "plan": plan.to_json()})
+        texts = {name: None if value is None else str(value) for name, value in told.items()}
+        show_json({"dry_run": True, "dataset": data.name, **texts, "affords": price.affords, "plan": plan.to_json()})
     else:
         show(plan)
-        show(f"Nothing was spent. On {data.name} this would cost {cost} of {left}.")
-    if not cost <= left:
-        raise BudgetExhausted(data.name, asked=cost, left=left)
+        show(_price_words(data.name, price))
+    if price.refusal is not None:
+        raise price.refusal
+
+
+def _price_words(name: str, price: RemoteQuote) -> str:
+    if price.booked is None:
+        return f"Nothing was spent. On {name} {price.left} is left."
+    stated = "" if price.factor == 1 else f" (it states {price.stated}; {name} counts the loss of {price.protects})"
+    more = f"; {price.affords:,} such questions fit" if price.affords else ""
+    return f"Nothing was spent. On {name} this would cost {price.booked} of {price.left}{more}{stated}."

@@ -69,7 +69,7 @@ def from_environment() -> FastAPI:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
     desk: Desk = app.state.desk
-    await run_sync(desk.shelf.load)
+    await run_sync(desk.load)
     app.state.jobs = Jobs(desk.settings, desk.records)
     yield {"header_seconds": desk.settings.header_seconds}
     await app.state.jobs.close()
@@ -91,8 +91,8 @@ def readyz(request: Request) -> Response:
 def metrics(request: Request) -> str:
     """Counts for Prometheus, of this process; names of data sets only if the steward has opened them."""
     desk: Desk = request.app.state.desk
-    names = desk.shelf.names() if desk.settings.metrics_datasets else []
-    gauges = [(name, line) for name in names for line in desk.ledger.budget(name)]
+    names = desk.names() if desk.settings.metrics_datasets else []
+    gauges = [(name, desk.ledger.account(name)) for name in names]
     return desk.metrics.text(gauges, under_way=request.app.state.jobs.under_way)
 
 

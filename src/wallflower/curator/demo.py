@@ -1,20 +1,29 @@
-"""A service to try: the public table of tumours, a ledger that is gone afterwards, and a token for each role."""
+"""A service to try: public tumours, made-up temperatures, a ledger that is gone afterwards, a token for each role."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from wallflower import demo
 from wallflower.curator.desk.records import Records
 from wallflower.curator.desk.tokens import Tokens
 from wallflower.curator.settings import Registration, Settings
 from wallflower.ledger import Ledger
-from wallflower.privacy import Loss, Neighbours
-from wallflower.schema import Schema
+from wallflower.privacy import Loss
+from wallflower.schema import Column, Schema
+from wallflower.units import Protection
+
+BEDS: Final = "beds"
+LIMIT: Final = Loss("3")
+
+_MOMENTS: Final = 240
+_FEVER: Final = 100  # one such reading in so many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +44,24 @@ def trial(base: Settings) -> Iterator[Trial]:
         tumours = Registration(name=demo.NAME, source=str(source), schema=Schema.read(schema))
         book, watches = str(folder / "ledger.db"), str(folder / "watches")
         with Ledger.open(book) as ledger:
-            for unit in (Neighbours.REPLACE_ONE, Neighbours.ENTRY, Neighbours.PERSON, Neighbours.ADD_REMOVE):
-                ledger.grant(demo.NAME, Loss("3").under(unit), by=demo.STEWARD, reason="demo")
+            for dataset in (demo.NAME, BEDS):
+                ledger.grant(dataset, LIMIT, by=demo.STEWARD, reason="demo")
         records = Records(book)
         tokens = Tokens(records)
         _, steward = tokens.create(demo.STEWARD, "steward", days=1)
         _, analyst = tokens.create(demo.ANALYST, "analyst", days=1)
         records.close()
-        settings = base.but(ledger=book, watches=watches, roots=(name,), datasets=(tumours,))
+        settings = base.but(ledger=book, watches=watches, roots=(name,), datasets=(tumours, beds(folder)))
         yield Trial(settings=settings, steward=steward, analyst=analyst)
+
+
+def beds(folder: Path) -> Registration:
+    """Temperatures over time, one reading a moment, made up: a slow wave with a fever now and then."""
+    source = folder / f"{BEDS}.csv"
+    waves = (36.8 + 0.3 * math.sin(moment / 9) + 0.1 * math.sin(moment * 1.7) for moment in range(_MOMENTS))
+    readings = (wave + (2 if moment % _FEVER == _FEVER // 2 else 0) for moment, wave in enumerate(waves))
+    source.write_text("temperature\n" + "".join(f"{reading:.2f}\n" for reading in readings), encoding="utf-8")
+    column = Column("temperature", low=34.5, high=39.5, center=37, scale=0.5)
+    protects = Protection(rows="time", unit="entry")
+    schema = Schema(columns=(column,), rows=_MOMENTS, clip=True, protects=protects)
+    return Registration(name=BEDS, source=str(source), schema=schema)

@@ -15,7 +15,9 @@ from typing import Any, Final, Self
 from wallflower.columns import call_or_refuse
 from wallflower.errors import ParameterError, SourceError
 from wallflower.forms import closest
+from wallflower.ledger.names import account_name
 from wallflower.schema import Schema
+from wallflower.units import Protection
 
 VARIABLE: Final = "WALLFLOWER_SERVICE"  # how a server tells its workers
 
@@ -82,7 +84,7 @@ class Settings:
         for name, (low, high) in _RANGES.items():
             if not low <= getattr(self, name) <= high:
                 raise ParameterError(f"{name}: it is a number from {low:,} to {high:,}. Correct the settings.")
-        names = [dataset.name for dataset in self.datasets]
+        names = [account_name(dataset.name) or dataset.name for dataset in self.datasets]
         twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise ParameterError(f"datasets: {', '.join(sorted(twice))} is there twice. Give each a name of its own.")
@@ -114,7 +116,27 @@ class Settings:
         return cls(**given | {"roots": tuple(given["roots"]), "datasets": datasets})
 
 
-_DATASET: Final[Mapping[str, Any]] = {"name": "", "source": None, "schema": None, "records": ()}
+_DATASET: Final[Mapping[str, Any]] = {
+    "name": "",
+    "source": None,
+    "schema": None,
+    "records": (),
+    "account": None,
+    "protects": {},
+}
+
+
+def state_account(schema: Schema, *, account: str | None, protects: Any, where: str) -> Schema:
+    """The schema, with what is said beside it of the budget: which account, and whose loss it bounds."""
+    stated: dict[str, Any] = {
+        "account": account,
+        "protects": None if protects is None else Protection.from_json(protects),
+    }
+    for name, value in stated.items():
+        known = getattr(schema, name)
+        if value is not None and known is not None and known != value:
+            raise ParameterError(f"{where}: its schema has another {name}. Say it once, or say the same.")
+    return replace(schema, **{name: value for name, value in stated.items() if value is not None})
 
 
 def _dataset(folder: Path, stored: Any) -> Registration:
@@ -122,11 +144,13 @@ def _dataset(folder: Path, stored: Any) -> Registration:
     if "name" not in given:
         raise ParameterError('datasets: one has no name, and its budget hangs on it. Add name = "...".')
     schema = given.get("schema")
-    facts = Schema() if schema is None else Schema.read(folder / schema)
+    read = Schema() if schema is None else Schema.read(folder / schema)
+    where = f"datasets: {given['name']!r}"
+    facts = state_account(read, account=given.get("account"), protects=given.get("protects"), where=where)
     source = given.get("source")
     if source is None and facts.columns is None:
         raise ParameterError(
-            f"datasets: {given['name']!r} has neither a source nor a schema with columns. A table has a source, a "
+            f"{where} has neither a source nor a schema with columns. A table has a source, a "
             "stream has columns. Add one."
         )
     placed = None if source is None else _placed(folder, source)
@@ -155,7 +179,7 @@ def _types(default: object) -> tuple[type, ...]:
             return (type(default),)
         case float():
             return (int, float)
-        case tuple():
-            return (list,)
+        case tuple() | dict():
+            return (list,) if isinstance(default, tuple) else (dict,)
         case _:
             return (str,)

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from wallflower.curator.api.bodies import Body, model, query_of
 from wallflower.curator.api.callers import AnyCaller, TheDesk
-from wallflower.curator.api.views import Page, Plain, dataset_json, line_json, question_json
+from wallflower.curator.api.views import Page, Plain, account_json, dataset_json, price_json, question_json
 from wallflower.curator.desk.jobs import Job, Jobs
 from wallflower.curator.desk.problems import KINDS, MEDIA
 from wallflower.forms import Question
@@ -86,8 +86,9 @@ def dataset_facts(dataset: DatasetName, caller: AnyCaller, desk: TheDesk) -> dic
 
 
 def budget(dataset: DatasetName, caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
-    """Limit, spending and shares, for each kind of loss; of the shares of others an analyst sees the sum."""
-    return {"dataset": dataset, "accounts": [line_json(line) for line in desk.dataset(caller, dataset).budget]}
+    """The account that a data set spends from: whose loss it bounds, limit, spending and shares; of others the sum."""
+    shown = desk.dataset(caller, dataset)
+    return {"dataset": shown.name, **account_json(shown)}
 
 
 def releases(
@@ -151,7 +152,9 @@ def _add(router: APIRouter, question: Question) -> None:
 
 def _planning(question: Question) -> Any:
     def plan(dataset: str, body: Body, caller: Any, desk: Any) -> Response:
-        return Plain(desk.plan(caller, dataset, query_of(question, body)).to_json())
+        query = query_of(question, body)
+        expected = desk.plan(caller, dataset, query).to_json()
+        return Plain(expected | {"price": price_json(desk.quote(caller, dataset, query))})
 
     return plan
 

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from wallflower.errors import ParameterError
 from wallflower.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, entries_of, fill, loss_of, spends
-from wallflower.privacy import Loss, Unit
+from wallflower.ledger.limits import Accounting
+from wallflower.privacy import Loss
 from wallflower.query import Query
 from wallflower.schema import Schema
+from wallflower.units import Basis, Protection, Rows
 
 _MOST: Final = 1000
 _WHOLE: Final = 2**53
 
 Text = Annotated[str, Field(max_length=200)]
 Exactly = Annotated[str, Field(max_length=60, pattern=r"^[0-9]+([./][0-9]+)?([eE][-+]?[0-9]+)?$", examples=["0.5"])]
+Reason = Annotated[str, Field(min_length=1, max_length=1000)]
+Positive = Annotated[int, Field(ge=1, le=10**9)]
+Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", examples=["2030-12-31"])]
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
 _TYPES: Final[Mapping[Any, Any]] = {
     int: Annotated[int, Field(ge=-_WHOLE, le=_WHOLE)],
@@ -51,17 +58,58 @@ class LossBody(Body):
 
 
 class Grant(LossBody):
-    """More budget for a data set."""
+    """The limit of a data set's account, in all."""
 
-    protects: Unit = Field("record", description="whose loss: see `wallflower budget grant --help`")
-    reason: str = Field("", max_length=1000, description="why, for the record")
+    reason: Reason = Field(description="why, for the record", examples=["study 12"])
+    accounting: Accounting | None = Field(
+        None, description="how losses add up: left out, sum without delta and either with one"
+    )
+    convert: Exactly | None = Field(None, description="the part of delta for the sum of squares; left out: half")
+    pace: Exactly | None = Field(None, description="an epsilon that may be spent a year, within the limit")
+    expires: Day | None = Field(None, description="the last day on which anything is answered")
+    confirm: bool = Field(False, description="needed above epsilon 10, which promises next to nothing")
+
+    def last_day(self) -> date | None:
+        return None if self.expires is None else day(self.expires)
 
 
 class Allocation(LossBody):
-    """A share of the budget for one analyst."""
+    """A share of the limit that is kept for one analyst; 0 takes it back."""
 
     analyst: Text = Field(description="who may spend it: the name of a token", examples=["ana"])
-    protects: Unit = Field("record", description="whose loss: see `wallflower budget allocate --help`")
+    reason: str = Field("", max_length=1000, description="why, for the record")
+
+
+class Protected(Body):
+    """What a row is, and whose loss is bounded."""
+
+    rows: Rows = Field("people", description="what a row is: one of people, or of time")
+    unit: Basis = Field("record", description="which change of the rows is hidden")
+    window: Positive | None = Field(None, description="length of the unit window, in observations")
+    units_per_person: Positive = Field(1, description="so many of these units a person may have")
+    times: Positive | None = Field(None, description="public maximum of observations")
+
+
+class DeclarationBody(Protected):
+    """Whose loss a data set counts, said before its first question; and which account it spends from."""
+
+    account: Text | None = Field(None, description="the account it spends from; left out: as it is", examples=["ward"])
+    apart: list[Text] = Field(
+        [], max_length=100, description="data sets with the same content that are about other people all the same"
+    )
+    reason: str = Field("", max_length=1000, description="why, for the record")
+
+    def protection(self) -> Protection | None:
+        """What is declared; None: nothing is said of it."""
+        own = {name: getattr(self, name) for name in Protected.model_fields if name in self.model_fields_set}
+        return Protection(**own) if own else None
+
+
+class Allowance(Body):
+    """Output-constrained answers, which are no differential privacy."""
+
+    epsilon: Exactly = Field(description="up to so much in all; 0 closes them")
+    reason: Reason = Field(description="why, for the record", examples=["the ethics board has agreed"])
 
 
 class NewToken(Body):
@@ -83,6 +131,14 @@ class NewDataset(Body):
         description="its public schema, as `wallflower data` has it", alias="schema", examples=[{"columns": ["age"]}]
     )
     records: list[Text] = Field([], max_length=_MOST, description="records that analysts may name in a question")
+    account: Text | None = Field(None, description="the budget it shares; left out: one of its own")
+    protects: Protected | None = Field(None, description="what a row is, and whose loss its budget bounds")
+
+    def stated(self) -> dict[str, Any]:
+        """All but the name, as the desk takes it."""
+        own = {name: getattr(self, name) for name in ("source", "records", "account")}
+        protects = None if self.protects is None else self.protects.model_dump(exclude_unset=True)
+        return own | {"schema": self.facts, "protects": protects}
 
 
 class Observations(Body):
@@ -94,6 +150,14 @@ class Observations(Body):
     first: int | None = Field(
         None, ge=1, le=_WHOLE, description="number of the first row, from 1; decided ones are told again, unlooked"
     )
+
+
+def day(text: str) -> date:
+    """A date as it is written."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ParameterError("expires: it is a day such as 2030-12-31. Correct it.") from None
 
 
 def model(question: Question) -> type[Body]:

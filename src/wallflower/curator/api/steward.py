@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query
 from starlette.responses import StreamingResponse
 
 from wallflower.curator.api.analyst import Before, DatasetName, Last, problem_docs
-from wallflower.curator.api.bodies import Allocation, Grant, NewDataset, NewToken
+from wallflower.curator.api.bodies import Allocation, Allowance, DeclarationBody, Grant, NewDataset, NewToken
 from wallflower.curator.api.callers import Steward, TheDesk
-from wallflower.curator.api.views import Page, Plain, dataset_json, entry_json, line_json
+from wallflower.curator.api.views import Page, Plain, changed_json, dataset_json, entry_json
 from wallflower.errors import ParameterError
-from wallflower.privacy import protect
+from wallflower.ledger.chain import Event
 
 LINES: Final = "application/x-ndjson"
 
-EventName = Literal["grant", "allocate", "charge", "release"]
+BUDGET: Final = "/datasets/{dataset}/budget"
 
 
 def router() -> APIRouter:
     """What only a steward may do."""
     made = APIRouter(prefix="/v1", default_response_class=Plain)
     made.post("/datasets", status_code=201, tags=["data sets"], responses=problem_docs(403, 409))(register)
-    made.post("/datasets/{dataset}/budget/grants", status_code=201, tags=["budgets"], responses=problem_docs(403, 404))(
-        grant
-    )
-    made.post("/datasets/{dataset}/budget/shares", status_code=201, tags=["budgets"], responses=problem_docs(403, 404))(
-        allocate
-    )
+    for name, change in (
+        ("grants", grant),
+        ("shares", allocate),
+        ("declaration", declare),
+        ("constrained", allow_constrained),
+    ):
+        made.post(f"{BUDGET}/{name}", status_code=201, tags=["budgets"], responses=problem_docs(403, 404))(change)
     made.get("/tokens", tags=["tokens"], responses=problem_docs(403))(tokens)
     made.post("/tokens", status_code=201, tags=["tokens"], responses=problem_docs(403))(create_token)
     made.delete("/tokens/{token}", tags=["tokens"], responses=problem_docs(403, 404))(revoke_token)
@@ -45,21 +46,41 @@ def router() -> APIRouter:
 
 def register(body: NewDataset, caller: Steward, desk: TheDesk) -> dict[str, Any]:
     """Register a data set: a file or a folder under a root of the service, or a stream."""
-    own = body.model_dump(by_alias=True)
-    desk.shelf.add(own.pop("name"), **own, by=caller.name)
-    return dataset_json(desk.dataset(caller, body.name))
+    return dataset_json(desk.dataset(caller, desk.register(caller, body.name, **body.stated())))
 
 
 def grant(dataset: DatasetName, body: Grant, caller: Steward, desk: TheDesk) -> dict[str, Any]:
-    """Add to a data set's limit. The first grant replaces the starter cap; what was spent still counts."""
-    entry = desk.grant(caller, dataset, protect(body.loss("grant"), body.protects), reason=body.reason)
-    return {"entry": entry.id, "accounts": [line_json(line) for line in desk.dataset(caller, dataset).budget]}
+    """Set the limit of a data set's account, in all: it may be lower than before, and what was spent still counts."""
+    entry = desk.grant(
+        caller,
+        dataset,
+        body.loss("grant"),
+        reason=body.reason,
+        confirm=body.confirm,
+        accounting=body.accounting,
+        convert=body.convert,
+        pace=body.pace,
+        expires=body.last_day(),
+    )
+    return changed_json(desk.dataset(caller, dataset), entry)
 
 
 def allocate(dataset: DatasetName, body: Allocation, caller: Steward, desk: TheDesk) -> dict[str, Any]:
-    """Reserve part of a data set's limit for one analyst."""
-    entry = desk.allocate(caller, dataset, body.analyst, protect(body.loss("allocate"), body.protects))
-    return {"entry": entry.id, "accounts": [line_json(line) for line in desk.dataset(caller, dataset).budget]}
+    """Set the share of a limit that is kept for one analyst; 0 takes it back."""
+    entry = desk.allocate(caller, dataset, body.analyst, body.loss("allocate"), reason=body.reason)
+    return changed_json(desk.dataset(caller, dataset), entry)
+
+
+def declare(dataset: DatasetName, body: DeclarationBody, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Say whose loss a data set counts, before its first question, and which account it spends from."""
+    entry = desk.declare(caller, dataset, body.protection(), account=body.account, apart=body.apart, reason=body.reason)
+    return changed_json(desk.dataset(caller, dataset), entry)
+
+
+def allow_constrained(dataset: DatasetName, body: Allowance, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Open output-constrained answers, which are no differential privacy and stand outside the sum."""
+    entry = desk.allow_constrained(caller, dataset, body.epsilon, reason=body.reason)
+    return changed_json(desk.dataset(caller, dataset), entry)
 
 
 def tokens(caller: Steward, desk: TheDesk) -> dict[str, Any]:
@@ -84,11 +105,11 @@ def entries(
     caller: Steward,
     desk: TheDesk,
     dataset: Annotated[str | None, Query(max_length=200, description="of one data set only")] = None,
-    event: Annotated[EventName | None, Query(description="of one kind only")] = None,
+    event: Annotated[Event | None, Query(description="of one kind only")] = None,
     last: Last = 100,
     before: Before = None,
 ) -> dict[str, Any]:
-    """Grants, allocations, charges and releases, oldest first."""
+    """Declarations, limits, shares, allowances, charges and releases, oldest first."""
     if dataset is not None and not dataset.isprintable():
         raise ParameterError("dataset: it holds characters that no name has. Correct it.")
     found = [entry_json(entry) for entry in desk.entries(name=dataset, event=event, before=before, last=last)]

@@ -12,9 +12,9 @@ from starlette.responses import JSONResponse
 
 from wallflower.curator.api.bodies import example
 from wallflower.curator.desk.desk import DatasetView
-from wallflower.curator.desk.problems import loss_json
+from wallflower.curator.desk.problems import loss_json, problem
 from wallflower.forms import LOSS_HELP, REQUIRED, Question, blanks, spends
-from wallflower.ledger import Account
+from wallflower.ledger import Quote
 from wallflower.ledger.chain import Entry
 
 
@@ -42,18 +42,34 @@ class Page:
 
 def dataset_json(shown: DatasetView) -> dict[str, Any]:
     """A data set."""
-    left = {account: loss_json(loss) for account, loss in shown.left.items()}
-    return {**shown.facts, "budget": [line_json(line) for line in shown.budget], "left": left}
+    return {**shown.facts, "budget": account_json(shown), "left": loss_json(shown.left)}
 
 
-def line_json(line: Line) -> dict[str, Any]:
-    """An account, exactly."""
-    losses = {name: loss_json(getattr(line, name)) for name in ("limit", "spent", "left", "free")}
-    shares = [
-        {"analyst": share.analyst} | {name: loss_json(getattr(share, name)) for name in ("allocated", "spent", "left")}
-        for share in line.shares
-    ]
-    return {"account": line.account, "starter": line.starter, **losses, "shares": shares}
+def account_json(shown: DatasetView) -> dict[str, Any]:
+    """The account of a data set, exactly, with the unit that this data set counts in."""
+    whole, first = shown.budget.to_json(), shown.budget.protection.to_json()
+    common = {name: value for name, value in whole.items() if name not in first}
+    return common | shown.protection.to_json() | {"protects": shown.protection.words}
+
+
+def changed_json(shown: DatasetView, entry: Entry) -> dict[str, Any]:
+    """What a steward has changed: the entry that says so, and where the account stands now."""
+    return {"entry": entry.id, "dataset": shown.name, "budget": account_json(shown)}
+
+
+def price_json(quote: Quote) -> dict[str, Any]:
+    """What a question costs here, how many more such questions fit, and what stands in the way."""
+    booked, price, after = quote.booked, quote.price, quote.left_after
+    return {
+        "stated": loss_json(quote.cost),
+        "booked": None if booked is None else loss_json(booked),
+        "factor": None if price is None else str(price.factor),
+        "affords": quote.affords,
+        "left": loss_json(quote.left),
+        "left_after": None if after is None else loss_json(after),
+        "protects": quote.protection.words,
+        "obstacle": None if quote.obstacle is None else problem(quote.refusal()),
+    }
 
 
 def entry_json(entry: Entry) -> dict[str, Any]:

@@ -8,8 +8,9 @@ sentence.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from threading import Lock
 from typing import Any, Final
 
@@ -17,20 +18,24 @@ from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.metrics import Metrics
 from wallflower.curator.desk.problems import Refusal, unanswered_refusal
 from wallflower.curator.desk.records import Records
-from wallflower.curator.desk.shelf import Shelf
+from wallflower.curator.desk.shelf import USUAL, Shelf
 from wallflower.curator.desk.tokens import Caller, Tokens
 from wallflower.curator.settings import Settings
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.forms import Question, find
-from wallflower.ledger import Ledger
-from wallflower.ledger.budget import Line, Share
+from wallflower.ledger import Account, Ledger, Quote
+from wallflower.ledger.budget import Share
 from wallflower.ledger.chain import Entry, Event, Verification, canonical
-from wallflower.privacy import Loss
+from wallflower.ledger.limits import Accounting, Spending, limit_of
+from wallflower.ledger.names import account_name
+from wallflower.privacy import Exact, Loss
 from wallflower.queries import QUERIES
 from wallflower.query import Plan, Query
 from wallflower.release import Release, pay
+from wallflower.units import Claim, Protection
 
 OTHERS: Final = "(others)"
+LARGE: Final = 10  # a limit above this epsilon promises next to nothing, and is confirmed
 
 _MOST_PLANS: Final = 1024
 _LONGEST_KEY: Final = 100
@@ -38,12 +43,25 @@ _LONGEST_KEY: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetView:
-    """A data set as a caller sees it: public facts, its budget, and what they may still spend on each account."""
+    """A data set as a caller sees it: public facts, its budget, and what they may still spend."""
 
     name: str
     facts: dict[str, Any]
-    budget: list[Line]
-    left: dict[str, Loss]
+    budget: Account
+    left: Loss
+
+    @property
+    def protection(self) -> Protection:
+        """Whose loss is counted for this data set; others on the same account may count another's."""
+        return self.budget.members.get(account_name(self.name) or self.name, self.budget.protection)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """What public facts say of a question: what to expect, and what it states of its loss."""
+
+    plan: Plan
+    claim: Claim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +84,15 @@ class Desk:
         self.tokens = Tokens(self.records)
         self.shelf = Shelf(settings.datasets, settings.roots, self.records)
         self.metrics = Metrics()
-        self._accounts = {question.example().cost().account for question in questions}
-        self._plans: OrderedDict[tuple[str, str, str], Plan] = OrderedDict()
+        self._outlines: OrderedDict[tuple[str, str, str], Outline] = OrderedDict()
         self._lock = Lock()
+
+    def load(self) -> None:
+        """Read every table of the settings, and write down what they say of budgets."""
+        self.shelf.load()
+        for dataset in self.settings.datasets:
+            self.ledger.account(dataset.name)  # a name that no budget can hang on is refused here
+            self._adopt(dataset.name, by="settings", reason="the settings say so")
 
     def close(self) -> None:
         self.records.close()
@@ -79,37 +103,38 @@ class Desk:
     def question(self, kind: str) -> Question:
         return find(kind, self.questions)
 
+    def names(self) -> list[str]:
+        """What may be asked about: registered, with a name that a budget can hang on."""
+        names = self.shelf.names()
+        odd = {name for name in names if account_name(name) is None}
+        unfit = odd - set(self.ledger.datasets()) if odd else set()
+        return [name for name in names if name not in unfit]
+
     def datasets(self, caller: Caller) -> list[DatasetView]:
         """Every data set."""
-        return [self.dataset(caller, name) for name in self.shelf.names()]
+        return [self.dataset(caller, name) for name in self.names()]
 
     def dataset(self, caller: Caller, name: str) -> DatasetView:
         """One data set."""
-        facts, lines = self.shelf.facts(name), self.ledger.budget(name)
-        left = {line.account: line.left_for(caller.name) for line in lines}
-        left |= {account: self.left(caller, name, account) for account in self._accounts - set(left)}
-        return DatasetView(name=name, facts=facts, budget=[_for(caller, line) for line in lines], left=left)
+        found = self.shelf.find(name)
+        facts, account = self.shelf.facts(found.name), self.ledger.account(found.name)
+        shown = self._shown(caller, account)
+        return DatasetView(name=found.name, facts=facts, budget=shown, left=account.left_for(caller.name))
 
-    def left(self, caller: Caller, name: str, account: str) -> Loss:
-        """What the caller may still spend on an account of a data set."""
-        self.shelf.find(name)
-        return self.ledger.remaining(name, account=account, analyst=caller.name)
+    def is_charged(self, name: str) -> bool:
+        """Whether anything was ever asked of a data set: its unit stays then."""
+        return bool(self.ledger.history(name, event="charge", last=1))
 
     # Questions
 
     def plan(self, caller: Caller, name: str, query: Query[Any, Any]) -> Plan:
-        """What to expect, from public facts alone; the same plan is made once."""
-        self._require_named(caller, name, query)
-        key = (name, query.label, canonical(query.to_json()))
-        with self._lock:
-            found = self._plans.get(key)
-        if found is None:
-            found = self._planned(name, query)
-            with self._lock:
-                self._plans[key] = found
-                while len(self._plans) > _MOST_PLANS:
-                    self._plans.popitem(last=False)
-        return found
+        """What to expect, from public facts alone."""
+        return self._outline(caller, name, query).plan
+
+    def quote(self, caller: Caller, name: str, query: Query[Any, Any]) -> Quote:
+        """What a question would cost here now, from public facts alone; nothing is charged."""
+        claim = self._outline(caller, name, query).claim
+        return self.ledger.quote(name, query, analyst=caller.name, claim=claim)
 
     def admit(self, caller: Caller, name: str, query: Query[Any, Any], key: str | None) -> Admission:
         """Refuse what can be refused before the question waits in line; the budget is decided when it is charged."""
@@ -156,13 +181,65 @@ class Desk:
 
     # What a steward does
 
-    def grant(self, caller: Caller, name: str, loss: Loss, *, reason: str = "") -> Entry:
-        self.shelf.find(name)
-        return self.ledger.grant(name, loss, by=caller.name, reason=reason)
+    def register(self, caller: Caller, title: str, **stated: Any) -> str:
+        """Register a data set, and write down what is said of its budget; tells the name it has here."""
+        name = self.shelf.add(title, **stated, by=caller.name)
+        self._adopt(name, by=caller.name, reason="it was registered so")
+        return name
 
-    def allocate(self, caller: Caller, name: str, analyst: str, loss: Loss) -> Entry:
+    def grant(
+        self,
+        caller: Caller,
+        name: str,
+        loss: Loss,
+        *,
+        reason: str,
+        confirm: bool = False,
+        accounting: Accounting | None = None,
+        convert: Exact | None = None,
+        pace: Exact | None = None,
+        expires: date | None = None,
+    ) -> Entry:
+        """Set the limit of a data set's account, in all."""
         self.shelf.find(name)
-        return self.ledger.allocate(name, analyst, loss, by=caller.name)
+        _require_reason(reason)
+        if not confirm and limit_of(loss, convert=convert, accounting=accounting).epsilon > LARGE:
+            raise ParameterError(
+                f"confirm: a limit above ε={LARGE} promises next to nothing to anybody in the data. Confirm it if it "
+                "is meant, or set a lower one."
+            )
+        terms: dict[str, Any] = {"accounting": accounting, "convert": convert, "pace": pace, "expires": expires}
+        return self.ledger.grant(name, loss, by=caller.name, reason=reason, **terms)
+
+    def allocate(self, caller: Caller, name: str, analyst: str, loss: Loss, *, reason: str = "") -> Entry:
+        """Set the share of one analyst; 0 takes it back."""
+        self.shelf.find(name)
+        return self.ledger.allocate(name, analyst, loss, by=caller.name, reason=reason)
+
+    def declare(
+        self,
+        caller: Caller,
+        name: str,
+        protection: Protection | None,
+        *,
+        account: str | None = None,
+        apart: Sequence[str] = (),
+        reason: str = "",
+    ) -> Entry:
+        """Say whose loss a data set counts, before its first question, and which account it spends from."""
+        stated = self.shelf.find(name).schema
+        if (stated.account or stated.protects) and (protection is not None or account is not None):
+            raise ParameterError(
+                f"{name}: its settings or its schema say what its budget counts, and every question is held to that. "
+                "Say it there, or leave it out there."
+            )
+        return self.ledger.declare(name, protection, by=caller.name, account=account, apart=apart, reason=reason)
+
+    def allow_constrained(self, caller: Caller, name: str, epsilon: Exact, *, reason: str) -> Entry:
+        """Open output-constrained answers up to an epsilon in all; 0 closes them."""
+        self.shelf.find(name)
+        _require_reason(reason)
+        return self.ledger.allow_constrained(name, epsilon, by=caller.name, reason=reason)
 
     def entries(
         self, *, name: str | None = None, event: Event | None = None, before: int | None = None, last: int = 100
@@ -176,10 +253,48 @@ class Desk:
     def export(self) -> Iterator[dict[str, Any]]:
         return self.ledger.export()
 
-    def _planned(self, name: str, query: Query[Any, Any]) -> Plan:
-        public = self.shelf.public(name)
-        view = query.view(public) if self.shelf.find(name).source is not None else public
-        return query.plan(n=view.n, dimension=view.dimension)
+    def _outline(self, caller: Caller, name: str, query: Query[Any, Any]) -> Outline:
+        """What public facts say of a question; the same is worked out once."""
+        self._require_named(caller, name, query)
+        key = (name, query.label, canonical(query.to_json()))
+        with self._lock:
+            found = self._outlines.get(key)
+        if found is None:
+            found = self._outlined(name, query)
+            with self._lock:
+                self._outlines[key] = found
+                while len(self._outlines) > _MOST_PLANS:
+                    self._outlines.popitem(last=False)
+        return found
+
+    def _outlined(self, name: str, query: Query[Any, Any]) -> Outline:
+        found = self.shelf.find(name)
+        if found.source is not None:
+            view = query.view(self.shelf.table(name))
+            return Outline(plan=query.plan(n=view.n, dimension=view.dimension), claim=query.claim(view))
+        stream = self.shelf.stream(name, getattr(query, "columns", None))
+        plan = query.plan(n=found.schema.rows or USUAL, dimension=stream.dimension)
+        return Outline(plan=plan, claim=query.claim(stream))
+
+    def _adopt(self, name: str, *, by: str, reason: str) -> None:
+        """What is said of a budget beside the data counts where the ledger has heard nothing else yet."""
+        schema = self.shelf.find(name).schema
+        if schema.account is None and schema.protects is None:
+            return
+        if not self.is_charged(name) and not self.ledger.history(name, event="account", last=1):
+            protection = schema.protects or Protection()
+            self.ledger.declare(name, protection, by=by, account=schema.account, reason=reason)
+
+    def _shown(self, caller: Caller, account: Account) -> Account:
+        """An account as the caller may see it: of others only sums, of records only those that may be named."""
+        if caller.is_steward:
+            return account
+        members = [name for name in self.shelf.names() if (account_name(name) or name) in account.members]
+        opened = {record for name in members for record in self.shelf.find(name).records}
+        hidden = (OTHERS,) if set(account.names) - opened else ()
+        names = (*(name for name in account.names if name in opened), *hidden)
+        spenders = _merge_spenders(account, caller.name)
+        return replace(account, shares=_merge_shares(account, caller.name), spenders=spenders, names=names)
 
     def _require_named(self, caller: Caller, name: str, query: Query[Any, Any]) -> None:
         """Whoever may name any record can find out who is in the table, so the steward says which may be named."""
@@ -204,16 +319,25 @@ def _require_key(key: str) -> None:
         )
 
 
-def _for(caller: Caller, line: Line) -> Line:
-    """An account as the caller may see it: of the shares of others only their sum."""
-    if caller.is_steward:
-        return line
-    own = tuple(share for share in line.shares if share.analyst == caller.name)
-    rest = [share for share in line.shares if share.analyst != caller.name]
+def _require_reason(reason: str) -> None:
+    if not reason.strip():
+        raise ParameterError("reason: none is given, and whoever reads the ledger later will ask for it. Say why.")
+
+
+def _merge_shares(account: Account, analyst: str) -> tuple[Share, ...]:
+    """The analyst's own share, and those of others as one."""
+    own = tuple(share for share in account.shares if share.analyst == analyst)
+    rest = [share for share in account.shares if share.analyst != analyst]
     if not rest:
-        return line
-    nothing = line.limit.less(line.limit)
-    allocated = spent = nothing
+        return own
+    spent = left = account.left.less(account.left)
     for share in rest:
-        allocated, spent = allocated + share.allocated, spent + share.spent
-    return replace(line, shares=(*own, Share(analyst=OTHERS, allocated=allocated, spent=spent)))
+        spent, left = spent + share.spent, left + share.left
+    return (*own, Share(analyst=OTHERS, allocated=spent + left, spent=spent))
+
+
+def _merge_spenders(account: Account, analyst: str) -> dict[str, Spending]:
+    """What the analyst has spent, and what others have in all."""
+    own = {name: spent for name, spent in account.spenders.items() if name == analyst}
+    rest = [spent for name, spent in account.spenders.items() if name != analyst]
+    return own | ({OTHERS: sum(rest, start=Spending())} if rest else {})

@@ -29,8 +29,8 @@ class Metrics:
         with self._lock:
             self._counts[name, tuple(sorted(labels.items()))] += times
 
-    def text(self, gauges: Iterable[tuple[str, Line]] = (), *, under_way: int = 0) -> str:
-        """Everything in the text format; `gauges` are accounts of data sets whose names may be shown."""
+    def text(self, gauges: Iterable[tuple[str, Account]] = (), *, under_way: int = 0) -> str:
+        """Everything in the text format; `gauges` are data sets whose names may be shown, with their accounts."""
         with self._lock:
             counts = dict(self._counts)
         lines = []
@@ -42,10 +42,12 @@ class Metrics:
         lines += ["# TYPE wallflower_under_way gauge", f"wallflower_under_way {under_way}"]
         shown = list(gauges)
         if shown:
-            lines += ["# HELP wallflower_budget_left What is not spent.", "# TYPE wallflower_budget_left gauge"]
-        for name, line in shown:
-            labels = (("account", line.account), ("dataset", name))
-            lines.append(f"wallflower_budget_left{_labels(labels)} {float(line.left.amount):g}")
+            lines += ["# HELP wallflower_budget_left What is not spent: epsilon, or rho where squares are counted."]
+            lines += ["# TYPE wallflower_budget_left gauge"]
+        lines += [
+            f"wallflower_budget_left{_labels([('dataset', name)])} {float(account.left.amount):g}"
+            for name, account in shown
+        ]
         return "\n".join(lines) + "\n"
 
 

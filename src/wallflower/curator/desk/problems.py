@@ -19,6 +19,7 @@ from wallflower.errors import (
     PrivacyError,
     SourceError,
     StateError,
+    Untranslatable,
 )
 from wallflower.privacy import Loss
 
@@ -30,6 +31,7 @@ KINDS: Final[Mapping[str, tuple[int, str]]] = {
     "malformed": (400, "The request cannot be read"),
     "unauthenticated": (401, "No valid token"),
     "budget-exhausted": (403, "The privacy budget does not cover this"),
+    "unit-refused": (403, "No theorem says what this costs here"),
     "forbidden": (403, "This token may not do that"),
     "not-found": (404, "There is no such thing here"),
     "method": (405, "That cannot be done here"),
@@ -50,6 +52,7 @@ KINDS: Final[Mapping[str, tuple[int, str]]] = {
 }
 _TYPES: Final[tuple[tuple[type[PrivacyError], str], ...]] = (
     (BudgetExhausted, "budget-exhausted"),
+    (Untranslatable, "unit-refused"),
     (ChainBroken, "chain-broken"),
     (KeyConflict, "key-conflict"),
     (LedgerError, "ledger"),
@@ -98,7 +101,11 @@ def problem(error: PrivacyError) -> dict[str, Any]:
     more: dict[str, Any] = {}
     match error:
         case BudgetExhausted(asked=Loss() as asked, left=Loss() as left):
-            more = {"dataset": error.dataset, "asked": loss_json(asked), "left": loss_json(left)}
+            booked = loss_json(error.booked) if isinstance(error.booked, Loss) else None
+            more = {"dataset": error.dataset, "asked": loss_json(asked), "left": loss_json(left), "booked": booked}
+            more |= {"part": error.part, "why": error.why, "remedy": error.remedy}
+        case Untranslatable():
+            more = {"dataset": error.dataset, "part": "unit", "why": error.why, "remedy": error.remedy}
         case ChainBroken():
             more = {"entry": error.entry}
         case DataError(column=str() as column):

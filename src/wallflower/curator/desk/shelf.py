@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, Final
 
+from wallflower.columns import pick
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.records import DATASETS, Records
-from wallflower.curator.settings import Registration
+from wallflower.curator.settings import Registration, state_account
 from wallflower.data import Table, describe, load
 from wallflower.errors import DataError, ParameterError, PrivacyError
+from wallflower.ledger.names import account_name, require_account_name
 from wallflower.schema import Schema
 
-_LONGEST: Final = 200
-_USUAL: Final = 1000  # what a plan on a stream reckons with, if its schema states no rows
+USUAL: Final = 1000  # what a plan on a stream reckons with, if its schema states no rows
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The public facts of a data set without a table."""
+    """The public facts of a data set without a table. An `n` of 0: nobody knows how many observations there will be."""
 
     schema: Schema
-
-    @property
-    def n(self) -> int:
-        return self.schema.rows or _USUAL
+    n: int = 0
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -43,7 +41,7 @@ class Shelf:
     """What may be asked about. Sources of files lie under one of `roots`, wherever links in them lead."""
 
     def __init__(self, datasets: Iterable[Registration], roots: Iterable[str], records: Records) -> None:
-        self._stated = {dataset.name: dataset for dataset in datasets}
+        self._stated = {account_name(dataset.name) or dataset.name: dataset for dataset in datasets}
         self._roots = tuple(Path(root).resolve() for root in roots)
         self._records = records
         self._tables: dict[str, Table] = {}
@@ -58,21 +56,35 @@ class Shelf:
 
     def names(self) -> list[str]:
         """What is registered, in order of its names."""
-        return sorted({*self._stated, *(row["id"] for row in self._records.all(DATASETS))})
+        stated = (dataset.name for dataset in self._stated.values())
+        return sorted({*stated, *(row["id"] for row in self._records.all(DATASETS))})
 
     def find(self, name: str) -> Registration:
-        """The data set of this name."""
-        if name in self._stated:
-            return self._stated[name]
-        row = self._records.find(DATASETS, name)
+        """The data set of this name, however it is spelt."""
+        spelt = account_name(name) or name
+        if spelt in self._stated:
+            return self._stated[spelt]
+        row = self._records.find(DATASETS, name) or self._records.find(DATASETS, spelt)
         if row is None:
             raise Refusal("not-found", "There is no data set of this name. The list of data sets has them all.")
         return Registration.from_json(json.loads(row["body"]))
 
-    def add(self, name: str, *, source: str | None, schema: Mapping[str, Any], records: Iterable[str], by: str) -> None:
-        """Register a data set: a file or a folder under a root, given relative to it, or a stream."""
-        _require_name(name)
-        facts = Schema.from_json(schema)
+    def add(
+        self,
+        title: str,
+        *,
+        source: str | None,
+        schema: Mapping[str, Any],
+        records: Iterable[str],
+        by: str,
+        account: str | None = None,
+        protects: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Register a file or a folder under a root, given relative to it, or a stream; tells the name it has here."""
+        name = require_account_name("name", title)
+        facts = state_account(Schema.from_json(schema), account=account, protects=protects, where="schema")
+        if facts.account is not None:
+            require_account_name("account", facts.account)
         if source is None and facts.columns is None:
             raise ParameterError("schema: a stream has no source, so its columns must be stated. Add columns.")
         place = None if source is None else str(self._below(source))
@@ -82,6 +94,7 @@ class Shelf:
         if place is not None:
             self._loaded(made)
         self._records.add(DATASETS, {"id": name, "body": json.dumps(made.to_json()), "by": by})
+        return name
 
     def table(self, name: str) -> Table:
         """The records, for a question."""
@@ -93,10 +106,10 @@ class Shelf:
         except PrivacyError:
             raise Refusal("busy", "The data set cannot be read at the moment. Tell the steward.") from None
 
-    def public(self, name: str) -> Table | Stream:
-        """Whatever a plan may be made from."""
-        dataset = self.find(name)
-        return self.table(name) if dataset.source is not None else Stream(dataset.schema)
+    def stream(self, name: str, columns: Sequence[str] | None = None) -> Stream:
+        """What is public of a data set without a table, as far as these columns go."""
+        schema = self.find(name).schema
+        return Stream(schema.only(pick(columns, schema.numbers)) if columns else schema)
 
     def facts(self, name: str) -> dict[str, Any]:
         """What everybody may know of a data set."""
@@ -133,14 +146,6 @@ class Shelf:
             if all(part.is_relative_to(root) for part in (real, *parts)):
                 return real
         raise _outside()
-
-
-def _require_name(name: str) -> None:
-    if not (1 <= len(name) <= _LONGEST and name.isprintable() and name == name.strip() and "/" not in name):
-        raise ParameterError(
-            f"name: a data set has a name of 1 to {_LONGEST} printable characters, no / and no space at either end. "
-            "Choose another."
-        )
 
 
 def _outside() -> ParameterError:

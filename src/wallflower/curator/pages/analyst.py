@@ -21,49 +21,28 @@ from wallflower.curator.desk.problems import Refusal, problem
 from wallflower.curator.desk.tokens import new_id
 from wallflower.curator.desk.tradeoffs import Tradeoffs
 from wallflower.curator.pages import charts, fields
+from wallflower.curator.pages.standing import ADVICE, factor_words, standing_of
 from wallflower.curator.pages.visits import BASE, COOKIE, Visit, page, place, problem_page, refusal_page, to
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.forms import LOSS_HELP, Question, blanks
-from wallflower.ledger.budget import ACCOUNTS, Line
+from wallflower.ledger import Quote
 from wallflower.ledger.chain import canonical
-from wallflower.privacy import Kind, Loss
 from wallflower.query import Plan, Query, Tradeoff
 from wallflower.release import Release
 from wallflower.release.words import rough, rows_of, symbol
 
 _PAGE: Final = 50
-_KINDS: Final = {
-    Kind.ZCDP: "zero-concentrated",
-    Kind.OUTPUT_CONSTRAINED: "output-constrained",
-    Kind.METRIC: "metric-local",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
-    """One account of a budget, as it is shown."""
-
-    protects: str
-    limit: Loss
-    left: Loss
-    starter: bool
-    line: Line
-
-    @property
-    def share(self) -> float:
-        """How much of the limit is left, from 0 to 1."""
-        return float(self.left.amount / self.limit.amount) if self.limit.amount else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """A plan as it is shown: what it promises, and how often the budget affords it."""
+    """A plan as it is shown: what it promises, what it costs here, and how often the budget affords it."""
 
     plan: Plan
     letter: str
     rows: list[tuple[str, ...]]
-    left: Loss
-    times: int
+    quote: Quote
+    factor: str | None
     curve: Markup | None
     tradeoff: Markup | None
     tradeoff_at: str
@@ -119,7 +98,7 @@ def sign_out(visit: Visit) -> Response:
 
 def home(visit: Visit) -> Response:
     """Every data set, with what is left of its budget."""
-    shown = [(one, accounts(one)) for one in visit.desk.datasets(visit.by)]
+    shown = [(one, standing_of(one)) for one in visit.desk.datasets(visit.by)]
     return visit.render("home.html", datasets=shown)
 
 
@@ -129,7 +108,7 @@ def dataset(visit: Visit) -> Response:
     made = visit.desk.releases(visit.by, shown.name, last=5)
     asked = [one for one in visit.desk.questions if one.streams or not shown.facts["stream"]]
     return visit.render(
-        "dataset.html", shown=shown, accounts=accounts(shown), questions=asked, releases=list(reversed(made))
+        "dataset.html", shown=shown, standing=standing_of(shown), questions=asked, releases=list(reversed(made))
     )
 
 
@@ -204,27 +183,6 @@ def arrow(visit: Visit) -> Response:
     return release_arrow(_release(visit).ledger_id, visit.by, visit.desk)
 
 
-def accounts(shown: DatasetView) -> list[Account]:
-    """The accounts of a data set, in words."""
-    return [
-        Account(
-            protects=protects(line.account),
-            limit=line.limit,
-            left=shown.left[line.account],
-            starter=line.starter,
-            line=line,
-        )
-        for line in shown.budget
-    ]
-
-
-def protects(account: str) -> str:
-    """Whose loss an account counts."""
-    nothing = ACCOUNTS[account]
-    kind = _KINDS.get(nothing.kind)
-    return nothing.neighbours.words + (f" ({kind})" if kind else "")
-
-
 def number_of(visit: Visit, name: str) -> int | None:
     """A number from the address, if it is one."""
     text = visit.request.query_params.get(name, "")
@@ -272,13 +230,13 @@ def _outlook(visit: Visit, shown: DatasetView, question: Question, form: Mapping
     try:
         query = fields.read_form(question, form)
         plan = visit.desk.plan(visit.by, shown.name, query)
+        quote = visit.desk.quote(visit.by, shown.name, query)
     except PrivacyError as refusal:
         return {
             "outlook": None,
             "words": problem(refusal)["detail"],
             "begun": not isinstance(refusal, fields.EmptyFields),
         }
-    left = visit.desk.left(visit.by, shown.name, plan.cost.account)
     chosen = next((option for option in plan.options if option.mechanism == plan.chosen), None)
     figures = {} if chosen is None else chosen.figures
     tradeoff = _tradeoff(visit, query, plan)
@@ -286,15 +244,15 @@ def _outlook(visit: Visit, shown: DatasetView, question: Question, form: Mapping
         plan=plan,
         letter=symbol(plan.cost),
         rows=list(rows_of(plan)),
-        left=left,
-        times=_times(left, plan.cost),
+        quote=quote,
+        factor=factor_words(quote),
         curve=charts.curve(plan),
         tradeoff=charts.tradeoff(tradeoff) if tradeoff else None,
         tradeoff_at=tradeoff.amount if tradeoff else "",
         offers_tradeoff=_curves(visit).known(query, plan.facts.get("dimension", 1)) is None,
         expected=[(words, rough(figures[name])) for name, words in plan.headings.items() if name in figures],
     )
-    return {"outlook": outlook, "words": None, "begun": True}
+    return {"outlook": outlook, "words": None, "begun": True, "advice": ADVICE}
 
 
 def _tradeoff(visit: Visit, query: Query[Any, Any], plan: Plan) -> Tradeoff | None:
@@ -308,12 +266,6 @@ def _tradeoff(visit: Visit, query: Query[Any, Any], plan: Plan) -> Tradeoff | No
 def _curves(visit: Visit) -> Tradeoffs:
     curves: Tradeoffs = visit.request.app.state.tradeoffs
     return curves
-
-
-def _times(left: Loss, cost: Loss) -> int:
-    """How many such losses fit into what is left."""
-    parts = [(left.amount, cost.amount), (left.delta, cost.delta)]
-    return min((int(has // needs) for has, needs in parts if needs), default=0)
 
 
 def _typed(question: Question, form: Mapping[str, str]) -> dict[str, str]:

@@ -55,8 +55,10 @@ class EmptyFields(ParameterError):
 def entries(question: Question, given: Mapping[str, str], schema: Schema) -> list[Entry]:
     """The fields of a question, filled with what is given, or else with its example as far as that fits."""
     example = {name: write_field(value) for name, value in entries_of(question.example()).items()}
-    values = given or example | _fitting(question, schema)
-    found = [_entry(blank, values, shown=blank.name in example) for blank in blanks(question)]
+    fitting = _fitting(question, schema)
+    values = given or example | fitting
+    shown = {*example, *(["columns"] if fitting.get("columns") else [])}
+    found = [_entry(blank, values, shown=blank.name in shown) for blank in blanks(question)]
     for name, words in LOSS_HELP.items() if spends(question) else ():
         value, main = values.get(name, ""), name == "epsilon"
         found.append(
@@ -146,11 +148,14 @@ def _model(question: Question) -> type[Body]:
 def _fitting(question: Question, schema: Schema) -> dict[str, str]:
     """Words of the example that name columns or records of its own are left empty; a schema is the data set's."""
     own: dict[str, str] = {}
+    is_timed = schema.protects is not None and schema.protects.rows == "time"
     for blank in blanks(question):
         if blank.hint is Schema:
             own[blank.name] = write_field({**schema.to_json(), "clip": True}) if schema.columns else ""
         elif blank.hint not in (*_NUMBERS, bool) and not blank.choices:
             own[blank.name] = write_field(None if blank.default is REQUIRED else blank.default)
+        if blank.name == "columns" and (question.streams or question.prepares) and not is_timed:
+            own[blank.name] = write_field(schema.numbers[:1])  # each column more costs as much again
     return own
 
 

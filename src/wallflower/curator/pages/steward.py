@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Final, get_args
+from collections.abc import Callable
+from datetime import date
+from typing import Any, Final, get_args
 
 from starlette.responses import Response
 from starlette.routing import Route
 
+from wallflower.curator.api.bodies import day
+from wallflower.curator.desk.desk import LARGE
 from wallflower.curator.desk.problems import problem
 from wallflower.curator.desk.tokens import SCOPES
-from wallflower.curator.pages.analyst import accounts, number_of
+from wallflower.curator.pages.analyst import number_of
+from wallflower.curator.pages.standing import standing_of
 from wallflower.curator.pages.visits import Visit, page, place, to
 from wallflower.errors import ChainBroken, ParameterError, PrivacyError
 from wallflower.forms import loss_of
-from wallflower.privacy import UNITS, Loss, Unit, protect
+from wallflower.ledger.limits import Accounting
+from wallflower.privacy import Loss
+from wallflower.units import Protection
 
 _PAGE: Final = 100
 _DONE: Final = {
-    "grant": "The grant is written into the ledger.",
-    "share": "The share is written into the ledger.",
+    "grants": "The limit is written into the ledger.",
+    "shares": "The share is written into the ledger.",
+    "declaration": "The declaration is written into the ledger.",
+    "constrained": "The allowance is written into the ledger.",
     "revoke": "The token is revoked, and whoever was signed in with it is signed out.",
 }
-_LONGEST_REASON: Final = 1000
+_LONGEST: Final = 1000
+PROTECTIONS: Final = (
+    ("people record", "a row is a person: one record is protected, how many there are is public"),
+    ("people membership", "a row is a person: whether they are there at all is protected too"),
+    ("time record", "a row is a moment: all entries of one moment are protected"),
+    ("time entry", "a row is a moment: one entry of one moment is protected"),
+    ("time window", "a row is a moment: one person over a window of moments is protected"),
+    ("time person", "a row is a moment: one person over the whole stream is protected"),
+)
 
 
 def routes() -> list[Route]:
@@ -30,6 +47,8 @@ def routes() -> list[Route]:
         Route("/datasets/{dataset}/budget", page(budget, "steward")),
         Route("/datasets/{dataset}/budget/grants", page(grant, "steward"), methods=["POST"]),
         Route("/datasets/{dataset}/budget/shares", page(allocate, "steward"), methods=["POST"]),
+        Route("/datasets/{dataset}/budget/declaration", page(declare, "steward"), methods=["POST"]),
+        Route("/datasets/{dataset}/budget/constrained", page(allow_constrained, "steward"), methods=["POST"]),
         Route("/tokens", page(tokens, "steward")),
         Route("/tokens", page(create_token, "steward"), methods=["POST"]),
         Route("/tokens/{token}/revoke", page(revoke_token, "steward"), methods=["POST"]),
@@ -38,30 +57,56 @@ def routes() -> list[Route]:
 
 
 def budget(visit: Visit) -> Response:
-    """Accounts and shares of a data set, and the forms to add to them."""
+    """Where the account of a data set stands, who spent what, and the forms that change it."""
     return _budget(visit, None, 200)
 
 
 def grant(visit: Visit) -> Response:
-    """Add to the limit of a data set."""
-    try:
-        reason = visit.form.get("reason", "").strip()[:_LONGEST_REASON]
-        visit.desk.grant(visit.by, visit.path("dataset"), _loss(visit, "grant"), reason=reason)
-    except PrivacyError as refusal:
-        return _again(visit, refusal)
-    return _done(visit, "grant")
+    """Set the limit of a data set's account."""
+
+    def change() -> None:
+        terms: dict[str, Any] = {"accounting": _choice(visit, "accounting", get_args(Accounting))}
+        terms |= {"pace": _typed(visit, "pace"), "expires": _last_day(visit), "confirm": "confirm" in visit.form}
+        visit.desk.grant(visit.by, visit.path("dataset"), _loss(visit, "grant"), reason=_reason(visit), **terms)
+
+    return _changed(visit, "grants", change)
 
 
 def allocate(visit: Visit) -> Response:
-    """Reserve a part of the limit for one analyst."""
-    try:
-        analyst = visit.form.get("analyst", "").strip()
+    """Set the share of one analyst."""
+
+    def change() -> None:
+        analyst = _typed(visit, "analyst") or ""
         if not (1 <= len(analyst) <= 200 and analyst.isprintable()):
             raise ParameterError("analyst: it is the name of a token. Choose one of them.")
-        visit.desk.allocate(visit.by, visit.path("dataset"), analyst, _loss(visit, "allocate"))
-    except PrivacyError as refusal:
-        return _again(visit, refusal)
-    return _done(visit, "share")
+        visit.desk.allocate(visit.by, visit.path("dataset"), analyst, _loss(visit, "allocate"), reason=_reason(visit))
+
+    return _changed(visit, "shares", change)
+
+
+def declare(visit: Visit) -> Response:
+    """Say whose loss a data set counts, and which account it spends from."""
+
+    def change() -> None:
+        visit.desk.declare(
+            visit.by,
+            visit.path("dataset"),
+            _protection(visit),
+            account=_typed(visit, "account"),
+            reason=_reason(visit),
+        )
+
+    return _changed(visit, "declaration", change)
+
+
+def allow_constrained(visit: Visit) -> Response:
+    """Open output-constrained answers, or close them."""
+
+    def change() -> None:
+        epsilon = _typed(visit, "epsilon") or ""
+        visit.desk.allow_constrained(visit.by, visit.path("dataset"), epsilon, reason=_reason(visit))
+
+    return _changed(visit, "constrained", change)
 
 
 def tokens(visit: Visit) -> Response:
@@ -103,42 +148,79 @@ def ledger(visit: Visit) -> Response:
 
 
 def _loss(visit: Visit, asker: str) -> Loss:
-    epsilon, delta, rho = (visit.form.get(name, "").strip() or None for name in ("epsilon", "delta", "rho"))
-    unit = next((known for known in get_args(Unit) if known == visit.form.get("protects")), None)
-    if unit is None:
-        raise ParameterError(f"protects: it is one of {', '.join(get_args(Unit))}. Choose one.")
-    return protect(loss_of(asker, epsilon=epsilon, delta=delta, rho=rho), unit)
+    epsilon, delta, rho = (_typed(visit, name) for name in ("epsilon", "delta", "rho"))
+    return loss_of(asker, epsilon=epsilon, delta=delta, rho=rho)
 
 
-def _done(visit: Visit, what: str) -> Response:
+def _typed(visit: Visit, name: str) -> str | None:
+    """What was typed into a field; None: nothing."""
+    return visit.form.get(name, "").strip()[:_LONGEST] or None
+
+
+def _reason(visit: Visit) -> str:
+    return _typed(visit, "reason") or ""
+
+
+def _choice(visit: Visit, name: str, known: tuple[str, ...]) -> Any:
+    chosen = _typed(visit, name)
+    if chosen is not None and chosen not in known:
+        raise ParameterError(f"{name}: it is one of {', '.join(known)}. Choose one.")
+    return chosen
+
+
+def _last_day(visit: Visit) -> date | None:
+    text = _typed(visit, "expires")
+    return None if text is None else day(text)
+
+
+def _protection(visit: Visit) -> Protection | None:
+    """What a row is and which change of it is hidden, chosen as one; None: as it was."""
+    rows, _, unit = (_choice(visit, "protects", tuple(value for value, _ in PROTECTIONS)) or "").partition(" ")
+    if not rows:
+        return None
+    numbers = {name: _number(visit, name) for name in ("window", "units_per_person", "times")}
+    given = {name: value for name, value in numbers.items() if value is not None}
+    return Protection.from_json({"rows": rows, "unit": unit, **given})
+
+
+def _number(visit: Visit, name: str) -> int | None:
+    text = _typed(visit, name)
+    if text is not None and not (text.isascii() and text.isdigit() and len(text) < 11):
+        raise ParameterError(f"{name}: it is a whole number above zero. Correct it.")
+    return None if text is None else int(text)
+
+
+def _changed(visit: Visit, form: str, change: Callable[[], None]) -> Response:
+    """Make a change to a budget: then the page says that it was made, or why not."""
+    try:
+        change()
+    except PrivacyError as refusal:
+        stated = problem(refusal)
+        return _budget(visit, stated["detail"], stated["status"], sent=form)
     shown = visit.desk.dataset(visit.by, visit.path("dataset"))
-    return to(f"{place('datasets', shown.name, 'budget')}?done={what}")
+    return to(f"{place('datasets', shown.name, 'budget')}?done={form}")
 
 
-def _again(visit: Visit, refusal: PrivacyError) -> Response:
-    stated = problem(refusal)
-    return _budget(visit, stated["detail"], stated["status"])
-
-
-def _budget(visit: Visit, words: str | None, status: int) -> Response:
+def _budget(visit: Visit, words: str | None, status: int, sent: str = "") -> Response:
     shown = visit.desk.dataset(visit.by, visit.path("dataset"))
     analysts = sorted({token.name for token in visit.desk.tokens.all() if token.is_valid})
+    stated = visit.desk.shelf.find(shown.name).schema
+    charged = visit.desk.is_charged(shown.name)
     return visit.render(
         "budget.html",
         status,
         shown=shown,
-        accounts=accounts(shown),
+        standing=standing_of(shown),
         analysts=analysts,
-        units=[(name, _unit_words(name)) for name in UNITS],
+        protections=PROTECTIONS,
+        charged=charged,
+        declarable=not charged and stated.account is None and stated.protects is None,
+        large=LARGE,
         words=words,
         given=visit.form,
+        sent=sent,
         done=_DONE.get(visit.request.query_params.get("done", "")),
     )
-
-
-def _unit_words(name: str) -> str:
-    words = UNITS[name].words
-    return f"{words} (output-constrained)" if name == "constrained" else words
 
 
 def _tokens(

@@ -22,10 +22,10 @@ from wallflower.curator.desk.jobs import Jobs
 from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.problems import PREFIX, Refusal, problem, unanswered_refusal
 from wallflower.curator.desk.tokens import Caller
-from wallflower.curator.pages.fields import decimal
 from wallflower.curator.pages.sessions import Sessions, form_proof, is_proof, new_cookie
+from wallflower.curator.pages.standing import ADVICE, event_words, loss_words
 from wallflower.errors import PrivacyError
-from wallflower.privacy import Kind, Loss
+from wallflower.privacy import Loss
 from wallflower.release.words import readable
 
 BASE: Final = "/ui"
@@ -145,17 +145,12 @@ def refusal_page(visit: Visit, refusal: PrivacyError, **context: Any) -> Respons
 def problem_page(visit: Visit, stated: Mapping[str, Any], **context: Any) -> Response:
     """A problem as a page."""
     kind = str(stated["type"]).removeprefix(PREFIX)
-    losses = {name: Loss.from_json(stated[name]) for name in ("asked", "left") if name in stated}
-    made = visit.render("problem.html", stated["status"], problem=stated, kind=kind, **losses, **context)
+    losses = {name: Loss.from_json(stated[name]) for name in ("asked", "left", "booked") if stated.get(name)}
+    advice = ADVICE.get(stated.get("part") or "epsilon")
+    made = visit.render("problem.html", stated["status"], problem=stated, kind=kind, advice=advice, **losses, **context)
     if kind == "too-many-attempts":
         made.headers["retry-after"] = "60"
     return made
-
-
-def loss_words(loss: Loss) -> str:
-    """A loss as a reader wants it, still exact."""
-    letter = "ρ" if loss.kind is Kind.ZCDP else "ε"
-    return f"{letter} = {decimal(loss.amount)}" + (f", δ = {decimal(loss.delta)}" if loss.delta else "")
 
 
 async def _form(visit: Visit) -> Mapping[str, str]:
@@ -182,4 +177,5 @@ _TEMPLATES: Final = jinja2.Environment(
 )
 _TEMPLATES.filters["path"] = lambda name: quote(str(name), safe="")
 _TEMPLATES.filters["loss"] = loss_words
+_TEMPLATES.filters["event"] = event_words
 _TEMPLATES.filters["readable"] = readable
