@@ -62,7 +62,7 @@ def test_it_has_the_verbs_of_an_opened_data_set(ana: Service, opened: Dataset) -
     for question in QUERIES:
         assert inspect.signature(getattr(remote, question.kind)) == inspect.signature(getattr(opened, question.kind))
         assert getattr(remote.plan, question.kind).__doc__ == getattr(opened.plan, question.kind).__doc__
-    assert set(dir(opened)) - set(dir(remote)) <= {"_table", "_ledger", "_analyst"}
+    assert set(dir(opened)) - set(dir(remote)) <= {"_table", "_ledger", "_analyst", "_source", "_is_compared"}
     with pytest.raises(AttributeError, match="count"):
         _ = remote.cuont
     assert "ask count" in repr(remote)
@@ -121,8 +121,9 @@ def test_errors_come_back_as_they_were(ana: Service, service: Served) -> None:
         remote.count(**ASK, epsilon="5000")
     assert isinstance(refusal.value.asked, Loss)
     assert refusal.value.left <= Loss("50")
+    remote.count(**ASK, epsilon="0.5", key="clash")
     with pytest.raises(KeyConflict):
-        remote.count(neighbours=9, radius=0.5, epsilon="0.5", key="one")
+        remote.count(neighbours=9, radius=0.5, epsilon="0.5", key="clash")
     with pytest.raises(DataError):
         ana.open("beds").count(**ASK, epsilon="0.5")
     with pytest.raises(ParameterError, match="neighbours"):

@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 from wallflower.columns import call_or_refuse
 from wallflower.errors import ParameterError, SourceError
 from wallflower.forms import closest
-from wallflower.ledger.names import account_name
+from wallflower.names import account_name
 from wallflower.schema import Schema
 from wallflower.units import Protection
 

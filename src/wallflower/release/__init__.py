@@ -228,13 +228,13 @@ def declaration_of(dataset: str, schema: Schema) -> Declaration | None:
     return Declaration(dataset=dataset, account=schema.account or dataset, protection=protection, stated=True)
 
 
-def notice(table: Table | Points, ledger: Ledger, *, source: object = None) -> None:
+def notice(table: Table | Points, ledger: Ledger, *, source: object = None, key: bytes | None = None) -> None:
     """Compare what is about to be asked with what other data sets hold: one content has one budget.
 
     It depends on records, so only whoever holds them is told, when they are loaded and before anything is asked.
     """
     declared, place = declaration_of(table.name, table.schema), str(source) if isinstance(source, str | Path) else None
-    tags = fingerprint(table, steward_key(), source=place)
+    tags = fingerprint(table, steward_key() if key is None else key, source=place)
     ledger.notice(table.name, tags, account=None if declared is None else declared.account)
 
 

@@ -14,24 +14,26 @@ from datetime import date
 from threading import Lock
 from typing import Any, Final
 
-from wallflower.curator.desk.logs import log_failure
+from wallflower.curator.desk.logs import log_failure, tell
 from wallflower.curator.desk.metrics import Metrics
 from wallflower.curator.desk.problems import Refusal, unanswered_refusal
 from wallflower.curator.desk.records import Records
 from wallflower.curator.desk.shelf import USUAL, Shelf
 from wallflower.curator.desk.tokens import Caller, Tokens
 from wallflower.curator.settings import Settings
-from wallflower.errors import ParameterError, PrivacyError
+from wallflower.data import Table
+from wallflower.errors import ParameterError, PrivacyError, SourceError
 from wallflower.forms import Question, find
 from wallflower.ledger import Account, Ledger, Quote
 from wallflower.ledger.budget import Share
 from wallflower.ledger.chain import Entry, Event, Verification, canonical
 from wallflower.ledger.limits import Accounting, Spending, limit_of
-from wallflower.ledger.names import account_name
+from wallflower.names import account_name
 from wallflower.privacy import Exact, Loss
 from wallflower.queries import QUERIES
 from wallflower.query import Plan, Query
-from wallflower.release import Release, pay
+from wallflower.release import Release, notice, pay
+from wallflower.release.steward_key import steward_key
 from wallflower.units import Claim, Protection
 
 OTHERS: Final = "(others)"
@@ -88,10 +90,12 @@ class Desk:
         self._lock = Lock()
 
     def load(self) -> None:
-        """Read every table of the settings, and write down what they say of budgets."""
+        """Read every table of the settings, compare it with others, and write down what is said of budgets."""
         self.shelf.load()
         for dataset in self.settings.datasets:
             self.ledger.account(dataset.name)  # a name that no budget can hang on is refused here
+            if dataset.source is not None:
+                self._compare(self.shelf.table(dataset.name), dataset.source)
             self._adopt(dataset.name, by="settings", reason="the settings say so")
 
     def close(self) -> None:
@@ -183,7 +187,7 @@ class Desk:
 
     def register(self, caller: Caller, title: str, **stated: Any) -> str:
         """Register a data set, and write down what is said of its budget; tells the name it has here."""
-        name = self.shelf.add(title, **stated, by=caller.name)
+        name = self.shelf.add(title, **stated, by=caller.name, compare=self._compare)
         self._adopt(name, by=caller.name, reason="it was registered so")
         return name
 
@@ -275,6 +279,15 @@ class Desk:
         stream = self.shelf.stream(name, getattr(query, "columns", None))
         plan = query.plan(n=found.schema.rows or USUAL, dimension=stream.dimension)
         return Outline(plan=plan, claim=query.claim(stream))
+
+    def _compare(self, table: Table, source: str) -> None:
+        """Refuse the records of another data set; without a home for the key that takes, say so and go on."""
+        try:
+            key = steward_key()
+        except SourceError as error:
+            tell("records are not compared with other data sets", reason=str(error))
+            return
+        notice(table, self.ledger, source=source, key=key)
 
     def _adopt(self, name: str, *, by: str, reason: str) -> None:
         """What is said of a budget beside the data counts where the ledger has heard nothing else yet."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, RLock
@@ -15,7 +15,7 @@ from wallflower.curator.desk.records import DATASETS, Records
 from wallflower.curator.settings import Registration, state_account
 from wallflower.data import Table, describe, load
 from wallflower.errors import DataError, ParameterError, PrivacyError
-from wallflower.ledger.names import account_name, require_account_name
+from wallflower.names import account_name, require_account_name
 from wallflower.schema import Schema
 
 USUAL: Final = 1000  # what a plan on a stream reckons with, if its schema states no rows
@@ -79,8 +79,12 @@ class Shelf:
         by: str,
         account: str | None = None,
         protects: Mapping[str, Any] | None = None,
+        compare: Callable[[Table, str], None],
     ) -> str:
-        """Register a file or a folder under a root, given relative to it, or a stream; tells the name it has here."""
+        """Register a file or a folder under a root, given relative to it, or a stream; tells the name it has here.
+
+        `compare` refuses records that another data set holds.
+        """
         name = require_account_name("name", title)
         facts = state_account(Schema.from_json(schema), account=account, protects=protects, where="schema")
         if facts.account is not None:
@@ -92,7 +96,7 @@ class Shelf:
         if name in self._stated or self._records.find(DATASETS, name) is not None:
             raise Refusal("conflict", "A data set of this name is registered already. Choose another name.")
         if place is not None:
-            self._loaded(made)
+            compare(self._loaded(made), place)
         self._records.add(DATASETS, {"id": name, "body": json.dumps(made.to_json()), "by": by})
         return name
 

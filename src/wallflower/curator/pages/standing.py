@@ -13,7 +13,7 @@ from wallflower.curator.pages.fields import decimal
 from wallflower.errors import PrivacyError
 from wallflower.ledger import Account, Entry, Quote
 from wallflower.ledger.limits import Limit, Spending
-from wallflower.ledger.names import account_name
+from wallflower.names import account_name
 from wallflower.privacy import Kind, Loss
 from wallflower.units import Protection
 
