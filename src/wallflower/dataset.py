@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,17 +65,23 @@ class Verbs:
 class Planner(Verbs, Plans):
     """What each question would give, before anything is spent."""
 
-    def __init__(self, table: Table | Points, questions: Iterable[Question]) -> None:
+    def __init__(
+        self,
+        table: Table | Points,
+        questions: Iterable[Question],
+        quote: Callable[[Query[Any, Any]], Quote] | None = None,
+    ) -> None:
         super().__init__(questions)
-        self._table = table
+        self._table, self._quote = table, quote
 
     def __call__(self, kind: str, **parameters: Any) -> Plan:
         return self._verb(find(kind, self._questions))(**parameters)
 
     def of(self, query: Query[Any, Any]) -> Plan:
-        """What to expect of this query here: from the number of records and columns alone."""
+        """What to expect of this query here, from public facts alone, and how often the budget affords it."""
         view = query.view(self._table)
-        return query.plan(n=view.n, dimension=view.dimension)
+        plan = query.plan(n=view.n, dimension=view.dimension)
+        return plan if self._quote is None else replace(plan, affords=self._quote(query).affords)
 
     def _verb(self, question: Question) -> Callable[..., Plan]:
         return lambda **given: self.of(fill(question, given))
@@ -101,7 +108,7 @@ class Dataset(Verbs, Questions):
         self._table, self._ledger, self._analyst = table, ledger, analyst
         self._source: object = source
         self._is_compared = False
-        self.plan = Planner(table, self._questions)
+        self.plan = Planner(table, self._questions, self.quote)
 
     @property
     def name(self) -> str:

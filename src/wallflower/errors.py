@@ -81,8 +81,8 @@ class SameRecords(PrivacyError):
         declare, name = f"wallflower budget declare {quote(dataset)}", quote(other)
         super().__init__(
             f"{dataset}: these are, wholly or in part, the records of {other}. Data sets that share people share one "
-            f"account. Join it ({declare} --account {name}), or say that these are other people "
-            f"({declare} --apart {name})."
+            f"account. Join it ({declare} --account {name} --reason WHY), or say that these are other people "
+            f"({declare} --apart {name} --reason WHY)."
         )
         self.dataset, self.other = dataset, other
 

@@ -79,7 +79,8 @@ class Plan:
     """What to expect before anything is spent, from public facts only.
 
     `headings` says what each figure of an option is called, in the order to show them. `curve` gives `measure` at
-    each amount of the loss; `scale` is how `measure` is drawn.
+    each amount of the loss; `scale` is how `measure` is drawn. `affords` is how many such questions the budget would
+    answer now, where a ledger was at hand.
     """
 
     query: str
@@ -94,6 +95,7 @@ class Plan:
     curve: tuple[tuple[float, float], ...] = ()
     measure: str = ""
     scale: Scale = "log"
+    affords: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         public = {item.name: getattr(self, item.name) for item in fields(self)}

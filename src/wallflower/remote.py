@@ -132,8 +132,9 @@ class _Planner(Verbs, Plans):
         return self._verb(find(kind, self._questions))(**parameters)
 
     def of(self, query: Query[Any, Any]) -> Plan:
-        """What to expect of this query here."""
-        return Plan.from_json(self._call("POST", f"{self._base}/plan/{query.kind}", entries_of(query))[1])
+        """What to expect of this query here, and how often your budget affords it."""
+        told = self._call("POST", f"{self._base}/plan/{query.kind}", entries_of(query))[1]
+        return Plan.from_json({**told, "affords": told["price"]["affords"]})
 
     def _verb(self, question: Question) -> Callable[..., Plan]:
         return lambda **given: self.of(fill(question, given))

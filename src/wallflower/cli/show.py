@@ -130,7 +130,8 @@ def _(release: Release) -> RenderableType:  # type: ignore[type-arg]
         ("guarantee", Text(promise.words)),
         ("mechanism", Text(f"{release.mechanism}; {release.proof}; {release.status}")),
         ("data set", Text(f"{release.dataset}: {release.facts}")),
-        ("ledger", Text(f"entry {release.ledger_id} by {release.analyst}; {release.left} is left")),
+        ("ledger", Text(f"entry {release.ledger_id} by {release.analyst}. {release.price}")),
+        *([("protects", Text(release.protects))] if release.protects else []),
     ]
     facts += [(as_words(name), Text(readable(value))) for name, value in release.extras.items()]
     return Group(Text(release.question, style="bold"), _facts(facts))
@@ -148,6 +149,8 @@ def _(plan: Plan) -> RenderableType:
     ]
     if plan.smallest_useful_epsilon is not None:
         facts.append(("useful from", Text(f"{symbol(plan.cost)}={plan.smallest_useful_epsilon}")))
+    if plan.affords is not None:
+        facts.append(("affords", Text(f"{plan.affords:,} such questions, as things are")))
     return Group(Text(f"What to expect of {plan.query}", style="bold"), _facts(facts), _indented(grid))
 
 

@@ -23,7 +23,7 @@ from wallflower.lazy import Lazy
 from wallflower.ledger.budget import Account, Declaration, account_of, declarations, entries, members_of, records_named
 from wallflower.ledger.chain import Entry, Event, Verification, canonical, walk
 from wallflower.ledger.decision import Quote, loss_of, make_quote
-from wallflower.ledger.fingerprints import Tags, forget, is_remembered, matches, remember
+from wallflower.ledger.fingerprints import Tags, forget, is_remembered, is_seen, matches, remember
 from wallflower.ledger.limits import Accounting, limit_of
 from wallflower.ledger.old import OldBook, carry_over, old_obstacle
 from wallflower.ledger.rows import (
@@ -424,8 +424,8 @@ class Ledger:
         return carry_over(account, old, stated=stated) if any(old.values()) else account
 
     def _is_member(self, db: sa.Connection, name: str) -> bool:
-        """Whether a data set of this name was ever asked, without having been declared."""
-        return is_charged(db, name) or bool(self._old.rows(db, name))
+        """Whether there is a data set of this name, though nobody has declared it: it was loaded, or asked."""
+        return is_seen(db, name) or is_charged(db, name) or bool(self._old.rows(db, name))
 
     def _quote(
         self,

@@ -22,6 +22,7 @@ _REMEMBER: Final = "INSERT INTO fingerprints (dataset, kind, tag) VALUES (:datas
 _ALIKE: Final = "SELECT DISTINCT dataset FROM fingerprints WHERE tag IN :tags AND dataset <> :dataset"
 _STORED: Final = "SELECT kind, tag FROM fingerprints WHERE dataset = :dataset"
 _KNOWN: Final = "SELECT count(*) FROM fingerprints WHERE dataset = :dataset AND tag IN :tags AND kind <> 'least'"
+_SEEN: Final = "SELECT 1 FROM fingerprints WHERE dataset = :dataset LIMIT 1"
 _FORGET: Final = "DELETE FROM fingerprints WHERE dataset = :dataset"
 
 
@@ -56,6 +57,11 @@ def remember(db: sa.Connection, dataset: str, fingerprint: Tags) -> None:
     db.execute(
         sa.text(_REMEMBER), [{"dataset": dataset, "kind": kind, "tag": tag} for kind, tag in _pairs(fingerprint)]
     )
+
+
+def is_seen(db: sa.Connection, dataset: str) -> bool:
+    """Whether a data set was ever loaded."""
+    return db.execute(sa.text(_SEEN), {"dataset": dataset}).first() is not None
 
 
 def is_remembered(db: sa.Connection, dataset: str, fingerprint: Tags) -> bool:

@@ -25,7 +25,8 @@ def card(release: Release[Any]) -> str:
         ("Guarantee", release.guarantee.words),
         ("Mechanism", f"{release.mechanism}; {release.proof}; {release.status}"),
         ("Data set", f"{release.dataset}: {release.facts}"),
-        ("Ledger", f"entry {release.ledger_id} by {release.analyst}; {release.left} is left"),
+        ("Ledger", f"entry {release.ledger_id} by {release.analyst}. {release.price}"),
+        *([("Protects", release.protects)] if release.protects else []),
         *(("Note", note) for note in release.notes),
     ]
     body = "".join(f"<tr><th>{escape(name)}</th><td>{escape(words)}</td></tr>" for name, words in rows)
