@@ -57,7 +57,7 @@ class Protocol(HttpToolsProtocol):
 def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     """Listen, say where, and answer until a signal comes. Every data set is read before anything is answered."""
     app = application(settings)
-    app.state.desk.shelf.load()
+    app.state.desk.load()
     with _bound(settings) as listening:
         logs.start()
         announce(_url(listening))
