@@ -246,7 +246,7 @@ def test_data_sets_about_the_same_people_share_an_account(tmp_path: Path) -> Non
         assert grant(sue, "again").json["budget"]["account"] == "patients"
         assert ana.get("/v1/datasets/ward").json["left"]["exact"] == "ε=5/4"
         page = Browser(running).signed_in(ana.token).get("/ui/datasets/ward")
-        assert "It is the account patients, from which again spend too." in words(page)
+        assert "It spends from the account patients, shared with again." in words(page)
 
 
 def test_a_data_set_is_registered_with_its_account(service: Service, sue: Caller) -> None:

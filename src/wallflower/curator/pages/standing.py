@@ -152,9 +152,9 @@ def _shared(account: Account, name: str) -> Iterator[str]:
     """Whom a budget is shared with: other data sets, other analysts."""
     others = ", ".join(other for other in account.members if other not in (name, account.name))
     if account.name != name:
-        yield f"It is the account {account.name}" + (f", from which {others} spend too." if others else ".")
+        yield f"It spends from the account {account.name}" + (f", shared with {others}." if others else ".")
     elif others:
-        yield f"From it {others} spend too, about the same people."
+        yield f"The budget is shared with data about the same people: {others}."
     kept = [share for share in account.shares if share.left.amount or share.left.delta]
     if kept:
         shares = (f"{loss_words(one.left)} for {_whose(one.analyst)}" for one in kept)
