@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +22,7 @@ from wallflower.errors import BudgetExhausted, DataError, KeyConflict, Parameter
 from wallflower.ledger import Ledger
 from wallflower.privacy import Exact, Kind, Loss, Neighbours
 from wallflower.release import Release, default_analyst, release
-from wallflower.release.guarantee import Guarantee
+from wallflower.release.guarantee import Guarantee, certainty
 from wallflower.release.words import readable
 
 ROWS = np.column_stack([np.arange(40.0), np.arange(40.0)[::-1]])
@@ -258,6 +259,35 @@ def test_fractions_are_given_as_text_and_sets_of_columns_as_tuples(points: wf.Po
     assert inspect.signature(ward.ranking).parameters["bar"].annotation == Exact
     with pytest.raises(ParameterError, match=r"bar: 0\.5 is a float"):
         ward.ranking(bar=0.5, epsilon="0.5")
+
+
+def test_a_plan_says_how_often_the_budget_affords_it(ward: Dataset, ledger: Ledger) -> None:
+    assert ward.plan.above(bar=9.5, epsilon="0.25").affords == 4
+    ledger.grant("ward", Loss("3", delta="1e-6"), by="steward")
+    assert [ward.plan.above(bar=9.5, epsilon=epsilon).affords for epsilon in ("0.1", "0.05", "1")] == [35, 140, 3]
+    ward.above(bar=9.5, epsilon="1")
+    assert [ward.plan.above(bar=9.5, epsilon=epsilon).affords for epsilon in ("0.1", "1", "2.5")] == [20, 2, 0]
+
+
+def test_an_answer_says_what_it_cost_and_what_that_means(ward: Dataset) -> None:
+    made = ward.above(bar=9.5, epsilon="0.5")
+    assert (made.booked, made.limit, made.left) == (Loss("0.5"), Loss("1"), Loss("0.5"))
+    assert made.price.startswith("It cost ε=1/2; ε=1/2 of ε=1 is left for ana.")
+    assert "from 50 % to at most 62.3 %" in made.price
+    assert made.protects.startswith("one record")
+    assert Release.from_dict(json.loads(made.to_json())) == made
+
+
+def test_certainty_is_never_told_too_small() -> None:
+    for text in ("0", "0.001", "0.5", "1", "3", "20", "1000000"):
+        loss = Loss(text)
+        words = certainty(loss)
+        assert words is not None
+        told = float(words.split("at most ")[1].split(" %")[0]) / 100
+        grown = 1 / (1 + math.exp(-float(loss.amount)))
+        assert grown <= told <= grown + 0.001 + 1e-9
+    assert "chance of 1e-06" in str(certainty(Loss("1", delta="1e-6")))
+    assert certainty(Loss.zcdp("1")) is None
 
 
 def test_a_plan_spends_nothing(ward: Dataset) -> None:
