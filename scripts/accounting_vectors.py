@@ -17,12 +17,12 @@ from typing import Any, Final
 import alembic.command
 import alembic.config
 import sqlalchemy as sa
-from wallflower.ledger.spans import SpanCharge, spent_in_window
 
 from wallflower.errors import BudgetExhausted, ParameterError, PrivacyError, Untranslatable
 from wallflower.ledger import Account, Ledger
 from wallflower.ledger.chain import GENESIS, Entry, seal
 from wallflower.ledger.limits import Limit, certificate
+from wallflower.ledger.spans import SpanCharge, spent_in_window
 from wallflower.names import account_name
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.units import NEIGHBOURS, Claim, Protection, price
