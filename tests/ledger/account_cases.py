@@ -23,14 +23,20 @@ KINDS = {
 SAID = ("window", "columns", "steps", "moves", "one_sign", "separable", "names")
 
 
+def cases_file() -> Path | None:
+    """Where the vectors are, beside the repository or where the environment says."""
+    beside = [parent / "shared" / "cases" for parent in Path(__file__).resolve().parents]
+    folders = [Path(os.environ["WALLFLOWER_CASES"])] if "WALLFLOWER_CASES" in os.environ else beside
+    return next((folder / NAME for folder in folders if (folder / NAME).exists()), None)
+
+
 def account_cases(part: str) -> list[Any]:
     """The cases of one part, as parameters of a test."""
-    beside = [parent / "shared" / "cases" for parent in Path(__file__).resolve().parents]
-    for folder in [Path(os.environ["WALLFLOWER_CASES"])] if "WALLFLOWER_CASES" in os.environ else beside:
-        if (folder / NAME).exists():
-            found = json.loads((folder / NAME).read_text(encoding="utf-8"))[part]
-            return [pytest.param(case, id=case.get("name")) for case in found]
-    return [pytest.param(None, marks=pytest.mark.skip(reason=f"no shared/cases/{NAME} beside the repository"))]
+    place = cases_file()
+    if place is None:
+        return [pytest.param(None, marks=pytest.mark.skip(reason=f"no shared/cases/{NAME} beside the repository"))]
+    found = json.loads(place.read_text(encoding="utf-8"))[part]
+    return [pytest.param(case, id=case.get("name")) for case in found]
 
 
 def claim_of(question: dict[str, Any]) -> Claim:

@@ -8,21 +8,26 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from true_losses import factor
 
-from wallflower.errors import BudgetExhausted, KeyConflict
-from wallflower.ledger import Ledger
+from wallflower.errors import BudgetExhausted, KeyConflict, ParameterError
+from wallflower.ledger import Declaration, Ledger
+from wallflower.ledger.chain import canonical
 from wallflower.privacy import Loss
+from wallflower.units import NEIGHBOURS, Claim, Protection
 
 PROCESSES = 8
 gate: Any = None
 
 
-def question(epsilon: str) -> Any:
-    loss = Loss(epsilon)
+def question(epsilon: str, stated: Loss | None = None) -> Any:
+    loss = stated or Loss(epsilon)
     return SimpleNamespace(label="outlier-count/1", cost=lambda: loss, to_json=lambda: {"loss": loss.to_json()})
 
 
@@ -59,6 +64,37 @@ def open_and_spend(place: str) -> str:
         return ledger.verify().head
 
 
+def spend_by_unit(place: str) -> Fraction:
+    """What really was lost by the questions of one process, all of another unit than its neighbour's."""
+    number, lost = os.getpid(), Fraction()
+    with Ledger.open(place) as ledger:
+        unit = list(NEIGHBOURS)[gate.wait() % len(NEIGHBOURS)]
+        loss = Loss("1/64", neighbours=NEIGHBOURS[unit])
+        claim = Claim(loss=loss, columns=2, steps=3, window=2 if unit == "window" else None)
+        for _ in range(1000):
+            try:
+                ledger.charge("icu", question("1/64", loss), analyst=f"analyst {number}", claim=claim)
+            except BudgetExhausted:
+                return lost
+            lost += Fraction(factor(claim, Protection())) / 64
+    raise AssertionError("the budget has no end")
+
+
+def declare_or_charge(place: str) -> str:
+    """Half of them declare another unit, half of them ask by a schema: one of both comes first."""
+    with Ledger.open(place) as ledger:
+        turn = gate.wait()
+        declared = Declaration(dataset="icu", account="icu", protection=Protection(units_per_person=1 + turn // 2))
+        try:
+            if turn % 2:
+                ledger.declare("icu", declared.protection, by="steward")
+            else:
+                ledger.charge("icu", question("1/100"), analyst="ana", declared=declared)
+        except ParameterError:
+            return "refused"
+    return "done"
+
+
 def charge_one_key(place: str) -> int | None:
     with Ledger.open(place) as ledger:
         gate.wait()
@@ -77,6 +113,30 @@ def test_eight_processes_share_the_last_budget_exactly(place: str) -> None:
         assert sum(paid) == 40
         assert ledger.remaining("icu") == Loss("0")
         assert ledger.verify().entries == 40
+
+
+@pytest.mark.slow
+def test_eight_processes_with_questions_of_every_unit_lose_no_more_than_one(place: str) -> None:
+    Ledger.open(place).close()
+    lost = race(spend_by_unit, place)
+    with Ledger.open(place) as ledger:
+        assert sum(lost) == ledger.spent("icu").epsilon
+        assert Fraction(62, 64) < sum(lost) <= 1
+        ledger.verify()
+
+
+@pytest.mark.slow
+def test_a_unit_that_is_declared_while_questions_come_in_stays_one(place: str) -> None:
+    Ledger.open(place).close()
+    race(declare_or_charge, place)
+    with Ledger.open(place) as ledger:
+        charges = ledger.history(event="charge")
+        units = {entry.unit for entry in charges}
+        assert len(units) <= 1
+        assert units <= {canonical(ledger.account("icu").protection.to_json())}
+        first = min((entry.id for entry in charges), default=0)
+        late = [entry for entry in ledger.history(event="account") if first and entry.id > first]
+        assert {canonical(entry.details["protects"]) for entry in late} <= units
 
 
 @pytest.mark.slow
@@ -125,9 +185,52 @@ with Ledger.open(sys.argv[1]) as ledger, ledger._store.write() as db:
 """
 
 
-def script(program: str, place: str) -> subprocess.Popen[str]:
+IN_THE_ACT = """
+import sys, time
+from test_ledger_race import ACTS
+import wallflower.ledger, wallflower.ledger.rows as rows
+from wallflower.ledger import Ledger
+written = rows.append
+def hold(*given, **more):
+    entry = written(*given, **more)
+    if entry.event == sys.argv[2]:
+        print("held", flush=True)
+        time.sleep(3600)
+    return entry
+rows.append = wallflower.ledger.append = hold
+with Ledger.open(sys.argv[1]) as ledger:
+    ACTS[sys.argv[2]](ledger)
+"""
+
+ONE_AFTER_ANOTHER = """
+import itertools, sys
+from test_ledger_race import declared_charge
+from wallflower.ledger import Ledger
+with Ledger.open(sys.argv[1]) as ledger:
+    for number in itertools.count():
+        declared_charge(ledger, f"set-{number}")
+        print(number, flush=True)
+"""
+
+
+def declared_charge(ledger: Ledger, name: str) -> None:
+    """Two rows in one act: what a schema says, and the charge."""
+    declared = Declaration(dataset=name, account=name, protection=Protection(units_per_person=2))
+    ledger.charge(name, question("1/4"), analyst="ana", declared=declared)
+
+
+ACTS: dict[str, Callable[[Ledger], object]] = {
+    "account": lambda ledger: ledger.declare("icu", Protection(units_per_person=3), by="steward"),
+    "limit": lambda ledger: ledger.grant("icu", Loss("9"), by="steward"),
+    "share": lambda ledger: ledger.allocate("icu", "bo", Loss("1/2"), by="steward"),
+    "allowance": lambda ledger: ledger.allow_constrained("icu", "1", by="steward"),
+    "charge": lambda ledger: declared_charge(ledger, "icu"),
+}
+
+
+def script(program: str, *arguments: str) -> subprocess.Popen[str]:
     here = os.path.dirname(__file__)
-    return subprocess.Popen([sys.executable, "-c", program, place], cwd=here, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([sys.executable, "-c", program, *arguments], cwd=here, stdout=subprocess.PIPE, text=True)
 
 
 def test_a_fork_shares_no_connection_with_its_parent(place: str) -> None:
@@ -146,3 +249,32 @@ def test_a_writer_killed_in_the_act_leaves_nothing_and_locks_nothing(place: str)
             writer.send_signal(signal.SIGKILL)
         assert ledger.charge("icu", question("1/4"), analyst="ana").left == Loss("1/2")
         assert ledger.verify().entries == 2
+
+
+@pytest.mark.parametrize("act", list(ACTS))
+def test_whatever_is_killed_before_it_is_done_leaves_nothing(place: str, act: str) -> None:
+    with Ledger.open(place) as ledger:
+        before = ledger.account("icu")
+        with script(IN_THE_ACT, place, act) as writer:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "held\n"
+            writer.send_signal(signal.SIGKILL)
+        assert (ledger.account("icu"), ledger.history()) == (before, [])
+        ACTS[act](ledger)
+        assert ledger.verify().entries == len(ledger.history()) > 0
+
+
+@pytest.mark.parametrize("after", [3, 8])
+def test_a_declaration_and_its_charge_survive_together_or_not_at_all(tmp_path: Path, after: int) -> None:
+    place = str(tmp_path / "ledger.db")
+    with script(ONE_AFTER_ANOTHER, place) as writer:
+        assert writer.stdout is not None
+        while writer.stdout.readline() != f"{after}\n":
+            assert writer.poll() is None
+        writer.send_signal(signal.SIGKILL)
+    with Ledger.open(place) as ledger:
+        ledger.verify()
+        acts = [(entry.event, entry.dataset) for entry in ledger.history()]
+        done = len(acts) // 2
+        assert done > after
+        assert acts == [(event, f"set-{number}") for number in range(done) for event in ("account", "charge")]

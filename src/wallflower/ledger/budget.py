@@ -347,7 +347,12 @@ def _booked(names: Sequence[str]) -> sa.Select[Any]:
 
 
 def _this_year(names: Sequence[str]) -> sa.Select[Any]:
-    return _booked(names).where(entries().c.time >= f"{datetime.now(UTC).year}")
+    return _booked(names).where(entries().c.time >= year_begun())
+
+
+def year_begun() -> str:
+    """What every time of this year comes after, as text."""
+    return f"{datetime.now(UTC).year}"
 
 
 def _by_analyst(rows: Iterable[Any]) -> dict[str, Spending]:

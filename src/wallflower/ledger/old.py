@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import Untranslatable
 from wallflower.lazy import Lazy
-from wallflower.ledger.budget import Account, Fence, Obstacle, Share, entries
+from wallflower.ledger.budget import Account, Fence, Obstacle, Share, entries, year_begun
 from wallflower.ledger.limits import STARTER, Limit, Spending
 from wallflower.names import account_name, nearest_name, require_account_name
 from wallflower.privacy import Kind, Loss, Neighbours
@@ -38,6 +38,7 @@ class OldRow:
     """An entry of an older ledger, with the public facts of its release where there is one."""
 
     id: int
+    time: str
     event: str
     dataset: str
     analyst: str | None
@@ -130,6 +131,7 @@ def _read(db: sa.Connection, names: Sequence[str]) -> list[OldRow]:
 def _row(stored: Mapping[str, Any]) -> OldRow:
     return OldRow(
         id=stored["id"],
+        time=stored["time"],
         event=stored["event"],
         dataset=stored["dataset"],
         analyst=stored["analyst"],
@@ -163,10 +165,12 @@ def carry_over(account: Account, rows: Mapping[str, Sequence[OldRow]], *, stated
             found = old_protection(own)
             closed = closed or (UNDECLARED if found is None else None)
             members[dataset] = found or members[dataset]
-    spenders, problem = dict(account.spenders), None
+    spenders, problem, this_year = dict(account.spenders), None, {"": account.this_year}
     for dataset, own in rows.items():
         for row in own:
             problem = _book(row, members[dataset], spenders) or problem
+            if account.pace is not None and row.time >= year_begun():
+                _book(row, members[dataset], this_year)
     every = [row for own in rows.values() for row in own]
     spent = sum(spenders.values(), start=Spending())
     made = replace(
@@ -177,6 +181,7 @@ def carry_over(account: Account, rows: Mapping[str, Sequence[OldRow]], *, stated
         fence=_fence(account.fence, every),
         names=tuple(sorted({*account.names, *(row.body["record"] for row in _charges(every) if "record" in row.body)})),
         closed=closed or problem,
+        this_year=sum(this_year.values(), start=Spending()),
     )
     if account.starter and every:
         made = replace(made, limit=_limit(made, rows), starter=not any(row.event == "grant" for row in every))

@@ -1,0 +1,105 @@
+"""The script that runs accounting vectors: on all that are shared, and on a file with a mistake in it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from account_cases import cases_file
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "accounting_vectors.py"
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_all_shared_vectors_pass() -> None:
+    place = cases_file()
+    if place is None:
+        pytest.skip("no shared/cases/accounting.json beside the repository")
+    done = run(str(place))
+    assert (done.returncode, done.stderr) == (0, "")
+    count = sum(len(part) for part in json.loads(place.read_text(encoding="utf-8")).values() if isinstance(part, list))
+    assert done.stdout == f"{count} vectors, 0 differences\n"
+
+
+RECORD = {"rows": "people", "unit": "record"}
+ASK: dict[str, Any] = {"kind": "pure", "protects": "membership", "epsilon": "1/4"}
+PRICE = {"accepted": True, "k": 2, "epsilon": "1/2", "delta": "0", "rho": "1/8"}
+LIMIT = {"epsilon": "1", "delta": "0", "convert": "0", "rho": "0", "gauge": "sum"}
+TOTALS = {"epsilon": "1", "delta": "0", "rho": "1/4", "limit": LIMIT}
+RIGHT: dict[str, list[dict[str, Any]]] = {
+    "prices": [{"name": "twice", "data": RECORD, "question": ASK, "price": PRICE}],
+    "runs": [
+        {
+            "name": "one",
+            "data": RECORD,
+            "limit": {"epsilon": "1"},
+            "steps": [{"ask": ASK, "times": 3, "accepted": 2, "why": "limit", "totals": TOTALS}],
+        }
+    ],
+    "migrations": [
+        {
+            "name": "old",
+            "rows": [{"event": "charge", "family": "epsilon-delta", "unit": "record", "amount": "1/2"}],
+            "after": {
+                "open": True,
+                "unit": "record",
+                "gauge": "sum",
+                "limit": ["1", "0"],
+                "constrained": False,
+                "spent": ["1/2", "0"],
+                "left": ["1/2", "0"],
+            },
+        }
+    ],
+    "names": [{"name": "ICU", "account": "icu"}],
+    "spans": [{"window": 2, "charges": [], "spent": "0"}],
+}
+
+
+def vectors(tmp_path: Path, content: Any) -> str:
+    place = tmp_path / "vectors.json"
+    place.write_text(json.dumps(content), encoding="utf-8")
+    return str(place)
+
+
+def test_right_vectors_pass(tmp_path: Path) -> None:
+    done = run(vectors(tmp_path, RIGHT))
+    assert (done.stdout, done.returncode) == ("5 vectors, 0 differences\n", 0)
+
+
+def test_every_wrong_number_is_told(tmp_path: Path) -> None:
+    wrong = json.loads(json.dumps(RIGHT))
+    wrong["prices"][0]["price"]["epsilon"] = "1/4"
+    wrong["runs"][0]["steps"][0]["accepted"] = 3
+    wrong["runs"][0]["steps"][0]["totals"]["rho"] = "1/2"
+    wrong["migrations"][0]["after"]["spent"] = ["1/4", "0"]
+    wrong["names"][0]["account"] = "ICU"
+    wrong["spans"][0]["spent"] = "1"
+    done = run(vectors(tmp_path, wrong))
+    assert done.returncode == 1
+    told = done.stdout.splitlines()
+    assert told[0] == "prices: twice: epsilon is 1/2, expected 1/4"
+    places = (
+        "prices: twice",
+        "runs: one: step 1",
+        "runs: one: step 1",
+        "migrations: old",
+        "names: ICU",
+        "spans: number 1",
+    )
+    assert [line.startswith(place) for line, place in zip(told, places, strict=False)] == [True] * 6
+    assert told[6:] == ["5 vectors, 6 differences"]
+
+
+def test_without_a_file_it_says_how_it_is_used() -> None:
+    done = run()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Usage" in done.stderr
