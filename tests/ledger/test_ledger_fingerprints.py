@@ -154,7 +154,7 @@ def test_the_refusal_says_what_to_do_and_no_number() -> None:
     refusal = SameRecords("new ward", other="icu")
     assert str(refusal) == (
         "new ward: these are, wholly or in part, the records of icu. Data sets that share people share one account. "
-        "Join it (wallflower budget declare 'new ward' --account icu), or say that these are other people "
-        "(wallflower budget declare 'new ward' --apart icu)."
+        "Join it (wallflower budget declare 'new ward' --account icu --reason WHY), or say that these are other people "
+        "(wallflower budget declare 'new ward' --apart icu --reason WHY)."
     )
     assert (refusal.exit_code, refusal.dataset, refusal.other) == (3, "new ward", "icu")
