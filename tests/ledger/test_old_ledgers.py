@@ -271,6 +271,19 @@ def test_a_pace_counts_what_was_spent_this_year_by_the_old_rules_too(place: str)
         ask(ledger, "0.25")
 
 
+def test_an_answer_about_an_empty_table_closes_nothing(place: str) -> None:
+    charge = old_row("charge", "icu", Loss("0.25"), analyst="ana", label="outlier-count/1", body="{}")
+    answer = {
+        "event": "release",
+        "dataset": "icu",
+        "charge": 1,
+        "body": json.dumps({"facts": {"n": 0, "dimension": 0}}),
+    }
+    write_old(place, sealed([charge, answer]))
+    with Ledger.open(place) as ledger:
+        assert (ledger.account("icu").closed, ledger.remaining("icu")) == (None, Loss("0.75"))
+
+
 # Names
 
 
