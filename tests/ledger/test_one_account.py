@@ -179,7 +179,8 @@ def test_a_schema_counts_until_something_is_known_and_must_agree_from_then_on(le
     assert [entry.event for entry in ledger.history()] == ["account", "charge"]
     ledger.charge("icu", question, analyst="ana", declared=said)
     assert len(ledger.history()) == 3
-    for other in (Declaration(dataset="icu", account="icu"), Declaration(dataset="icu", account="x", protection=ENTRY)):
+    plain = Declaration(dataset="icu", account="icu", stated=True)
+    for other in (plain, Declaration(dataset="icu", account="x", protection=ENTRY)):
         for verb in (ledger.charge, ledger.quote):
             with pytest.raises(ParameterError, match="What was declared once holds"):
                 verb("icu", question, analyst="ana", declared=other)
@@ -489,3 +490,25 @@ def test_a_replay_is_answered_whatever_became_of_the_budget(ledger: Ledger) -> N
     with pytest.raises(KeyConflict):
         ask(ledger, "0.25", key="k", dataset="Icu")
     assert ledger.spent("icu") == Loss("0.5")
+
+
+def test_a_limit_is_not_left_behind_for_the_starter_cap(ledger: Ledger) -> None:
+    ledger.grant("icu", Loss("0.5"), by="steward")
+    ask(ledger, "0.5")
+    with pytest.raises(ParameterError, match="Set the limit of patients first"):
+        ledger.declare("icu", by="steward", account="patients")
+    ledger.grant("patients", Loss("2"), by="steward")
+    ledger.declare("icu", by="steward", account="patients")
+    assert ledger.remaining("icu") == Loss("1.5")
+
+
+def test_a_schema_says_nothing_of_what_it_leaves_out(ledger: Ledger) -> None:
+    timed = Protection(rows="time", unit="entry")
+    ledger.declare("icu", timed, by="steward", account="patients")
+    silent = Declaration(dataset="icu", account="patients")
+    own = Declaration(dataset="icu", account="icu", protection=timed, stated=True)
+    for declared in (silent, own):
+        ask(ledger, "0.1", declared=declared)
+    with pytest.raises(ParameterError, match="the schema says"):
+        ask(ledger, "0.1", declared=Declaration(dataset="icu", account="patients", stated=True))
+    assert ledger.account("icu").spent.epsilon == Fraction(1, 5)

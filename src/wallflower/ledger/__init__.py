@@ -449,10 +449,12 @@ class Ledger:
         """What a schema says counts for a data set of which nothing is known; from then on it must agree.
 
         It takes no data set away from an account that others share, that a steward has set terms on, or that an older
-        ledger has booked on.
+        ledger has booked on. A schema that names no unit, or no account but the data set's own, says nothing of it.
         """
         name, account = declared.dataset, self._account(db, declared.dataset, asking=True)
-        target = self._target(db, declared.account)
+        target = account.name if declared.account == name else self._target(db, declared.account)
+        if not declared.stated and declared.protection == Protection():
+            declared = replace(declared, protection=account.members[name], stated=True)
         bound = has_terms(db, name) or self._old.rows(db, name) or set(account.members) != {name}
         if _is_fresh(db, account, name) and (account.name == target or not bound):
             return replace(declared, account=target)
@@ -487,7 +489,14 @@ class Ledger:
                 "A unit is declared once, before the first question. Go on with it."
             )
         spent = is_charged(db, made.dataset) or bool(self._old.rows(db, made.dataset))
-        if made.account != before.name and spent and set(before.members) != {made.dataset}:
+        if made.account == before.name:
+            return
+        if not (before.starter or is_limited(db, made.account)):
+            raise ParameterError(
+                f"{made.dataset}: its account {before.name} has a limit, and {made.account} has none but the starter "
+                f"cap. Set the limit of {made.account} first (wallflower budget grant)."
+            )
+        if spent and set(before.members) != {made.dataset}:
             raise ParameterError(
                 f"{made.dataset}: it has spent from the account {before.name}, which others share. What was spent "
                 "stays there. Go on with that account, or put the others on another one first."

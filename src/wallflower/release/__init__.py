@@ -224,8 +224,12 @@ def declaration_of(dataset: str, schema: Schema) -> Declaration | None:
     """What the schema says of a data set's account; None where it says nothing."""
     if schema.account is None and schema.protects is None:
         return None
-    protection = schema.protects or Protection()
-    return Declaration(dataset=dataset, account=schema.account or dataset, protection=protection, stated=True)
+    return Declaration(
+        dataset=dataset,
+        account=schema.account or dataset,
+        protection=schema.protects or Protection(),
+        stated=schema.protects is not None,
+    )
 
 
 def notice(table: Table | Points, ledger: Ledger, *, source: object = None, key: bytes | None = None) -> None:
