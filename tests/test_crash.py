@@ -52,7 +52,7 @@ SCRIPT = textwrap.dedent(
         reach(f"{event} written, not committed")
         return entry
 
-    append, book._append = book._append, writing
+    append, book.append = book.append, writing
     around(Above, "view", "before the view", "after the view")
     around(Ledger, "charge", "before the charge", "after the charge")
     around(Above, "reading", "after the answer")

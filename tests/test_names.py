@@ -25,12 +25,14 @@ NOUNS = frozenset(
         "Reading",
         "Setting",
         "Spending",
+        "Standing",
         "drawing",
         "meaning",
         "nothing",
         "printed",
         "reading",
         "rounding",
+        "standing",
         "setting",
     ]
 )

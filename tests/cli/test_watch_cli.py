@@ -296,7 +296,7 @@ def test_ctrl_c_is_clean_and_what_was_decided_stays(granted: Path) -> None:
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate()
     assert (process.returncode, output) == (130, "")
-    assert "Interrupted; 1 observations were decided and stay charged (entry 2); the same --state takes" in errors
+    assert "Interrupted; 1 observations were decided and stay charged (entry 3); the same --state takes" in errors
     assert "Traceback" not in errors
     output, _ = start(granted, "--state", "s").communicate("x\n0\n")
     assert output == told

@@ -80,7 +80,7 @@ class Allocation(LossBody):
     reason: str = Field("", max_length=1000, description="why, for the record")
 
 
-class Protected(Body):
+class ProtectionBody(Body):
     """What a row is, and whose loss is bounded."""
 
     rows: Rows = Field("people", description="what a row is: one of people, or of time")
@@ -90,7 +90,7 @@ class Protected(Body):
     times: Positive | None = Field(None, description="public maximum of observations")
 
 
-class DeclarationBody(Protected):
+class DeclarationBody(ProtectionBody):
     """Whose loss a data set counts, said before its first question; and which account it spends from."""
 
     account: Text | None = Field(None, description="the account it spends from; left out: as it is", examples=["ward"])
@@ -101,7 +101,7 @@ class DeclarationBody(Protected):
 
     def protection(self) -> Protection | None:
         """What is declared; None: nothing is said of it."""
-        own = {name: getattr(self, name) for name in Protected.model_fields if name in self.model_fields_set}
+        own = {name: getattr(self, name) for name in ProtectionBody.model_fields if name in self.model_fields_set}
         return Protection(**own) if own else None
 
 
@@ -132,7 +132,7 @@ class NewDataset(Body):
     )
     records: list[Text] = Field([], max_length=_MOST, description="records that analysts may name in a question")
     account: Text | None = Field(None, description="the budget it shares; left out: one of its own")
-    protects: Protected | None = Field(None, description="what a row is, and whose loss its budget bounds")
+    protects: ProtectionBody | None = Field(None, description="what a row is, and whose loss its budget bounds")
 
     def stated(self) -> dict[str, Any]:
         """All but the name, as the desk takes it."""

@@ -30,7 +30,7 @@ from wallflower.queries.explain.modes import draw_contexts
 from wallflower.queries.explain.space.ranked_table import RankedTable
 from wallflower.schema import Schema
 
-TRIALS, QUICK_TRIALS, SURE_TRIALS = 2_000, 200, 8_000
+TRIALS, QUICK_TRIALS, SURE_TRIALS = 2_000, 200, 16_000
 ONE, TWO = Loss("1"), Loss("2")
 EVERYWHERE: Final = "distance:k=1000,radius=1"  # V is an outlier in every context, whatever one record does
 SAMPLES: Final = 8
