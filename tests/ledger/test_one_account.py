@@ -512,3 +512,15 @@ def test_a_schema_says_nothing_of_what_it_leaves_out(ledger: Ledger) -> None:
     with pytest.raises(ParameterError, match="the schema says"):
         ask(ledger, "0.1", declared=Declaration(dataset="icu", account="patients", stated=True))
     assert ledger.account("icu").spent.epsilon == Fraction(1, 5)
+
+
+def test_what_was_added_up_is_not_taken_for_what_came_of_it(ledger: Ledger, place: str) -> None:
+    with pytest.raises(BudgetExhausted):
+        ask(ledger, "2", declared=Declaration(dataset="icu", account="icu", protection=ENTRY))
+    ledger.declare("icu", Protection(units_per_person=2), by="steward")
+    assert ledger.account("icu").protection == Protection(units_per_person=2)
+    with Ledger.open(place) as other:
+        ask(other, "0.25")
+        assert ledger.remaining("icu") == Loss("0.5")
+        ledger.grant("icu", Loss("3"), by="steward")
+        assert other.remaining("icu") == Loss("2.5")

@@ -20,7 +20,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from wallflower.errors import BudgetExhausted, LedgerError, ParameterError, SameRecords
 from wallflower.lazy import Lazy
-from wallflower.ledger.budget import Account, Declaration, account_of, declarations, entries, members_of, records_named
+from wallflower.ledger.budget import (
+    Account,
+    Declaration,
+    account_of,
+    declarations,
+    entries,
+    members_of,
+    records_named,
+    year_begun,
+)
 from wallflower.ledger.chain import Entry, Event, Verification, canonical, walk
 from wallflower.ledger.decision import Quote, loss_of, make_quote
 from wallflower.ledger.fingerprints import Tags, forget, is_remembered, is_seen, matches, remember
@@ -37,6 +46,7 @@ from wallflower.ledger.rows import (
     is_charged,
     is_known,
     is_limited,
+    last_hash,
     newer_losses,
     require_bookable,
     spelt,
@@ -88,6 +98,7 @@ class Ledger:
         """A path, `sqlite:///FILE`, `postgresql://…`, or nothing for `$WALLFLOWER_LEDGER` and then your data home."""
         self._store = Store(where)
         self._old = OldBook()
+        self._added_up: dict[tuple[str, bool], tuple[tuple[str, str], Account]] = {}
 
     @classmethod
     def open(cls, where: str | Path | None = None) -> Self:
@@ -413,7 +424,20 @@ class Ledger:
     def _account(
         self, db: sa.Connection, name: str, adopted: Declaration | None = None, *, asking: bool = False
     ) -> Account:
-        """The account of a data set, or of this name; whoever is `asking` is a data set and belongs to it."""
+        """The account of a data set, or of this name; whoever is `asking` is a data set and belongs to it.
+
+        The last hash stands for all rows before it, so what was added up under it need not be added up again.
+        """
+        moment = (last_hash(db), year_begun())
+        known = self._added_up.get((name, asking)) if adopted is None else None
+        if known is not None and known[0] == moment:
+            return known[1]
+        account = self._add_up(db, name, adopted, asking=asking)
+        if adopted is None:
+            self._added_up[name, asking] = moment, account
+        return account
+
+    def _add_up(self, db: sa.Connection, name: str, adopted: Declaration | None, *, asking: bool) -> Account:
         stated = declarations(db) | ({} if adopted is None else {name: adopted})
         place = stated[name].account if name in stated else name
         members = members_of(place, stated)

@@ -41,6 +41,12 @@ def append(db: sa.Connection, event: Event, dataset: str, *, time: str | None = 
     return entry
 
 
+def last_hash(db: sa.Connection) -> str:
+    """The hash of the last row, which no other history has; that of an empty ledger where there is none."""
+    found: str | None = db.scalar(sa.select(entries().c.hash).order_by(entries().c.id.desc()).limit(1))
+    return GENESIS if found is None else found
+
+
 def find_first(db: sa.Connection, *conditions: sa.ColumnElement[bool]) -> Entry | None:
     row = db.execute(sa.select(entries()).where(*conditions).limit(1)).mappings().one_or_none()
     return None if row is None else Entry(**row)
