@@ -115,8 +115,8 @@ def _step(ledger: Ledger, step: Mapping[str, Any]) -> Iterator[tuple[str, Any, A
     if "ask" in step:
         accepted, why = _ask(ledger, "vector", step.get("analyst", "ana"), step["ask"], step.get("times", 1))
         yield "accepted", accepted, step["accepted"]
-        if "why" in step:
-            yield "refused by the limit", why in ("epsilon", "delta", "rho"), step["why"] == "limit"
+        if step.get("why") == "limit":
+            yield "what the refusal names", why in ("epsilon", "delta", "rho"), True
     if "totals" in step:
         yield from _totals(ledger.account("vector"), step["totals"])
 
