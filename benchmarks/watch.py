@@ -60,6 +60,8 @@ class Place:
         query = wf.Watch(**{"threshold": 4 * math.sqrt(columns), "loss": wf.Loss("1")} | parameters, **BOUNDS)
         names = [f"x{place}" for place in range(columns)]
         kept = self.folder / "state.db" if state else None
+        with wf.Ledger.open(self.folder / "ledger.db") as ledger:
+            ledger.declare("stream", wf.Protection(rows="time", unit="entry"), by="owner")
         opened = watching(query, columns=names, dataset="stream", ledger=self.folder / "ledger.db", state=kept)
         return self.stack.enter_context(opened)
 
