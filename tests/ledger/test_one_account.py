@@ -524,3 +524,13 @@ def test_what_was_added_up_is_not_taken_for_what_came_of_it(ledger: Ledger, plac
         assert ledger.remaining("icu") == Loss("0.5")
         ledger.grant("icu", Loss("3"), by="steward")
         assert other.remaining("icu") == Loss("2.5")
+
+
+def test_an_output_constrained_answer_is_not_forgotten_when_its_data_set_joins_a_group(ledger: Ledger) -> None:
+    ledger.allow_constrained("icu", CONSTRAINED.amount, by="steward")
+    answered = ledger.charge("icu", Question(CONSTRAINED), analyst="ana")
+    ledger.declare("icu", by="steward", account="patients")
+    fence = ledger.account("patients").fence
+    assert (fence.since, fence.spent, fence.allowed) == (answered.id, CONSTRAINED.amount, 0)
+    with pytest.raises(BudgetExhausted):
+        ledger.charge("icu", Question(CONSTRAINED), analyst="ana")

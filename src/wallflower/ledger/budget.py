@@ -382,9 +382,7 @@ def _total(parts: Iterable[Spending]) -> Spending:
 
 
 def _fence(db: sa.Connection, names: Sequence[str], allowed: Sequence[Entry]) -> Fence:
-    """Nothing was charged where nothing was ever allowed."""
-    if not allowed:
-        return Fence()
+    """What a member was answered on an account of its own ends the bound of the one it joined, too."""
     entry = entries().c
     charged = db.execute(
         sa.select(entry.amount, sa.func.count().label("times"), sa.func.min(entry.id).label("first"))
@@ -392,7 +390,7 @@ def _fence(db: sa.Connection, names: Sequence[str], allowed: Sequence[Entry]) ->
         .group_by(entry.amount)
     ).all()
     return Fence(
-        allowed=Fraction(allowed[-1].amount or "0"),
+        allowed=Fraction((allowed[-1].amount if allowed else None) or "0"),
         spent=sum((row.times * Fraction(row.amount) for row in charged), start=Fraction()),
         since=min((row.first for row in charged), default=None),
     )
