@@ -96,15 +96,6 @@ def exponentials(shape: tuple[int, ...], seed: int) -> Floats:
     return np.random.default_rng(seed).exponential(size=shape)
 
 
-def normals(shape: tuple[int, ...], seed: int) -> Floats:
-    """Standard normal draws, to forecast from public numbers; never for a release.
-
-    >>> normals((2, 3), seed=0).shape
-    (2, 3)
-    """
-    return np.random.default_rng(seed).standard_normal(shape)
-
-
 def push_outliers(
     n: int, separation: float, *, seed: int, share: float = 0.1, spread: float = 3.0
 ) -> tuple[Floats, Flags]:

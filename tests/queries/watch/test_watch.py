@@ -326,7 +326,7 @@ def test_one_coin_an_observation_is_as_often_right_as_promised(name):
 
 
 def test_what_is_promised_holds_where_the_schema_has_other_bounds():
-    rows, names = np.random.default_rng().uniform(-1, 1, (60_000, 30)), [f"m{place}" for place in range(30)]
+    rows, names = np.random.default_rng(5).normal(0, 1 / math.sqrt(3), (60_000, 30)), [f"m{at}" for at in range(30)]
     points = stream(rows, schema=Schema.of(names, bounds=dict.fromkeys(names, (-100, 100))))
     query = Watch(threshold=4.0, low=-1.0, high=1.0, variance=10.0, loss=PURE)
     value = query.answer(query.view(points), system_noise())
@@ -468,7 +468,7 @@ def test_contributions_of_one_sign_find_what_others_miss():
 
 
 def test_the_picture_marks_the_flagged_and_shades_what_was_not_looked_at(tmp_path):
-    query = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("1"), level="person", cutoff=1)
+    query = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("100"), level="person", cutoff=1)
     ticks = query.picture({"flagged": [3], "decided": 3}, Facts(n=10, dimension=1, columns=("x",)))
     assert (ticks.places, ticks.known, ticks.until) == ((3,), 3, 10)
     with Ledger.open(tmp_path / "ledger.db") as ledger:

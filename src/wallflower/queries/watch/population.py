@@ -1,9 +1,9 @@
 """The stated Gaussian, as a watch would measure it: distances of observations that are outliers, and of the others.
 
 Whether an observation is an outlier goes by what it is; what is measured of it is clipped to the bounds and rounded. So
-each of the two crowds is drawn as it is, from the Gaussian given which one it is, and goes through the gauge. The
-draws are the same for everybody and see no data. How far out an observation is, is spread evenly over its law, and
-only the rest is drawn.
+each of the two crowds is made as it is, from the Gaussian given which one it is, and goes through the gauge. Nothing is
+drawn by chance: how far out an observation is, is spread evenly over its law, and everything else follows a lattice,
+which is the same for everybody.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.queries.watch.gauge import Gauge
-from wallflower.synthetic import normals
 
 if TYPE_CHECKING:
     import scipy.special as _special
@@ -29,10 +28,10 @@ else:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-SEED: Final = 2020
-LARGE: Final = 2**16  # observations of a crowd, where they have few entries
-_ENTRIES: Final = 2**21  # of all observations of a crowd
-_FEWEST: Final = 2**9
+LATTICES: Final = ((65521, 17364), (16381, 4026), (4093, 1516), (1021, 76))  # sizes, and Korobov's generators
+ENTRIES: Final = 2**21  # of all observations of a crowd; the smallest lattice has more only for wide observations
+_TURN: Final = (math.sqrt(5) - 1) / 2  # lattices are shifted, each coordinate by another part of a turn
+_RIM: Final = 1e-12
 _HARDLY: Final = 1e-3  # the share of others below which there is nothing to be told apart
 
 
@@ -64,7 +63,7 @@ class Crowd:
         return float(self.weights @ chances(self.distances))
 
     def thinned(self, most: int) -> Crowd:
-        """Every so many-th, evenly, so that no more are left."""
+        """Every so many-th, evenly, so that about so many are left."""
         every = slice(None, None, len(self.distances) // most | 1)  # an odd stride meets every column alike
         weights = self.weights[every]
         return Crowd(distances=self.distances[every], weights=weights / weights.sum())
@@ -83,8 +82,8 @@ class Population:
 
 
 def factor_of(covariance: Floats) -> Floats:
-    """A matrix whose square it is; entries may depend on each other wholly."""
-    values, vectors = np.linalg.eigh(covariance)
+    """A matrix whose square it is, the widest direction first; entries may depend on each other wholly."""
+    values, vectors = (part[..., ::-1] for part in np.linalg.eigh(covariance))
     if not values.min() >= -1e-9 * max(values.max(), 0.0) or not values.max() > 0:
         raise ParameterError("covariance: it has a direction of negative variance. Check it row by row.")
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
@@ -99,18 +98,16 @@ def population_of_sum(gauge: Gauge, law: Gaussian, weights: Floats, centre: floa
     off, far = (float(weights @ law.mean) - centre) / deviation, truth / deviation
     _check_truth(far)
     low, high = float(_special.log_ndtr(-far - off)), float(_special.log_ndtr(off - far))
-    size = _size(len(weights))
-    evenly = (np.arange(size) + 0.5) / size
+    evenly, standard = _lattice(len(weights))
+    rest = law.spread(standard)
+    across = rest - np.outer(rest @ weights, pull / deviation**2)
 
-    def crowd(standard: Floats, seed: int) -> Crowd:
-        rest = law.spread(normals((size, len(weights)), seed))
-        along = deviation * standard - rest @ weights
-        rows = law.mean + rest + np.outer(along, pull / deviation**2)
-        return Crowd(distances=gauge.measure(rows), weights=np.full(size, 1 / size))
+    def crowd(along: Floats) -> Crowd:
+        return _alike(gauge.measure(law.mean + across + np.outer(along, pull / deviation)))
 
     return Population(
-        outliers=crowd(_tails(low, high, evenly), SEED),
-        others=crowd(_between(-far - off, far - off, evenly), SEED + 1),
+        outliers=crowd(_tails(low, high, evenly)),
+        others=crowd(_between(-far - off, far - off, evenly)),
         share=math.exp(low) + math.exp(high),
     )
 
@@ -135,22 +132,22 @@ def _between(low: float, high: float, evenly: Floats) -> Floats:
 def population_of_length(gauge: Gauge, law: Gaussian, truth: float) -> Population:
     """Outliers are those whose Mahalanobis distance from the mean is `truth` or more: a chi variable."""
     columns = len(law.mean)
-    size, half = _size(columns), columns / 2
+    half = columns / 2
     _check_truth(truth)
     share = float(_special.gammaincc(half, truth**2 / 2))
     if not share > 1e-290:
         raise _none_so_far()
-    evenly = (np.arange(size) + 0.5) / size
+    evenly, standard = _lattice(columns)
+    across = law.spread(standard / np.linalg.norm(standard, axis=1, keepdims=True))
 
-    def crowd(squares: Floats, seed: int) -> Crowd:
-        drawn = normals((size, columns), seed)
-        lengths = np.sqrt(2 * squares) / np.linalg.norm(drawn, axis=1)
-        rows = law.mean + law.spread(drawn * lengths[:, None])
-        return Crowd(distances=gauge.measure(rows), weights=np.full(size, 1 / size))
+    def crowd(squares: Floats) -> Crowd:
+        return _alike(gauge.measure(law.mean + across * np.sqrt(2 * squares)[:, None]))
 
-    outliers = _special.gammainccinv(half, share * evenly)
-    others = _special.gammaincinv(half, (1 - share) * evenly)
-    return Population(outliers=crowd(outliers, SEED), others=crowd(others, SEED + 1), share=share)
+    return Population(
+        outliers=crowd(_special.gammainccinv(half, share * evenly)),
+        others=crowd(_special.gammaincinv(half, (1 - share) * evenly)),
+        share=share,
+    )
 
 
 def population_of_largest(gauge: Gauge, law: Gaussian, truth: float) -> Population:
@@ -162,26 +159,21 @@ def population_of_largest(gauge: Gauge, law: Gaussian, truth: float) -> Populati
     _check_truth(truth)
     columns, covariance = len(law.mean), law.covariance
     deviations = np.sqrt(np.diag(covariance))
-    size = _size(columns)
-    evenly = (np.arange(size) + 0.5) / size
-    beyond = math.log(2) + float(_special.log_ndtr(-truth))
-    chosen = np.arange(size) % columns
-    rows = np.arange(size)
-
-    far = -_special.ndtri_exp(beyond - math.log(2) + np.log(evenly)) * np.where(rows // columns % 2, 1, -1)
-    rest = law.spread(normals((size, columns), SEED))
-    along = far - rest[rows, chosen] / deviations[chosen]
-    drawn = rest + along[:, None] * covariance[chosen] / deviations[chosen, None]
-    counts = np.maximum(np.sum(np.abs(drawn) >= truth * deviations, axis=1), 1)
-    share = min(columns * math.exp(beyond) * float(np.mean(1 / counts)), 1.0)
-    outliers = Crowd(distances=gauge.measure(law.mean + drawn), weights=1 / counts / np.sum(1 / counts))
-
-    usual = law.spread(normals((size, columns), SEED + 1))
-    usual = usual[np.max(np.abs(usual) / deviations, axis=1) < truth]
-    if len(usual) < _HARDLY * size:
+    evenly, standard = _lattice(columns)
+    rows = np.arange(len(evenly))
+    rest, chosen, side = law.spread(standard), rows % columns, np.where(rows // columns % 2, 1, -1)
+    beyond = float(_special.log_ndtr(-truth))
+    along = side * -_special.ndtri_exp(beyond + np.log(evenly)) - rest[rows, chosen] / deviations[chosen]
+    far = rest + along[:, None] * covariance[chosen] / deviations[chosen, None]
+    parts = 1 / np.maximum(np.sum(np.abs(far) >= truth * deviations, axis=1), 1)
+    usual = rest[np.max(np.abs(rest) / deviations, axis=1) < truth]
+    if len(usual) < _HARDLY * len(rows):
         raise _none_so_near()
-    others = Crowd(distances=gauge.measure(law.mean + usual), weights=np.full(len(usual), 1 / len(usual)))
-    return Population(outliers=outliers, others=others, share=share)
+    return Population(
+        outliers=Crowd(distances=gauge.measure(law.mean + far), weights=parts / np.sum(parts)),
+        others=_alike(gauge.measure(law.mean + usual)),
+        share=min(2 * columns * math.exp(beyond) * float(np.mean(parts)), 1.0),
+    )
 
 
 def _check_truth(deviations: float) -> None:
@@ -205,5 +197,14 @@ def _none_so_far() -> ParameterError:
     )
 
 
-def _size(columns: int) -> int:
-    return max(_FEWEST, min(LARGE, _ENTRIES // columns))
+def _alike(distances: Ints) -> Crowd:
+    return Crowd(distances=distances, weights=np.full(len(distances), 1 / len(distances)))
+
+
+def _lattice(columns: int) -> tuple[Floats, Floats]:
+    """Points from 0 to 1, evenly and in order, and beside each a standard normal for every column."""
+    size, generator = next((known for known in LATTICES if known[0] * columns <= ENTRIES), LATTICES[-1])
+    place, steps = np.arange(size), [pow(generator, power, size) for power in range(1, columns + 1)]
+    turns = np.outer(place, steps) % size / size + _TURN * np.arange(1, columns + 1)
+    folded = np.abs(2 * (turns % 1) - 1)
+    return (place + 0.5) / size, np.asarray(_special.ndtri(np.clip(folded, _RIM, 1 - _RIM)))

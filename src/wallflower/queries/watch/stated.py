@@ -20,7 +20,7 @@ from wallflower.queries.watch.population import (
     population_of_sum,
 )
 
-ALIKE: Final = "entries are independent and spread alike"
+ALIKE: Final = "entries are Gaussian, independent and spread alike"
 LEVEL: Final = "their means are alike"
 
 
