@@ -226,7 +226,7 @@ class Watch(Query[Points, dict[str, Any]]):
 
     @classmethod
     def example(cls) -> Self:
-        return cls(threshold=2.0, low=-5.0, high=5.0, variance=2.0, loss=Loss("1"))
+        return cls(threshold=4.0, low=-5.0, high=5.0, variance=4.0, loss=Loss("4"))
 
     def _usual(self, dimension: int) -> float:
         """The public mean of the statistic."""
