@@ -5,13 +5,14 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import wallflower as wf
 from vectors import vectors
 from wallflower import Ledger, Loss, Points, Schema, Watch, release
 from wallflower.data import Column
-from wallflower.errors import LossMismatch, ParameterError
+from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours, epsilon_of_zcdp
 from wallflower.queries.watch.detectors import Every, PaperDetector, Sparse, Staircase
@@ -477,3 +478,66 @@ def test_the_picture_marks_the_flagged_and_shades_what_was_not_looked_at(tmp_pat
         points = Points.from_array(np.full((50, 1), 5.0), name="stream")
         drawn = release(query, points, ledger).plot()
     assert any(text.get_text() == "exhausted" for text in drawn.axes[0].texts)
+
+
+# When it was
+
+
+DAYS = """[columns.when]
+time = true
+
+[columns.x]
+low = -5
+high = 5
+
+[columns.y]
+low = -5
+high = 5
+"""
+
+
+def days(tmp_path, rows=20):
+    lines = [f"2024-03-{day:02d} 07:00,{5.0 if day % 4 == 0 else 0.0},{float(day % 4)}" for day in range(1, rows + 1)]
+    (tmp_path / "days.csv").write_text("when,x,y\n" + "\n".join(lines) + "\n")
+    (tmp_path / "days.toml").write_text(DAYS)
+    return wf.load(tmp_path / "days.csv", schema=Schema.read(tmp_path / "days.toml"))
+
+
+def test_flagged_observations_are_told_by_their_times(tmp_path):
+    table = days(tmp_path)
+    query = Watch(threshold=2.0, columns=("x",), time="when", loss=Loss("100"))
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        ledger.grant("days", Loss("1000"), by="owner")
+        made = release(query, table, ledger)
+    assert made.value["flagged"] == [4, 8, 12, 16, 20]
+    assert made.value["times"] == [f"2024-03-{day:02d} 07:00" for day in (4, 8, 12, 16, 20)]
+    assert made.words.startswith("5 of 20 observations were flagged: 2024-03-04 07:00, 2024-03-08 07:00")
+    assert "2024-03-12 07:00 and 2 more" in query.picture(made.value, made.facts).across
+    assert wf.Release.from_dict(json.loads(made.to_json())) == made
+    assert Watch.from_json(made.parameters) == query
+
+
+@pytest.mark.parametrize("source", [pd.to_datetime(["2024-03-01", "2024-03-02"]), [17, 18], ["monday", "tuesday"]])
+def test_a_time_is_whatever_tells_when(source):
+    schema = Schema(columns=(Column("when", time=True), Column("x", low=-5, high=5)))
+    table = wf.load(pd.DataFrame({"when": source, "x": [5.0, 0.0]}), schema=schema)
+    value = Watch(threshold=2.0, time="when", loss=Loss("100")).view(table)
+    found = Watch(threshold=2.0, time="when", loss=Loss("100")).answer(value, system_noise())
+    assert found["flagged"] == [1]
+    assert found["times"] == [str(source[0]).removesuffix(" 00:00:00")] or "2024-03-01" in found["times"][0]
+
+
+def test_only_what_the_owner_made_public_is_told(tmp_path):
+    table = days(tmp_path)
+    for column in ("x", "y"):
+        with pytest.raises(DataError, match=r"private.*`time = true`"):
+            Watch(threshold=2.0, columns=("x",), time=column, loss=Loss("1")).view(table)
+    with pytest.raises(DataError, match="is not there"):
+        Watch(threshold=2.0, columns=("x",), time="who", loss=Loss("1")).view(table)
+    with pytest.raises(DataError, match="these are numbers alone"):
+        asked(time="when").view(stream([0.0, 1.0]))
+    with pytest.raises(ParameterError, match="neither numbers, labels nor an identifier"):
+        Column("when", time=True, low=0)
+    gaps, schema = pd.DataFrame({"when": ["a", None]}), Schema(columns=(Column("when", time=True),))
+    with pytest.raises(DataError, match="missing"):
+        wf.load(gaps, schema=schema)

@@ -12,7 +12,7 @@ Arithmetic  whole numbers on a grid, coins from proved tables        Proof      
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -35,6 +35,7 @@ else:
     _forecast = Lazy("wallflower.queries.watch.forecast")
     _planning = Lazy("wallflower.queries.watch.planning")
 
+SPOKEN, SHOWN = 12, 3  # times of flagged observations in words, and under a picture
 STAYS: Final = (1, 10, 100)  # for how many observations a person's loss is stated
 
 EVENT, PERSON = Condition("level", "event"), Condition("level", "person")
@@ -95,6 +96,9 @@ class Watch(Query[Points, dict[str, Any]]):
     columns: tuple[str, ...] | None = field(
         default=None, metadata={"help": "the columns of an observation; all number columns unless given"}
     )
+    time: str | None = field(
+        default=None, metadata={"help": "the column of times, public by the schema: flagged ones are told by it too"}
+    )
     weights: tuple[float, ...] | None = field(default=None, metadata={"help": "one for each column", "when": WEIGHTED})
     mean: tuple[float, ...] | None = field(default=None, metadata={"help": "public mean of each column"})
     covariance: tuple[tuple[float, ...], ...] | None = field(
@@ -133,6 +137,8 @@ class Watch(Query[Points, dict[str, Any]]):
         made = self.gauge(points.dimension, points.schema)
         self.detector(made)
         self.require_reach(made)
+        if self.time is not None:
+            points.times(self.time)
         return points
 
     def gauge(self, dimension: int, schema: Schema | None = None) -> Gauge:
@@ -182,6 +188,9 @@ class Watch(Query[Points, dict[str, Any]]):
         found = detector.decide(made.measure(data.values), detector.secret(noise), 0, noise)
         flagged = [place + 1 for place in found.flags.nonzero()[0].tolist()]
         value: dict[str, Any] = {"flagged": flagged, "decided": found.decided}
+        if self.time is not None:
+            times = data.times(self.time)  # public, cell by cell: whoever has the flags could look them up
+            value["times"] = [times[place - 1] for place in flagged]
         return value | ({"scores": found.scores.tolist()} if found.scores is not None else {})
 
     def reading(self, value: dict[str, Any], facts: PublicFacts) -> Reading:
@@ -192,7 +201,7 @@ class Watch(Query[Points, dict[str, Any]]):
         return Reading(
             mechanism=f"{mode_of(self)} on the {self.statistic}",
             interval=None,
-            words=f"{flags:,} of {decided:,} observations were flagged.{over}",
+            words=f"{flags:,} of {decided:,} observations were flagged{_at_times(value, SPOKEN)}.{over}",
             extras=({} if ahead is None else _planning.figures_of(ahead))
             | ({"present_in_so_many": stays} if stays else {})
             | ({"assumed": assumed} if (assumed := self._assumed()) else {}),
@@ -207,8 +216,8 @@ class Watch(Query[Points, dict[str, Any]]):
         return [rule for rule, taken in rules.items() if taken]
 
     def picture(self, value: dict[str, Any], facts: PublicFacts) -> Ticks:
-        flagged = tuple(value["flagged"])
-        return Ticks(places=flagged, known=value["decided"], until=facts.n, across="observations, flagged ones marked")
+        across = f"observations, flagged ones marked{_at_times(value, SHOWN)}"
+        return Ticks(places=tuple(value["flagged"]), known=value["decided"], until=facts.n, across=across)
 
     def staying(self, steps: int) -> Loss | None:
         """At event level: what a person present in so many observations pays."""
@@ -233,6 +242,13 @@ class Watch(Query[Points, dict[str, Any]]):
         if self.centre is not None or not self.mean:
             return self.centre or 0.0
         return _dot(self.weights or (1.0,) * dimension, self.mean)
+
+
+def _at_times(value: Mapping[str, Any], most: int) -> str:
+    """The first times of flagged observations, in words."""
+    times = value.get("times") or ()
+    more = f" and {len(times) - most:,} more" if len(times) > most else ""
+    return f": {', '.join(times[:most])}{more}" if times else ""
 
 
 def _dot(one: Sequence[float], other: Sequence[float]) -> float:
