@@ -68,8 +68,8 @@ def tradeoffs_of(query: Any, dimension: int) -> tuple[Tradeoff, ...]:
 def rule_of(ahead: Outlook) -> str:
     """How good a watch is and why, in one sentence."""
     return (
-        f"under what is stated of the observations, {ahead.true_positive:.1%} of outliers and "
-        f"{ahead.false_positive:.1%} of the others are flagged, and {ahead.right:.1%} of flags are right "
+        f"under what is stated of the observations, {_percent(ahead.true_positive)} of outliers and "
+        f"{_percent(ahead.false_positive)} of the others are flagged, and {_percent(ahead.right)} of flags are right "
         f"(reliable: {CLEAR:.0%} more of outliers than of others, and {CLEAR:.0%} of flags; use with care: "
         f"{LIFT:.0%} and {RIGHT:.0%})"
     )
@@ -103,6 +103,17 @@ def uneven(amounts: Any, what: str) -> str | None:
     )
 
 
+def _percent(share: float) -> str:
+    """A share in words, never rounded to none or all.
+
+    >>> _percent(0.9313), _percent(0.00049), _percent(0.99997)
+    ('93.1%', '0.049%', 'over 99.9%')
+    """
+    if share > 0.999:
+        return "over 99.9%" if share < 1 else "100%"
+    return f"{share:.1%}" if share >= 0.001 or share == 0 else f"{100 * share:.2g}%"
+
+
 # Where observations are stated
 
 
@@ -129,14 +140,14 @@ def _forecast(query: Any, dimension: int, ahead: Outlook) -> dict[str, Any]:
 
 def _verdict(query: Any, dimension: int, ahead: Outlook, smallest: str | None) -> str:
     said = (
-        f"{ahead.true_positive:.1%} of outliers and {ahead.false_positive:.1%} of the others would be flagged, and "
-        f"{ahead.right:.1%} of flags would be right"
+        f"{_percent(ahead.true_positive)} of outliers and {_percent(ahead.false_positive)} of the others would be flagged, and "
+        f"{_percent(ahead.right)} of flags would be right"
     )
     if ahead.run is not None:
-        said += f"; in one run, of the others, {ahead.run[0]:.1%} to {ahead.run[1]:.1%}"
+        said += f"; in one run, of the others, {_percent(ahead.run[0])} to {_percent(ahead.run[1])}"
     if query.level == "person" and query.window is None and ahead.false_positive > MOST_ALARMS:
         found = found_at_few_alarms(query.detector(query.gauge(dimension)), scene(_bare(query), dimension))
-        said += f"; with a threshold that flags {MOST_ALARMS:.0%} of the others, {found:.1%} of outliers"
+        said += f"; with a threshold that flags {MOST_ALARMS:.0%} of the others, {_percent(found)} of outliers"
     if (stays := query.staying(STAY)) is not None:
         said += f"; someone present in {STAY} observations pays {stays}"
     if assumed := query.stated(dimension).assumed:
@@ -207,7 +218,7 @@ def _limits(query: Any, dimension: int) -> dict[str, Any]:
     name = name_of(detector)
     need = "its variance, or mean and covariance" + ("" if gauge is not None else ", and low and high")
     said = (
-        f"of what is beyond the threshold at least {found:.1%} would be flagged, of the others at most {alarms:.1%}; "
+        f"of what is beyond the threshold at least {_percent(found)} would be flagged, of the others at most {_percent(alarms)}; "
         f"how many flags would be right depends on how the statistic spreads: state {need}"
     )
     return {
