@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wallflower import Ledger, Loss, Points, Watch, release
+from wallflower import Ledger, Loss, Points, Schema, Watch, release
 from wallflower.errors import ParameterError
 from wallflower.noise import SystemNoise
 from wallflower.queries.watch.chances import law_of, run_law
@@ -373,6 +373,23 @@ def test_a_plan_says_what_it_assumes() -> None:
     assert "assumed" not in plan(**small, **stated).verdict
     with pytest.raises(ParameterError, match="Leave one out"):
         plan(**small, **stated | {"variance": 2.0})
+
+
+def test_columns_that_hardly_have_one_unit_are_warned_about() -> None:
+    bounds = {"age": (0, 120), "income": (0, 100_000)}
+    raw = Points.from_array(np.ones((5, 2)), schema=Schema.of(["age", "income"], bounds=bounds))
+    scaled = Points.from_array(
+        np.ones((5, 2)), schema=Schema.of(["age", "income"], bounds=bounds, scale={"age": 20, "income": 20_000})
+    )
+    query = Watch(threshold=2.0, loss=Loss("1"))
+    (warning,) = query.cautions(raw)
+    assert "their public ranges differ by a factor of 833" in warning
+    assert query.cautions(scaled) == ()
+    weighted = replace(query, statistic="weighted", weights=(800.0, 1.0))
+    assert weighted.cautions(raw) == ()
+    spread = replace(query, low=-5.0, high=5.0, covariance=((1.0, 0.0), (0.0, 400.0)))
+    assert "what is stated of their spreads differ by a factor of 20" in spread.cautions(raw)[0]
+    assert replace(spread, statistic="max", mean=(0.0, 0.0)).cautions(raw) == ()
 
 
 def test_where_nothing_is_stated_it_is_told_what_holds_whatever_is_watched() -> None:

@@ -24,16 +24,16 @@ from wallflower.privacy import Loss
 from wallflower.queries.watch.claims import claim_of
 from wallflower.queries.watch.gauge import STATISTICS, Gauge, gauge
 from wallflower.queries.watch.modes import LEVELS, MODES, bounds_of, check_mode, check_numbers, loss_at_level, mode_of
-from wallflower.queries.watch.stated import Stated
+from wallflower.queries.watch.statement import Statement
 from wallflower.query import Condition, Plan, PublicFacts, Query, Reading, Status, Ticks, Tradeoff
 from wallflower.units import Claim
 
 if TYPE_CHECKING:
     import wallflower.queries.watch.forecast as _forecast
-    import wallflower.queries.watch.planning as _planning
+    import wallflower.queries.watch.plans as _plans
 else:
     _forecast = Lazy("wallflower.queries.watch.forecast")
-    _planning = Lazy("wallflower.queries.watch.planning")
+    _plans = Lazy("wallflower.queries.watch.plans")
 
 SPOKEN, SHOWN = 12, 3  # times of flagged observations in words, and under a picture
 STAYS: Final = (1, 10, 100)  # for how many observations a person's loss is stated
@@ -153,9 +153,9 @@ class Watch(Query[Points, dict[str, Any]]):
             rho=self.change,
         )
 
-    def stated(self, dimension: int) -> Stated:
+    def statement(self, dimension: int) -> Statement:
         """What is said of the observations."""
-        return Stated(
+        return Statement(
             statistic=self.statistic,
             weights=self.weights or (1.0,) * dimension,
             centre=self._usual(dimension),
@@ -197,12 +197,12 @@ class Watch(Query[Points, dict[str, Any]]):
         flags, decided = len(value["flagged"]), value["decided"]
         over = "" if decided == facts.n else f" Then the watch was exhausted; {facts.n - decided:,} were not looked at."
         stays = {f"{steps}": str(found) for steps in STAYS if (found := self.staying(steps)) is not None}
-        ahead = _planning.expected(self, facts.dimension)
+        ahead = _plans.prospect(self, facts.dimension)
         return Reading(
             mechanism=f"{mode_of(self)} on the {self.statistic}",
             interval=None,
             words=f"{flags:,} of {decided:,} observations were flagged{_at_times(value, SPOKEN)}.{over}",
-            extras=({} if ahead is None else _planning.figures_of(ahead))
+            extras=({} if ahead is None else _plans.figures_of(ahead))
             | ({"present_in_so_many": stays} if stays else {})
             | ({"assumed": assumed} if (assumed := self._assumed()) else {}),
         )
@@ -214,6 +214,10 @@ class Watch(Query[Points, dict[str, Any]]):
             "a person changes all observations in one direction": self.monotone,
         }
         return [rule for rule, taken in rules.items() if taken]
+
+    def cautions(self, data: Points) -> tuple[str, ...]:
+        """What public facts of the columns warn of."""
+        return _plans.cautions_of(self, self.gauge(data.dimension, data.schema))
 
     def picture(self, value: dict[str, Any], facts: PublicFacts) -> Ticks:
         across = f"observations, flagged ones marked{_at_times(value, SHOWN)}"
@@ -227,11 +231,11 @@ class Watch(Query[Points, dict[str, Any]]):
     def plan(self, *, n: int, dimension: int) -> Plan:
         if self.low is not None and self.high is not None:
             self.require_reach(self.gauge(dimension))
-        return _planning.plan_of(self, n=n, dimension=dimension)
+        return _plans.plan_of(self, n=n, dimension=dimension)
 
     def tradeoffs(self, *, dimension: int) -> tuple[Tradeoff, ...]:
         """ROC curves over thresholds, at ten losses and at this one."""
-        return _planning.tradeoffs_of(self, dimension)
+        return _plans.tradeoffs_of(self, dimension)
 
     @classmethod
     def example(cls) -> Self:

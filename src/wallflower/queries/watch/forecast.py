@@ -17,7 +17,7 @@ from wallflower.queries.watch.detectors import Detector, Every, PaperDetector, S
 from wallflower.queries.watch.integrals import Tail
 from wallflower.queries.watch.population import Population
 from wallflower.queries.watch.rates import laplace_noise, sum_of_laplaces
-from wallflower.queries.watch.stated import population
+from wallflower.queries.watch.statement import population
 
 POINTS: Final = 120
 MOST_ALARMS: Final = 0.1  # of a watch for a person that flags more, it is said what it would find at this rate
@@ -71,7 +71,7 @@ class Outlook:
 @lru_cache(maxsize=8)
 def scene(bare: Any, dimension: int) -> Population:
     """The observations that a watch will see, as it measures them; `bare` says nothing of how it decides."""
-    return population(bare.stated(dimension), bare.gauge(dimension))
+    return population(bare.statement(dimension), bare.gauge(dimension))
 
 
 def name_of(detector: Detector) -> str:

@@ -7,7 +7,7 @@ they are, and a watch is called useless only if the best case is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ from wallflower.queries.watch.forecast import (
     outlook,
     scene,
 )
-from wallflower.queries.watch.gauge import FINE
+from wallflower.queries.watch.gauge import FINE, Gauge
 from wallflower.queries.watch.population import Population
 from wallflower.query import Option, Plan, Tradeoff, least_amount
 
@@ -40,7 +40,7 @@ STAY: Final = 10  # observations for which the verdict says what a person pays
 UNEVEN: Final = 10.0  # columns whose spreads differ by more are hardly of one unit
 
 
-def expected(query: Any, dimension: int) -> Outlook | None:
+def prospect(query: Any, dimension: int) -> Outlook | None:
     """How often a watch would be right; None where too little is public."""
     return _outlook(query, dimension, scene(_bare(query), dimension)) if _is_stated(query, dimension) else None
 
@@ -52,7 +52,7 @@ def _outlook(query: Any, dimension: int, seen: Population) -> Outlook:
 
 def plan_of(query: Any, *, n: int, dimension: int) -> Plan:
     """What to expect of a watch."""
-    ahead = expected(query, dimension)
+    ahead = prospect(query, dimension)
     told = _limits(query, dimension) if ahead is None else _forecast(query, dimension, ahead)
     return Plan(query=query.kind, cost=query.cost(), facts={"n": n, "dimension": dimension}, **told)
 
@@ -85,21 +85,27 @@ def figures_of(ahead: Outlook) -> dict[str, float]:
     }
 
 
-def warnings_of(query: Any, dimension: int) -> tuple[str, ...]:
-    """What public numbers of the columns warn of."""
-    stated = query.stated(dimension)
-    found = None if stated.deviations is None else uneven(stated.deviations, "the stated spreads of its columns")
-    return () if found is None else (found,)
+def cautions_of(query: Any, gauge: Gauge) -> tuple[str, ...]:
+    """What public facts of the columns warn of, where they are added up."""
+    statement = query.statement(len(gauge.bounds.low))
+    if not statement.is_sum:
+        return ()
+    ranges = np.abs(statement.weights) * gauge.bounds.widths
+    told = (
+        uneven(statement.deviations or (), "what is stated of their spreads"),
+        uneven(ranges.tolist(), "their public ranges"),
+    )
+    return tuple(words for words in told if words is not None)[:1]
 
 
-def uneven(amounts: Any, what: str) -> str | None:
+def uneven(amounts: Sequence[float], what: str) -> str | None:
     """A warning where columns that are added up hardly have one unit."""
     known = [amount for amount in amounts if amount > 0]
     if not known or max(known) <= UNEVEN * min(known):
         return None
     return (
-        f"The sum adds columns of different units: {what} differ by a factor of {max(known) / min(known):.3g}, so that "
-        "the widest decides alone. Scale them in the schema, or weight them."
+        f"The sum adds columns that hardly have one unit: {what} differ by a factor of {max(known) / min(known):.3g}, "
+        "and the widest decides nearly alone. Scale them in the schema, or weight them."
     )
 
 
@@ -118,7 +124,7 @@ def _percent(share: float) -> str:
 
 
 def _is_stated(query: Any, dimension: int) -> bool:
-    return query.low is not None and query.high is not None and query.stated(dimension).is_enough
+    return query.low is not None and query.high is not None and query.statement(dimension).is_enough
 
 
 def _forecast(query: Any, dimension: int, ahead: Outlook) -> dict[str, Any]:
@@ -140,8 +146,8 @@ def _forecast(query: Any, dimension: int, ahead: Outlook) -> dict[str, Any]:
 
 def _verdict(query: Any, dimension: int, ahead: Outlook, smallest: str | None) -> str:
     said = (
-        f"{_percent(ahead.true_positive)} of outliers and {_percent(ahead.false_positive)} of the others would be flagged, and "
-        f"{_percent(ahead.right)} of flags would be right"
+        f"{_percent(ahead.true_positive)} of outliers and {_percent(ahead.false_positive)} of the others would be "
+        f"flagged, and {_percent(ahead.right)} of flags would be right"
     )
     if ahead.run is not None:
         said += f"; in one run, of the others, {_percent(ahead.run[0])} to {_percent(ahead.run[1])}"
@@ -150,7 +156,7 @@ def _verdict(query: Any, dimension: int, ahead: Outlook, smallest: str | None) -
         said += f"; with a threshold that flags {MOST_ALARMS:.0%} of the others, {_percent(found)} of outliers"
     if (stays := query.staying(STAY)) is not None:
         said += f"; someone present in {STAY} observations pays {stays}"
-    if assumed := query.stated(dimension).assumed:
+    if assumed := query.statement(dimension).assumed:
         said += f"; assumed: {', '.join(assumed)}"
     if ahead.is_useful:
         return f"useful: {said}"
@@ -218,8 +224,8 @@ def _limits(query: Any, dimension: int) -> dict[str, Any]:
     name = name_of(detector)
     need = "its variance, or mean and covariance" + ("" if gauge is not None else ", and low and high")
     said = (
-        f"of what is beyond the threshold at least {_percent(found)} would be flagged, of the others at most {_percent(alarms)}; "
-        f"how many flags would be right depends on how the statistic spreads: state {need}"
+        f"of what is beyond the threshold at least {_percent(found)} would be flagged, of the others at most "
+        f"{_percent(alarms)}; how many flags would be right depends on how the statistic spreads: state {need}"
     )
     return {
         "chosen": name,

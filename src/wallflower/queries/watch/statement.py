@@ -25,7 +25,7 @@ LEVEL: Final = "their means are alike"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
+class Statement:
     """What is public of the observations; None: it was left out."""
 
     statistic: str
@@ -91,12 +91,14 @@ class Stated:
         return np.full(len(self.weights), self.centre / total if self.centre else 0.0)
 
 
-def population(stated: Stated, gauge: Gauge) -> Population:
+def population(statement: Statement, gauge: Gauge) -> Population:
     """The observations as this gauge measures them."""
-    match stated.statistic:
+    match statement.statistic:
         case "mahalanobis":
-            return population_of_length(gauge, stated.law(), stated.truth)
+            return population_of_length(gauge, statement.law(), statement.truth)
         case "max":
-            return population_of_largest(gauge, stated.law(), stated.truth)
+            return population_of_largest(gauge, statement.law(), statement.truth)
         case _:
-            return population_of_sum(gauge, stated.law(), np.array(stated.weights), stated.centre, stated.truth)
+            return population_of_sum(
+                gauge, statement.law(), np.array(statement.weights), statement.centre, statement.truth
+            )
