@@ -33,6 +33,7 @@ class Questions:
         rho: Exact | None = None,
         loss: Loss | None = None,
         key: str | None = None,
+        anyway: bool = False,
     ) -> Release[int]:
         """How many outliers are there?
 
@@ -71,6 +72,7 @@ class Questions:
         rho: Exact | None = None,
         loss: Loss | None = None,
         key: str | None = None,
+        anyway: bool = False,
     ) -> Release[list[list[str]] | list[dict[str, Any]]]:
         """In which attributes do the outliers show?
 
@@ -124,6 +126,7 @@ class Questions:
         rho: Exact | None = None,
         loss: Loss | None = None,
         key: str | None = None,
+        anyway: bool = False,
     ) -> Release[dict[str, Any]]:
         """When does an outlier occur?
 
@@ -187,6 +190,7 @@ class Questions:
         rho: Exact | None = None,
         loss: Loss | None = None,
         key: str | None = None,
+        anyway: bool = False,
     ) -> Release[list[dict[str, str]]]:
         """Why is this record an outlier?
 
@@ -234,6 +238,7 @@ class Questions:
         rho: Exact | None = None,
         loss: Loss | None = None,
         key: str | None = None,
+        anyway: bool = False,
     ) -> Release[dict[str, float]]:
         """What is usual, in a history that is not watched?
 
