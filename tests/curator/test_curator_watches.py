@@ -12,7 +12,7 @@ from wallflower.curator.desk.records import Records
 from wallflower.curator.desk.tokens import Tokens
 from wallflower.ledger import Ledger
 
-WATCH = {"threshold": 2.0, "low": -5.0, "high": 5.0, "epsilon": "0.25"}
+WATCH = {"threshold": 2.0, "low": -5.0, "high": 5.0, "epsilon": "0.25", "anyway": True}
 OPEN = "/v1/datasets/beds/watches/watch"
 ROWS = [[0.5], [4.9], [None], [-4.9], 0.1]
 

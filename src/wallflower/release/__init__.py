@@ -279,7 +279,8 @@ def pay(
     """Charge a question, durably, or refuse it from public facts; nobody has looked yet."""
     view = query.view(table)
     plan = plan_for(query, view)
-    if not anyway and not (key is not None and _is_paid(ledger, table.name, analyst, key)):
+    if not (plan.useful or anyway or _is_paid(ledger, table.name, analyst, key)):
+        require_room(quote(query, table, ledger, analyst=analyst))
         require_use(plan)
     claim, declared = query.claim(view), declaration_of(table.name, table.schema)
     receipt = ledger.charge(table.name, query, analyst=analyst, key=key, claim=claim, declared=declared)
@@ -290,6 +291,12 @@ def plan_for(query: Query[D, A], view: D) -> Plan:
     """What to expect of a question here, with what the table's public facts warn of."""
     plan = query.plan(n=view.n, dimension=view.dimension)
     return replace(plan, notes=(*plan.notes, *query.cautions(view)))
+
+
+def require_room(quoted: Quote) -> None:
+    """Refuse what the budget does not cover."""
+    if quoted.obstacle is not None:
+        raise quoted.refusal()
 
 
 def require_use(plan: Plan) -> None:
@@ -344,9 +351,11 @@ def _opened(ledger: Ledger | str | Path | None) -> AbstractContextManager[Ledger
     return nullcontext(ledger) if isinstance(ledger, Ledger) else Ledger.open(ledger)
 
 
-def _is_paid(ledger: Ledger, dataset: str, analyst: str, key: str) -> bool:
+def _is_paid(ledger: Ledger, dataset: str, analyst: str, key: str | None) -> bool:
     """Whether this key has paid before: what was sold once comes back without another word."""
-    return any(entry.key == key for entry in ledger.history(dataset, analyst=analyst, event="charge"))
+    return key is not None and any(
+        entry.key == key for entry in ledger.history(dataset, analyst=analyst, event="charge")
+    )
 
 
 def _loss_json(loss: Loss) -> dict[str, Any]:
