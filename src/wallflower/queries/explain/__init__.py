@@ -11,8 +11,7 @@ Arithmetic  whole-number scores, exact draws; best-first search: real numbers   
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -24,7 +23,7 @@ from wallflower.privacy import Loss
 from wallflower.privacy import exact as exactly
 from wallflower.queries.explain.case import Case
 from wallflower.queries.explain.detector_names import detector_of, kind_of, text_of
-from wallflower.queries.explain.detectors import Detector
+from wallflower.queries.explain.detectors import Detector, Distance
 from wallflower.queries.explain.rules import MODES, SEARCHES, UTILITIES, check
 from wallflower.queries.explain.space.contexts import Domain, pandas_filter, polars_filter, predicate, where
 from wallflower.query import Choices, Condition, Option, Plan, PublicFacts, Query, Reading, Status, least_amount
@@ -40,8 +39,9 @@ else:
 
 REAL: Final = ("best-first",)  # searches that draw real numbers
 PATIENCE: Final = 60.0  # seconds that examining every context may take before a search takes its place
-USEFUL: Final = 0.5
-SURE: Final = 0.05
+USEFUL: Final = 0.5  # of the population of the largest context, on average
+SURE: Final = 0.05  # of the contexts may be invalid
+SILENT: Final = 0.2  # of the answers about a clear outlier may be none
 EPSILONS: Final = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5")
 
 Value = list[dict[str, str]]
@@ -119,7 +119,8 @@ class Explain(Query[Case, Value]):
         metadata={"help": "part of the loss that decides whether to say none; 0: never", "when": DP},
     )
     clear: float = field(
-        default=0.1, metadata={"help": "for the plan only: the margin of a context, as a share of its records"}
+        default=0.1,
+        metadata={"help": "for the plan only: by which share of a context the record stands out, if it can"},
     )
 
     def __post_init__(self) -> None:
@@ -195,7 +196,7 @@ class Explain(Query[Case, Value]):
         search = self.searched(facts.n)
         bits = [item["bits"] for item in value]
         return Reading(
-            mechanism=f"{self.mode}, {search}, {text_of(self.detector).partition(':')[0]} by {self.utility}",
+            mechanism=f"{self.mode}, {search}, {_name(self.detector)} by {self.utility}",
             interval=None,
             words=self._words(value),
             extras={"contexts": self.contexts} | ({"filters": [self._filters(each) for each in bits]} if bits else {}),
@@ -210,8 +211,6 @@ class Explain(Query[Case, Value]):
         size = self.size or self.domain.rows or n
         chosen = self.searched(size)
         ways = ("direct",) if self.mode == "dp" else tuple(dict.fromkeys((chosen, *SEARCHES)))
-        options = tuple(self._option(way, size) for way in ways)
-        figures = options[0].figures
         smallest = least_amount(lambda amount: self._at(amount)._is_useful(size))
         return Plan(
             query=self.kind,
@@ -219,12 +218,12 @@ class Explain(Query[Case, Value]):
             facts={"n": size, "dimension": dimension, "values": sum(self.sizes), "contexts": self.contexts},
             chosen=chosen,
             headings=_HEADINGS,
-            options=options,
+            options=tuple(self._option(way, size) for way in ways),
             useful=self._is_useful(size),
-            verdict=self._verdict(figures, smallest),
+            verdict=self._verdict(size, smallest),
             smallest_useful_epsilon=smallest,
-            curve=tuple((float(e), self._at(e)._utility("direct", size)) for e in EPSILONS),
-            measure="expected utility: population as a share of the largest",
+            curve=tuple((float(e), self._at(e)._gain(size)) for e in EPSILONS),
+            measure="expected utility: population as a share of the largest, 0 for none",
             scale="linear",
         )
 
@@ -261,48 +260,64 @@ class Explain(Query[Case, Value]):
 
     def _option(self, way: str, size: int) -> Option:
         figures: dict[str, float] = {}
-        if way in ("direct", "best-first", "uniform"):
-            figures["utility"] = self._utility(way, size)
         if self.mode == "dp":
-            figures["invalid"] = self._invalid(size)
+            figures |= asdict(self._outlook(size))
+        elif way in ("direct", "best-first", "uniform"):
+            figures["utility"] = self._utility(way, size)
         if way == "direct":
             figures["seconds"] = _forecast.seconds(self.kind_of_detector, self.contexts, size)
         return Option(mechanism=way, figures=figures, note=_NOTES["dp" if self.mode == "dp" else way])
 
+    def _outlook(self, size: int) -> _forecast.Outlook:
+        """Under the model of `forecast`, in mode dp."""
+        model = _forecast.spread(self.sizes)
+        return _forecast.outlook(model, self.made(size), size, parts=self.parts(), top=self.top, clear=self.clear)
+
     def _utility(self, way: str, size: int) -> float:
-        """Under the model of `forecast`."""
+        """Under the model of `forecast`, in mode ocdp."""
         model = _forecast.spread(self.sizes)
         if way == "uniform":
-            return float(model.best_of(self.samples))
-        if self.mode == "ocdp":
-            return float(model.utility(model.shares * size, float(self.loss.epsilon / self.top)))
-        each = self.parts()[1]
-        scale = _modes.scale_of(self.contexts, size, each)
-        scores = model.shares * size * min(1 / float(scale), self.clear)
-        return float(model.utility(scores, float(each) / 2))
+            return model.best_of(self.samples)
+        return model.utility(model.shares * size, float(self.loss.epsilon / self.top))
 
-    def _invalid(self, size: int) -> float:
-        """A bound on the chance of a context in which the record is no outlier.  (I)"""
-        each = self.parts()[1]
-        records = size * _forecast.spread(self.sizes).ranked(self.top)
-        best = min(records / float(_modes.scale_of(self.contexts, size, each)), self.clear * records)
-        return float(min(1.0, self.top * math.exp(math.log(self.contexts) - _modes.weight(best, each))))
+    def _gain(self, size: int) -> float:
+        if self.mode == "ocdp":
+            return self._utility("direct", size)
+        seen = self._outlook(size)
+        return (1 - seen.none) * seen.utility
 
     def _is_useful(self, size: int) -> bool:
-        return self._utility("direct", size) >= USEFUL and (self.mode == "ocdp" or self._invalid(size) <= SURE)
+        if self.mode == "ocdp":
+            return self._utility("direct", size) >= USEFUL
+        seen = self._outlook(size)
+        return seen.none <= SILENT and seen.invalid <= SURE and seen.utility >= USEFUL
 
-    def _verdict(self, figures: Any, smallest: str | None) -> str:
-        said = f"one of {self.contexts:,} contexts"
-        if "utility" in figures:
-            said += f", with {figures['utility']:.0%} of the records of the largest valid one expected"
-        if "invalid" in figures:
-            said += f"; invalid with a chance of at most {figures['invalid']:.2g}"
-        said += " (if records spread evenly over the values"
-        said += f", and the record stands out by {self.clear:.0%} of a context)" if self.mode == "dp" else ")"
-        if self._is_useful(self.size or self.domain.rows or 1):
+    def _verdict(self, size: int, smallest: str | None) -> str:
+        said = self._prospect(size) if self.mode == "ocdp" else self._outcome(self._outlook(size))
+        if self._is_useful(size):
             return f"useful: {said}"
-        advice = f"; from ε = {smallest} on it would be" if smallest else "; no reasonable loss makes it so"
+        advice = f"; from ε = {smallest} on it would be useful" if smallest else "; no reasonable loss makes it useful"
         return f"not useful: {said}{advice}"
+
+    def _prospect(self, size: int) -> str:
+        return (
+            f"one of {self.contexts:,} contexts, with {_percent(self._utility('direct', size))} of the records of the "
+            "largest valid one expected (if records spread evenly over the values)"
+        )
+
+    def _outcome(self, seen: _forecast.Outlook) -> str:
+        if seen.least_none > SILENT:
+            return f"it would say none {_percent(seen.least_none)} of the time even for the clearest outlier possible"
+        return (
+            f"none {_percent(seen.none)} of the time; else one of {self.contexts:,} contexts, invalid with a chance of "
+            f"at most {seen.invalid:.2g}, with {_percent(seen.utility)} of the records of the largest expected (if "
+            f"records spread evenly over the values, and {self._clearness()})"
+        )
+
+    def _clearness(self) -> str:
+        if issubclass(self.kind_of_detector, Distance):
+            return "the record has nobody near"
+        return f"the record stands out by {self.clear:.0%} of a context, or as far as {_name(self.detector)} lets any"
 
     def _words(self, value: Value) -> str:
         if not value and self.mode == "dp":
@@ -339,6 +354,21 @@ class Explain(Query[Case, Value]):
         return replace(self, loss=Loss(amount, kind=self.loss.kind, neighbours=self.loss.neighbours))
 
 
+def _percent(share: float) -> str:
+    """A share in words that never call a chance certain.
+
+    >>> _percent(0.9996), _percent(0.314), _percent(2e-7), _percent(1.0)
+    ('over 99%', '31%', 'under 1%', '100%')
+    """
+    if 0.99 < share < 1:
+        return "over 99%"
+    return "under 1%" if 0 < share < 0.01 else f"{share:.0%}"
+
+
+def _name(detector: str | Detector) -> str:
+    return text_of(detector).partition(":")[0]
+
+
 def _among(context: str) -> str:
     return context if context == predicate((), "") else f"records where {context}"
 
@@ -351,8 +381,11 @@ def _schema(domain: Any) -> Schema:
 
 
 _HEADINGS: Final = {
-    "utility": "expected utility",
+    "least_none": "none, at least",
+    "none": "none",
+    "valid": "valid",
     "invalid": "invalid, at most",
+    "utility": "expected utility",
     "seconds": "seconds, about",
 }
 _NOTES: Final = {

@@ -271,6 +271,17 @@ def kappas(alpha: float, largest: int) -> Floats:
     return table[: largest + 1]
 
 
+def kappas_at(alpha: float, many: Floats) -> Floats:
+    """κ for these numbers of records, without a table of all below them.
+
+    >>> kappas_at(0.05, np.array([1.0, 2.0, 10.0])).tolist() == kappas(0.05, 10)[[1, 2, 10]].tolist()
+    True
+    """
+    some = np.maximum(many, 3.0)
+    t = -_special.stdtrit(some - 2, alpha / (2 * some))
+    return np.where(many < 3, np.maximum(many - 1, 0.0), some * (some - 1) / ((some - 2) / t**2 + some))
+
+
 @lru_cache(maxsize=8)
 def _kappas(alpha: float, octaves: int) -> Floats:
     """Exact up to 64 records; beyond, t is interpolated in log n octave by octave, to one part in 10¹² and for ever.

@@ -8,7 +8,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
+import numpy as np
+
 from wallflower.errors import ParameterError
+from wallflower.mechanisms import Additive
 from wallflower.noise import Noise
 from wallflower.queries.explain.case import Case
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector
@@ -17,7 +20,7 @@ from wallflower.queries.explain.draws import guided_search as guided
 from wallflower.queries.explain.draws.utilities import Overlap, Population, Utility
 from wallflower.queries.explain.exact import ASKED, ENGINES, HELD
 from wallflower.queries.explain.space.blocks import SWEPT
-from wallflower.queries.explain.space.ranked_table import RankedTable
+from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
 from wallflower.units import Claim
 
 Way = Callable[[Any, RankedTable, Detector, Utility, Noise], list[int]]
@@ -25,6 +28,7 @@ Way = Callable[[Any, RankedTable, Detector, Utility, Noise], list[int]]
 MISSED: Final = 100  # one in so many draws may be invalid where the record stands out enough
 REACH: Final = 3  # a context of all records scores so many times what is enough
 DOUBTED: Final = 50  # one in twice so many tables without any clear context gets one all the same
+_DOUBT: Final = Fraction(math.log(DOUBTED))
 
 
 def check(query: Any, detector: Detector, size: int) -> None:
@@ -80,9 +84,21 @@ def enough(contexts: int, each: Fraction) -> Fraction:
     return Fraction(math.ceil(1000 * 2 / float(each) * math.log(contexts * MISSED)), 1000)
 
 
-def weight(score: float, each: Fraction) -> float:
-    """The exponent that a draw gives a score, in records; a step of the grid is lost in rounding.  (D)"""
-    return float(each) / 2 * (direct.GRID * score - 1) / (direct.GRID + 1)
+def exponents(margins: Floats, populations: Floats, *, contexts: int, size: int, each: Fraction) -> Floats:
+    """The logarithms of the weights of contexts with such margins and populations.  (D)"""
+    step = direct.GRID / float(scale_of(contexts, size, each))
+    most = min(direct.HIGHEST, int(direct.GRID * REACH * enough(contexts, each)))
+    scores = np.minimum(np.floor(step * populations), np.floor(direct.GRID * margins))
+    return np.clip(scores, -most, most) * float(each) / (2 * direct.STEPS)
+
+
+def chance_of_none(margin: float, deciding: Fraction) -> float:
+    """How likely it is to say none where the largest margin of all contexts is this one.  (N)"""
+    if not deciding:
+        return 0.0
+    spread = direct.STEPS / deciding
+    lacking = math.ceil(spread * _DOUBT) - math.floor(direct.GRID * margin)
+    return Additive("laplace", spread, Fraction(1)).upper_tail(1 - lacking)  # noise is as likely as its negative
 
 
 def _by_margin(query: Any, table: RankedTable, size: int, detector: Detector, noise: Noise) -> list[int]:
@@ -97,8 +113,8 @@ def _by_margin(query: Any, table: RankedTable, size: int, detector: Detector, no
 
 def _stands_out(table: RankedTable, detector: Detector, epsilon: Fraction, noise: Noise) -> bool:
     """Whether the largest margin, with noise, is above what noise alone would make of none.  (N)"""
-    spread = (direct.GRID + 1) / epsilon
-    return direct.best_margin(table, detector) + noise.laplace(spread) >= spread * Fraction(math.log(DOUBTED))
+    spread = direct.STEPS / epsilon
+    return direct.best_margin(table, detector) + noise.laplace(spread) >= spread * _DOUBT
 
 
 def _by_search(query: Any, table: RankedTable, size: int, detector: Detector, noise: Noise) -> list[int]:
