@@ -12,7 +12,9 @@ from wallflower.errors import BudgetExhausted, DataError, ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours
 from wallflower.queries.explain.detectors import Custom, Distance, Grubbs, Lof, Tukey
+from wallflower.queries.explain.draws.utilities import Rating
 from wallflower.queries.explain.exact import valid_contexts
+from wallflower.queries.explain.space.contexts import predicate
 from wallflower.synthetic import salaries
 
 JOBS, YEARS = tuple("abcd"), (2008, 2009, 2010)
@@ -135,6 +137,8 @@ def test_a_detector_without_a_margin_is_not_quietly_less_private():
         ({"mode": "ocdp", "near": "0100001"}, "near"),
         ({"mode": "ocdp", "utility": "overlap", "near": "01"}, "7 bits"),
         ({"mode": "ocdp", "start": "0100001"}, "looking"),
+        ({"mode": "ocdp", "start": "01", "unseen": True}, "7 bits"),
+        ({"detector": "clamped-grubbs:largest=99"}, "largest is 99, and tables may have 100"),
         ({"doubt": 1}, "doubt"),
         ({"clear": 0}, "clear"),
         ({"loss": wf.Loss("1", delta="1e-6")}, "delta"),
@@ -168,6 +172,39 @@ def test_tables_outside_what_is_public_are_refused_without_a_value():
     other = wf.Schema.of(["job", "year", "salary"], categories={"job": (*JOBS, "e"), "year": YEARS})
     with pytest.raises(DataError, match="other categories"):
         asked().view(wf.load(people, schema=other))
+
+
+def test_a_function_that_fails_is_refused_before_the_charge_or_finds_nothing(tmp_path):
+    people, book = opened(tmp_path)
+    table = wf.load(people, schema=asked().wants(), name="people")
+    broken = [{"detector": Custom(lambda values, index: values[1000] > 1)}]
+    broken += [{"detector": "grubbs", "utility": Rating(lambda bits, values: int(values[0] / 0), 1)}]
+    for given in broken:
+        with pytest.raises(ParameterError, match="made-up numbers"):
+            wf.release(asked(mode="ocdp", **given), table, book)
+    assert not book.history("people", event="charge")
+    fragile = Custom(lambda values, index: bool([True][len(values) > 1000]))
+    assert wf.release(asked(mode="ocdp", detector=fragile), table, book).value
+
+
+def test_a_start_takes_the_record_s_own_values_in(tmp_path):
+    people, book = opened(tmp_path)
+    query = asked(mode="ocdp", detector="grubbs", search="bfs", start="1000100", unseen=True, samples=1)
+    (item,) = wf.release(query, wf.load(people, schema=query.wants(), name="people"), book).value
+    assert (item["bits"][1], item["bits"][6]) == ("1", "1")
+
+
+def test_headlines_name_the_shorter_list_and_leave_bits_to_programs(tmp_path):
+    people, book = opened(tmp_path)
+    query = asked(loss=wf.Loss("20"))
+    made = wf.release(query, wf.load(people, schema=query.wants(), name="people"), book)
+    value = [{"context": predicate(query.domains, "1110111"), "bits": "1110111"}]
+    assert query.reading(value, made.facts).words.startswith(
+        "In salary, the record is an outlier among records where job is all but d "
+    )
+    assert made.said == made.value[0]["context"]
+    assert made.value[0]["bits"] not in f"{made}{made._repr_html_()}"
+    assert made.value[0]["bits"] in made.to_json()
 
 
 def test_points_have_contexts_by_edges():

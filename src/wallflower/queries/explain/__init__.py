@@ -23,7 +23,7 @@ from wallflower.privacy import Loss
 from wallflower.privacy import exact as exactly
 from wallflower.queries.explain.case import Case
 from wallflower.queries.explain.detector_names import detector_of, kind_of, text_of
-from wallflower.queries.explain.detectors import Detector, Distance
+from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Distance
 from wallflower.queries.explain.rules import MODES, SEARCHES, UTILITIES, check
 from wallflower.queries.explain.space.contexts import Domain, pandas_filter, polars_filter, predicate, where
 from wallflower.query import Choices, Condition, Option, Plan, PublicFacts, Query, Reading, Status, least_amount
@@ -178,9 +178,14 @@ class Explain(Query[Case, Value]):
 
     def made(self, size: int) -> Detector:
         """The detector, for tables of at most `size` records."""
-        if isinstance(self.detector, str):
-            return detector_of(self.detector, self._column(self.metric), size)
-        return self.detector
+        asked = self.detector
+        found = detector_of(asked, self._column(self.metric), size) if isinstance(asked, str) else asked
+        if isinstance(found, ClampedGrubbs) and found.largest < size:
+            raise ParameterError(
+                f"detector: largest is {found.largest:,}, and tables may have {size:,} records. Leave largest out, or "
+                f"pass {size:,} or more."
+            )
+        return found
 
     def searched(self, n: int) -> str:
         """How contexts are found: as asked, or by what is public.  (A)"""

@@ -17,9 +17,10 @@ from wallflower.queries.explain.case import Case
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector
 from wallflower.queries.explain.draws import best_first, direct, walks
 from wallflower.queries.explain.draws import guided_search as guided
-from wallflower.queries.explain.draws.utilities import Overlap, Population, Utility
+from wallflower.queries.explain.draws.utilities import Overlap, Population, Rating, Utility
 from wallflower.queries.explain.exact import ASKED, ENGINES, HELD
 from wallflower.queries.explain.space.blocks import SWEPT
+from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
 from wallflower.units import Claim
 
@@ -35,6 +36,7 @@ def check(query: Any, detector: Detector, size: int) -> None:
     """Refuse by public facts, before anything is paid: too many contexts, or too much rounding."""
     bits, way = query.contexts.bit_length() - 1, query.searched(size)
     asking = type(detector) not in ENGINES or not isinstance(query.utility, str)
+    _try_out(query, detector)
     most = {"direct": ASKED.bit_length() - 1 if asking else SWEPT, "best-first": best_first.LENGTH, "guided": SWEPT}
     if bits > most.get(way, bits):
         raise ParameterError(
@@ -53,6 +55,21 @@ def check(query: Any, detector: Detector, size: int) -> None:
                 f"size: sums over {detector.largest:,} records are rounded by more than the grid of scores allows. "
                 "Pass a smaller bound on the records, or choose another detector."
             )
+
+
+def _try_out(query: Any, detector: Detector) -> None:
+    """Refuse foreign code that fails on made-up values: on records it would fail in silence, and be paid for."""
+    values = np.append(np.linspace(0.0, 1.0, 99), 10.0)
+    try:
+        if type(detector) not in ENGINES:
+            detector.outlier(values, 99)
+        if isinstance(query.utility, Rating):
+            query.utility.function("1" * sum(query.sizes), values)
+    except Exception as error:
+        raise ParameterError(
+            "detector, utility: a function of your own fails on a hundred made-up numbers of which the record is the "
+            f"last, with {type(error).__name__}. It must answer for any numbers. Mend it, or install what it needs."
+        ) from error
 
 
 def claim_more(stated: Claim, query: Any, detector: Detector) -> Claim:
@@ -162,10 +179,15 @@ def _start(table: RankedTable, detector: Detector, ask: walks.ContextScores, noi
     return found
 
 
+def _given(space: Space, bits: str) -> int:
+    """The start that was asked for, with the record's own values: whether it has them is not known before the look."""
+    return space.index(space.widened(bits))
+
+
 def _stepping(way: str, step: Callable[..., list[int]]) -> Way:
     def search(query: Any, table: RankedTable, detector: Detector, utility: Utility, noise: Noise) -> list[int]:
         ask = walks.score_contexts(table, detector, utility)
-        start = _start(table, detector, ask, noise) if query.start is None else table.space.index(query.start)
+        start = _start(table, detector, ask, noise) if query.start is None else _given(table.space, query.start)
         if start is None or ask.score(start) is None:
             return []
         rate = _rate(query, way, utility)

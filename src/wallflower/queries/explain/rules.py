@@ -89,8 +89,8 @@ def _check_choices(query: Any) -> None:
     require_settings_of_mode(query)
     if (query.near is None) != (query.utility != "overlap"):
         raise ParameterError("near: overlap needs the bits of a context, and nothing else does. Pass both or neither.")
-    if query.near is not None:
-        predicate(query.domains, query.near)
+    for bits in filter(None, (query.near, query.start)):
+        predicate(query.domains, bits)
     if query.search in ("best-first", "guided") and rated:
         raise ParameterError(f"search: {query.search} needs a utility that counts records. Search another way.")
     if query.start is not None and not query.unseen:
