@@ -7,7 +7,7 @@ whole is one question with one charge.
 
 Released    names of columns, in order; with `counts` a whole number in [0, N] for each
 Guarantee   pure ε-DP, (ε, δ)-DP or ρ-zCDP           Neighbours  replace one record, N public
-Arithmetic  whole-number scores, exact coins          Proof       proof.md, labels (M) (K) (T) (B) (C) (R)
+Arithmetic  whole-number scores, exact coins          Proof       proof.md, labels (M) (K) (T) (B) (E) (C) (R)
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from wallflower.queries.subspaces.choice import (
     check_mechanism,
     count_loss,
     draws,
+    lead_needed,
     parts,
     precision,
     rho_of,
@@ -50,6 +51,7 @@ MOST: Final = 100  # choices share the loss: more of them would all be near chan
 STANDS_OUT: Final = Fraction(1, 50)  # the share of the records by which a plan lets the best stand out
 NEAR_CHANCE: Final = 0.1  # of the way from chance to certainty
 USEFUL: Final = 0.5
+RIGHT: Final = 0.9  # of the names, for an answer to be called reliable
 EPSILONS: Final = ("0.1", "0.2", "0.4", "0.8", "1.2", "1.6", "2.4", "3.2", "6.4", "12.8")
 SCORES: Final = ("mass", "count")
 
@@ -280,12 +282,24 @@ class Subspaces(Query[Points, Value]):
         return draws(mechanism, loss, self.top)
 
     def _promise(self, way: Draws, n: int, dimension: int) -> float:
+        """The least expected share of right names, where the best stand out by `gap`.  (E)"""
+        lead = self._gap(n) / self._unit(n, dimension)
+        return precision(way, candidates=self._candidates(dimension), top=self.top, lead=lead)
+
+    def _unit(self, n: int, dimension: int) -> int:
+        """How many records one sensitivity is, at most.  (M) (K)"""
         widest = self.family.widest(dimension)
-        unit = 2 if self.score == "mass" else max(1, rounding_bound(n, widest, self.neighbours))
-        return precision(way, candidates=self._candidates(dimension), top=self.top, lead=self._gap(n) / unit)
+        return 2 if self.score == "mass" else max(1, rounding_bound(n, widest, self.neighbours))
 
     def _gap(self, n: int) -> float:
-        return self.gap if self.gap is not None else max(1.0, float(n * STANDS_OUT))
+        return min(float(n), self.gap or max(1.0, float(n * STANDS_OUT)))
+
+    def _needed(self, way: Draws, n: int, dimension: int) -> float:
+        """By how many records the best must stand out for `RIGHT` of the names to be right.  (E)"""
+        candidates = self._candidates(dimension)
+        if self.top == candidates:
+            return 0.0
+        return self._unit(n, dimension) * lead_needed(way, candidates=candidates, top=self.top, right=RIGHT)
 
     def _precision(self, n: int, dimension: int) -> float:
         return self._promise(self.made(n, dimension), n, dimension)
@@ -299,7 +313,9 @@ class Subspaces(Query[Points, Value]):
         way = self._way(mechanism)
         figures = {
             "precision": self._promise(way, n, dimension),
+            "wrong": 1 - self._promise(way, n, dimension),
             "chance": self.top / self._candidates(dimension),
+            "needed": self._needed(way, n, dimension),
             "each": float(way.each),
         }
         if self.counts:
@@ -308,18 +324,20 @@ class Subspaces(Query[Points, Value]):
         return Option(mechanism=mechanism, figures=figures, note=_NOTES[mechanism])
 
     def _verdict(self, reached: float, lift: float, candidates: int, n: int, smallest: str | None) -> str:
-        chance = f"{reached:.2f} of the released are expected to be right, {self.top / candidates:.2f} by chance"
-        if self.gap is None:
-            chance += f", if the best stand out by {self._gap(n):g} records (2 %)"
-        else:
-            chance += f", if the best stand out by {self.gap:g} records"
+        said = (
+            f"{1 - reached:.0%} of the names are expected to be wrong, {1 - self.top / candidates:.0%} by chance, if "
+            f"the best stand out by {self._lead(n)}"
+        )
         if lift >= USEFUL:
-            return f"useful: {chance}"
+            return f"useful: {said}"
         symbol = "ρ" if self.loss.kind is Kind.ZCDP else "ε"
         advice = (
             f"; from {symbol} = {smallest} on it would be useful" if smallest else "; no reasonable loss makes it so"
         )
-        return f"{'near chance' if lift < NEAR_CHANCE else 'weak'}: {chance}{advice}"
+        return f"{'near chance' if lift < NEAR_CHANCE else 'weak'}: {said}{advice}"
+
+    def _lead(self, n: int) -> str:
+        return f"{self._gap(n):g} records" + (" (2 %)" if self.gap is None and n * STANDS_OUT >= 1 else "")
 
     def _at(self, amount: str) -> Self:
         loss = self.loss
@@ -339,7 +357,13 @@ def _rounds(n: int) -> int:
     return 2 + math.ceil(math.log(max(n, 2), 4))
 
 
-_HEADINGS: Final = {"precision": "expected precision", "chance": "by chance", "each": "ε of each choice"}
+_HEADINGS: Final = {
+    "precision": "expected precision",
+    "wrong": "wrong names",
+    "chance": "by chance",
+    "needed": "90 % right from a lead of",
+    "each": "ε of each choice",
+}
 _COUNTING: Final = {"half_width": "counts, 95 % within ±"}
 _NOTES: Final = {
     "permute-and-flip": "the better one at equal loss",
