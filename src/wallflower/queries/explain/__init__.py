@@ -322,7 +322,7 @@ class Explain(Query[Case, Value]):
     def _clearness(self) -> str:
         if issubclass(self.kind_of_detector, Distance):
             return "the record has nobody near"
-        return f"the record stands out by {self.clear:.0%} of a context, or as far as {_name(self.detector)} lets any"
+        return f"the record stands out by {_percent(self.clear)} of a context, or as far as {_name(self.detector)} lets any"
 
     def _words(self, value: Value) -> str:
         if not value and self.mode == "dp":
@@ -363,11 +363,11 @@ def _percent(share: float) -> str:
     """A share in words that never call a chance certain.
 
     >>> _percent(0.9996), _percent(0.314), _percent(2e-7), _percent(1.0)
-    ('over 99%', '31%', 'under 1%', '100%')
+    ('over 99 %', '31 %', 'under 1 %', '100 %')
     """
     if 0.99 < share < 1:
-        return "over 99%"
-    return "under 1%" if 0 < share < 0.01 else f"{share:.0%}"
+        return "over 99 %"
+    return "under 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
 
 
 def _name(detector: str | Detector) -> str:

@@ -214,7 +214,7 @@ class Subspaces(Query[Points, Value]):
             verdict=self._verdict(reached, lift, candidates, n, smallest),
             smallest_useful_epsilon=smallest,
             curve=tuple((float(e), self._at(e)._precision(n, dimension)) for e in EPSILONS),
-            measure="expected precision",
+            measure="share of right names expected, at least",
             scale="linear",
         )
 
@@ -325,8 +325,8 @@ class Subspaces(Query[Points, Value]):
 
     def _verdict(self, reached: float, lift: float, candidates: int, n: int, smallest: str | None) -> str:
         said = (
-            f"{1 - reached:.0%} of the names are expected to be wrong, {1 - self.top / candidates:.0%} by chance, if "
-            f"the best stand out by {self._lead(n)}"
+            f"at most {100 * (1 - reached):.0f} % of the names are expected to be wrong, where chance would give "
+            f"{100 * (1 - self.top / candidates):.0f} %, if the best stand out by {self._lead(n)}"
         )
         if lift >= USEFUL:
             return f"useful: {said}"
@@ -358,10 +358,10 @@ def _rounds(n: int) -> int:
 
 
 _HEADINGS: Final = {
-    "precision": "expected precision",
-    "wrong": "wrong names",
+    "precision": "right, at least",
+    "wrong": "wrong, at most",
     "chance": "by chance",
-    "needed": "90 % right from a lead of",
+    "needed": "90 % right from",
     "each": "ε of each choice",
 }
 _COUNTING: Final = {"half_width": "counts, 95 % within ±"}
