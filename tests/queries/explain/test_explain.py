@@ -138,6 +138,8 @@ def test_a_detector_without_a_margin_is_not_quietly_less_private():
         ({"mode": "ocdp", "utility": "overlap", "near": "01"}, "7 bits"),
         ({"mode": "ocdp", "start": "0100001"}, "looking"),
         ({"mode": "ocdp", "start": "01", "unseen": True}, "7 bits"),
+        ({"size": 2 * 10**9}, "size"),
+        ({"detector": "clamped-grubbs:low=0,high=5e-324"}, "wider"),
         ({"detector": "clamped-grubbs:largest=99"}, "largest is 99, and tables may have 100"),
         ({"doubt": 1}, "doubt"),
         ({"clear": 0}, "clear"),
@@ -205,6 +207,12 @@ def test_headlines_name_the_shorter_list_and_leave_bits_to_programs(tmp_path):
     assert made.said == made.value[0]["context"]
     assert made.value[0]["bits"] not in f"{made}{made._repr_html_()}"
     assert made.value[0]["bits"] in made.to_json()
+
+
+def test_sums_over_too_many_records_are_refused_without_a_table_of_them():
+    people = frame()
+    with pytest.raises(ParameterError, match="rounded"):
+        asked(detector="clamped-grubbs", size=10**9).view(wf.load(people, schema=asked().wants()))
 
 
 def test_points_have_contexts_by_edges():

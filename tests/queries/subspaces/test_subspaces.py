@@ -142,7 +142,7 @@ def test_a_plan_with_a_smaller_gap_promises_less():
 
 
 def standing_out(columns, best, lead, n=60):
-    """In the `best` first columns `lead` records are alone, which is their mass and their count; in the others nobody."""
+    """In the `best` first columns `lead` records are alone, which is mass and count; in the others nobody is."""
     values = np.zeros((n, columns))
     values[:lead, :best] = 10.0 * np.arange(1, lead + 1)[:, None]
     return Points.from_array(values, name="standing")

@@ -322,7 +322,8 @@ class Explain(Query[Case, Value]):
     def _clearness(self) -> str:
         if issubclass(self.kind_of_detector, Distance):
             return "the record has nobody near"
-        return f"the record stands out by {_percent(self.clear)} of a context, or as far as {_name(self.detector)} lets any"
+        share = _percent(self.clear)
+        return f"the record stands out by {share} of a context, or as far as {_name(self.detector)} lets any"
 
     def _words(self, value: Value) -> str:
         if not value and self.mode == "dp":

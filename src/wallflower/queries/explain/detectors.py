@@ -68,6 +68,8 @@ class ClampedGrubbs:
     def __post_init__(self) -> None:
         Grubbs(self.alpha)
         _check_bounds(self.low, self.high)
+        width = self.high - self.low
+        _check("low, high", (self.low, self.high), width >= 1 / HUGE, "ranges of 1e-100 or more", "pass a wider one")
         _check("largest", self.largest, 3 <= self.largest <= 2**31, "3 to 2^31", "pass a public bound on the records")
         _check("steps", self.steps, 2 <= self.steps <= 1000, "2 to 1000", "pass 48 unless you know better")
 

@@ -50,7 +50,8 @@ def check(query: Any, detector: Detector, size: int) -> None:
         )
     if isinstance(detector, ClampedGrubbs) and query.mode == "dp":
         places = (detector.low, (detector.low + detector.high) / 2, detector.high)
-        if max(direct.rounding(detector, own) for own in places) >= 1 / (2 * direct.GRID):
+        far = detector.largest >= direct.ROUNDED
+        if far or max(direct.rounding(detector, own) for own in places) >= 1 / (2 * direct.GRID):
             raise ParameterError(
                 f"size: sums over {detector.largest:,} records are rounded by more than the grid of scores allows. "
                 "Pass a smaller bound on the records, or choose another detector."

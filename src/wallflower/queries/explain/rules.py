@@ -38,7 +38,7 @@ def _check_names(query: Any) -> None:
 
 
 def _check_numbers(query: Any) -> None:
-    for name, least, most in (("top", 1, MOST), ("samples", 1, 100_000), ("size", 1, 2**31)):
+    for name, least, most in (("top", 1, MOST), ("samples", 1, 100_000), ("size", 1, 10**9)):
         number = getattr(query, name)
         if number is not None and (
             isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most
