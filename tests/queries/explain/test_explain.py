@@ -247,6 +247,40 @@ def test_nothing_is_said_where_nothing_stands_out():
     assert asked(mode="ocdp", detector="grubbs").answer(view, system_noise()) == []
 
 
+NAMED = [{"context": "all records", "bits": "1111111"}]
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "label", "rule"),
+    [
+        ({}, NAMED, "reliable", "invalid with a chance of at most"),
+        ({"doubt": 0}, NAMED, "use with care", "invalid with a chance of at most"),
+        ({}, [], "reliable", "none is said under 1 % of the time where the record stands out by 10 % of a context"),
+        ({"detector": "bins"}, [], "unreliable", "none is said 98 % of the time"),
+        ({"detector": "bins"}, NAMED, "unreliable", "invalid with a chance"),
+        ({"detector": "distance:k=10,radius=9", "loss": wf.Loss("5")}, [], "use with care", "nobody near"),
+        ({"mode": "ocdp"}, NAMED, "reliable", "only contexts are named in which the record is an outlier"),
+        ({"mode": "ocdp"}, [], "reliable", "every context was examined"),
+        ({"mode": "ocdp", "search": "walk"}, [], "use with care", "not every context"),
+    ],
+    ids=str,
+)
+def test_an_answer_says_how_far_to_rely_on_it(given, value, label, rule):
+    query = asked(**given)
+    reading = query.reading(value, query.view(wf.load(frame(), schema=query.wants())))
+    assert reading.quality.label == label
+    assert rule in reading.quality.rule
+
+
+def test_notes_tell_what_naming_a_context_or_none_is_worth():
+    facts = asked().view(wf.load(frame(), schema=asked().wants()))
+    assert "under 1.0 % of answers" in asked().reading(NAMED, facts).notes[0]
+    assert "whether or not" in asked(doubt=0).reading(NAMED, facts).notes[0]
+    assert asked().reading([], facts).notes == ()
+    assert "at least 98 % of the time" in asked(detector="bins").reading([], facts).notes[0]
+    assert asked(mode="ocdp").reading([], facts).notes == ()
+
+
 def test_the_plan_forecasts_and_the_loss_matters():
     poor, rich = (asked(loss=wf.Loss(amount)).plan(n=4000, dimension=3) for amount in ("0.001", "2"))
     assert not poor.useful

@@ -156,7 +156,7 @@ def test_as_many_names_are_wrong_as_the_plan_says(given, tmp_path):
     seen = next(option.figures for option in plan.options if option.mechanism == plan.chosen)
     with wf.Ledger.open(str(tmp_path / "ledger.db")) as book:
         book.grant("standing", Loss("5000"), by="owner")
-        named = [name for _ in range(times) for (name,) in wf.release(query, points, book).value]
+        named = [name for _ in range(times) for (name,) in wf.release(query, points, book, anyway=True).value]
     wrong = sum(name not in points.columns[:2] for name in named) / len(named)
     assert abs(wrong - seen["wrong"]) <= 6 * np.sqrt(seen["wrong"] * seen["precision"] / times)
 
@@ -168,6 +168,21 @@ def test_no_lead_is_more_than_all_records_and_the_lead_for_nine_of_ten_is_said()
     at = [asked(gap=needed * part).plan(n=500, dimension=10).options[0].figures["wrong"] for part in (0.99, 1.01)]
     assert at[0] > 0.1 > at[1]
     assert asked(top=10).plan(n=500, dimension=10).options[0].figures["needed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "label"), [({"loss": Loss("6")}, "reliable"), ({}, "use with care"), ({"loss": Loss("1")}, "unreliable")]
+)
+def test_an_answer_says_how_many_names_to_doubt(given, label):
+    points = planted()
+    query = asked(**given)
+    reading = query.reading([["x1"], ["x2"]], points)
+    wrong = query.plan(n=500, dimension=10).options[0].figures["wrong"]
+    assert reading.quality.label == label
+    assert f"at most {100 * wrong:.0f} % of the names are expected to be wrong" in reading.quality.rule
+    assert "Nine of ten names are right where the best stand out by" in reading.notes[0]
+    hopeless = asked(loss=Loss("0.01")).reading([["x1"], ["x2"]], points)
+    assert "there are 500: no table is clear enough" in hopeless.notes[0]
 
 
 def test_delta_is_used_when_it_helps():
@@ -220,7 +235,7 @@ def test_what_does_not_fit_the_table_is_refused_without_a_charge(changes, error,
     with wf.Ledger.open(tmp_path / "ledger.db") as ledger:
         ledger.grant("planted", Loss("2"), by="owner")
         if error is None:
-            assert len(wf.release(asked(**changes), planted(), ledger).value) == 3
+            assert len(wf.release(asked(**changes), planted(), ledger, anyway=True).value) == 3
             return
         with pytest.raises(error, match=words):
             wf.release(asked(**changes), planted(), ledger)

@@ -21,12 +21,24 @@ from wallflower.lazy import Lazy
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.privacy import exact as exactly
+from wallflower.queries.explain import words
 from wallflower.queries.explain.case import Case
-from wallflower.queries.explain.detector_names import detector_of, kind_of, text_of
-from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Distance
+from wallflower.queries.explain.detector_names import detector_of, kind_of, name_of, text_of
+from wallflower.queries.explain.detectors import ClampedGrubbs, Detector
 from wallflower.queries.explain.rules import MODES, SEARCHES, UTILITIES, check
 from wallflower.queries.explain.space.contexts import Domain, pandas_filter, polars_filter, predicate, where
-from wallflower.query import Choices, Condition, Option, Plan, PublicFacts, Query, Reading, Status, least_amount
+from wallflower.queries.explain.words import SILENT, SURE
+from wallflower.query import (
+    Choices,
+    Condition,
+    Option,
+    Plan,
+    PublicFacts,
+    Query,
+    Reading,
+    Status,
+    least_amount,
+)
 from wallflower.schema import Column, Schema
 from wallflower.units import Claim
 
@@ -40,8 +52,6 @@ else:
 REAL: Final = ("best-first",)  # searches that draw real numbers
 PATIENCE: Final = 60.0  # seconds that examining every context may take before a search takes its place
 USEFUL: Final = 0.5  # of the population of the largest context, on average
-SURE: Final = 0.05  # of the contexts may be invalid
-SILENT: Final = 0.2  # of the answers about a clear outlier may be none
 EPSILONS: Final = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5")
 
 Value = list[dict[str, str]]
@@ -201,9 +211,11 @@ class Explain(Query[Case, Value]):
         search = self.searched(facts.n)
         bits = [item["bits"] for item in value]
         return Reading(
-            mechanism=f"{self.mode}, {search}, {_name(self.detector)} by {self.utility}",
+            mechanism=f"{self.mode}, {search}, {name_of(self.detector)} by {self.utility}",
             interval=None,
-            words=self._words(value),
+            words=words.reading(self, value),
+            notes=words.notes(self, value, facts.n),
+            quality=words.quality(self, value, facts.n),
             extras={"contexts": self.contexts} | ({"filters": [self._filters(each) for each in bits]} if bits else {}),
             status=Status.REAL_ARITHMETIC if search in REAL else None,
         )
@@ -216,7 +228,7 @@ class Explain(Query[Case, Value]):
         size = self.size or self.domain.rows or n
         chosen = self.searched(size)
         ways = ("direct",) if self.mode == "dp" else tuple(dict.fromkeys((chosen, *SEARCHES)))
-        smallest = least_amount(lambda amount: self._at(amount)._is_useful(size))
+        smallest = least_amount(lambda amount: self._at(amount).is_useful(size))
         return Plan(
             query=self.kind,
             cost=self.cost(),
@@ -224,8 +236,8 @@ class Explain(Query[Case, Value]):
             chosen=chosen,
             headings=_HEADINGS,
             options=tuple(self._option(way, size) for way in ways),
-            useful=self._is_useful(size),
-            verdict=self._verdict(size, smallest),
+            useful=self.is_useful(size),
+            verdict=words.verdict(self, size, smallest),
             smallest_useful_epsilon=smallest,
             curve=tuple((float(e), self._at(e)._gain(size)) for e in EPSILONS),
             measure="expected utility: population as a share of the largest, 0 for none",
@@ -263,22 +275,29 @@ class Explain(Query[Case, Value]):
         whole = self.loss.epsilon
         return whole * self.doubt, whole * (1 - self.doubt) / self.top
 
+    def is_useful(self, size: int) -> bool:
+        """Whether a clear outlier is as good as sure of a valid context, and a large one."""
+        if self.mode == "ocdp":
+            return self.expected_utility("direct", size) >= USEFUL
+        seen = self.outlook(size)
+        return seen.none <= SILENT and seen.invalid <= SURE and seen.utility >= USEFUL
+
     def _option(self, way: str, size: int) -> Option:
         figures: dict[str, float] = {}
         if self.mode == "dp":
-            figures |= asdict(self._outlook(size))
+            figures |= asdict(self.outlook(size))
         elif way in ("direct", "best-first", "uniform"):
-            figures["utility"] = self._utility(way, size)
+            figures["utility"] = self.expected_utility(way, size)
         if way == "direct":
             figures["seconds"] = _forecast.seconds(self.kind_of_detector, self.contexts, size)
         return Option(mechanism=way, figures=figures, note=_NOTES["dp" if self.mode == "dp" else way])
 
-    def _outlook(self, size: int) -> _forecast.Outlook:
+    def outlook(self, size: int) -> _forecast.Outlook:
         """Under the model of `forecast`, in mode dp."""
         model = _forecast.spread(self.sizes)
         return _forecast.outlook(model, self.made(size), size, parts=self.parts(), top=self.top, clear=self.clear)
 
-    def _utility(self, way: str, size: int) -> float:
+    def expected_utility(self, way: str, size: int) -> float:
         """Under the model of `forecast`, in mode ocdp."""
         model = _forecast.spread(self.sizes)
         if way == "uniform":
@@ -287,52 +306,9 @@ class Explain(Query[Case, Value]):
 
     def _gain(self, size: int) -> float:
         if self.mode == "ocdp":
-            return self._utility("direct", size)
-        seen = self._outlook(size)
+            return self.expected_utility("direct", size)
+        seen = self.outlook(size)
         return (1 - seen.none) * seen.utility
-
-    def _is_useful(self, size: int) -> bool:
-        if self.mode == "ocdp":
-            return self._utility("direct", size) >= USEFUL
-        seen = self._outlook(size)
-        return seen.none <= SILENT and seen.invalid <= SURE and seen.utility >= USEFUL
-
-    def _verdict(self, size: int, smallest: str | None) -> str:
-        said = self._prospect(size) if self.mode == "ocdp" else self._outcome(self._outlook(size))
-        if self._is_useful(size):
-            return f"useful: {said}"
-        advice = f"; from ε = {smallest} on it would be useful" if smallest else "; no reasonable loss makes it useful"
-        return f"not useful: {said}{advice}"
-
-    def _prospect(self, size: int) -> str:
-        return (
-            f"one of {self.contexts:,} contexts, with {_percent(self._utility('direct', size))} of the records of the "
-            "largest valid one expected (if records spread evenly over the values)"
-        )
-
-    def _outcome(self, seen: _forecast.Outlook) -> str:
-        if seen.least_none > SILENT:
-            return f"it would say none {_percent(seen.least_none)} of the time even for the clearest outlier possible"
-        return (
-            f"none {_percent(seen.none)} of the time; else one of {self.contexts:,} contexts, invalid with a chance of "
-            f"at most {seen.invalid:.2g}, with {_percent(seen.utility)} of the records of the largest expected (if "
-            f"records spread evenly over the values, and {self._clearness()})"
-        )
-
-    def _clearness(self) -> str:
-        if issubclass(self.kind_of_detector, Distance):
-            return "the record has nobody near"
-        share = _percent(self.clear)
-        return f"the record stands out by {share} of a context, or as far as {_name(self.detector)} lets any"
-
-    def _words(self, value: Value) -> str:
-        if not value and self.mode == "dp":
-            return "None: no context makes this record an outlier clearly enough to say so at this loss."
-        if not value:
-            return "None: no context was found in which this record is an outlier."
-        found = "; or ".join(_among(item["context"]) for item in value)
-        hedge = "" if self.mode == "ocdp" else " (unless the draw was unlucky: the plan bounds the chance)"
-        return f"In {self.metric}, the record is an outlier among {found}{hedge}."
 
     def _filters(self, bits: str) -> dict[str, str]:
         domains = self.domains
@@ -358,25 +334,6 @@ class Explain(Query[Case, Value]):
 
     def _at(self, amount: str) -> Self:
         return replace(self, loss=Loss(amount, kind=self.loss.kind, neighbours=self.loss.neighbours))
-
-
-def _percent(share: float) -> str:
-    """A share in words that never call a chance certain.
-
-    >>> _percent(0.9996), _percent(0.314), _percent(2e-7), _percent(1.0)
-    ('over 99 %', '31 %', 'under 1 %', '100 %')
-    """
-    if 0.99 < share < 1:
-        return "over 99 %"
-    return "under 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
-
-
-def _name(detector: str | Detector) -> str:
-    return text_of(detector).partition(":")[0]
-
-
-def _among(context: str) -> str:
-    return context if context == predicate((), "") else f"records where {context}"
 
 
 def _schema(domain: Any) -> Schema:

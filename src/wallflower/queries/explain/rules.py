@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from wallflower.errors import ParameterError
 from wallflower.privacy import Kind, Loss, Neighbours
-from wallflower.queries.explain.detector_names import text_of
+from wallflower.queries.explain.detector_names import name_of
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Tukey
 from wallflower.queries.explain.space.contexts import predicate
 from wallflower.query import require_settings_of_mode
@@ -56,7 +56,7 @@ def _check_mode(query: Any) -> None:
     found = query.kind_of_detector
     if query.mode is None and found not in WITH_MARGIN:
         raise ParameterError(
-            f"detector: {text_of(query.detector).partition(':')[0]} has no margin, so there is no differential "
+            f"detector: {name_of(query.detector)} has no margin, so there is no differential "
             "privacy for it. Choose tukey, distance, bins or clamped-grubbs, or accept the weaker relation of the "
             "paper with mode ocdp."
         )

@@ -39,7 +39,18 @@ from wallflower.queries.subspaces.choice import (
     rho_of,
 )
 from wallflower.queries.subspaces.family import Family, Subspace
-from wallflower.query import Bars, Option, Plan, PublicFacts, Query, Reading, Status, least_amount
+from wallflower.query import (
+    Bars,
+    Label,
+    Option,
+    Plan,
+    PublicFacts,
+    Quality,
+    Query,
+    Reading,
+    Status,
+    least_amount,
+)
 from wallflower.units import Claim
 
 if TYPE_CHECKING:
@@ -164,14 +175,16 @@ class Subspaces(Query[Points, Value]):
         named = [" × ".join(columns) for columns in _columns(value)]
         counted = zip(named, _outliers(value), self._intervals(value, facts.n), strict=False)
         more = "".join(
-            f" In {name} about {count:,} of {facts.n:,} records are outliers (95 % interval {low:,} to {high:,})."
-            for name, count, (low, high) in counted
+            f" In {name} about {count:,} of {facts.n:,} records are outliers, and with 97.5 % at most {high:,}."
+            for name, count, (_, high) in counted
         )
         where = self.family.words(facts.dimension)
         return Reading(
             mechanism=f"{self.made(facts.n, facts.dimension).mechanism} by {self.score}",
             interval=None,
             words=f"Of {where} ({candidates:,}), outliers show most in {', then '.join(named)}.{more}",
+            notes=self._notes(facts.n, facts.dimension),
+            quality=self._quality(facts.n, facts.dimension),
             extras={"candidates": candidates, "chance": self.top / candidates}
             | ({"intervals": [list(ends) for ends in self._intervals(value, facts.n)]} if self.counts else {}),
         )
@@ -324,10 +337,7 @@ class Subspaces(Query[Points, Value]):
         return Option(mechanism=mechanism, figures=figures, note=_NOTES[mechanism])
 
     def _verdict(self, reached: float, lift: float, candidates: int, n: int, smallest: str | None) -> str:
-        said = (
-            f"at most {100 * (1 - reached):.0f} % of the names are expected to be wrong, where chance would give "
-            f"{100 * (1 - self.top / candidates):.0f} %, if the best stand out by {self._lead(n)}"
-        )
+        said = self._promised(reached, candidates, n)
         if lift >= USEFUL:
             return f"useful: {said}"
         symbol = "ρ" if self.loss.kind is Kind.ZCDP else "ε"
@@ -335,6 +345,23 @@ class Subspaces(Query[Points, Value]):
             f"; from {symbol} = {smallest} on it would be useful" if smallest else "; no reasonable loss makes it so"
         )
         return f"{'near chance' if lift < NEAR_CHANCE else 'weak'}: {said}{advice}"
+
+    def _promised(self, right: float, candidates: int, n: int) -> str:
+        return (
+            f"at most {100 * (1 - right):.0f} % of the names are expected to be wrong, where chance would give "
+            f"{100 * (1 - self.top / candidates):.0f} %, if the best stand out by {self._lead(n)}"
+        )
+
+    def _notes(self, n: int, dimension: int) -> tuple[str, ...]:
+        needed = math.ceil(self._needed(self.made(n, dimension), n, dimension))
+        lead = f"Nine of ten names are right where the best stand out by {needed:,} records or more"
+        found = f"{lead}, and there are {n:,}: no table is clear enough." if needed > n else f"{lead}."
+        return (found, _UNPROVED) if self.counts else (found,)
+
+    def _quality(self, n: int, dimension: int) -> Quality:
+        right, lift = self._precision(n, dimension), self._lift(n, dimension)
+        label: Label = "reliable" if right >= RIGHT else "use with care" if lift >= USEFUL else "unreliable"
+        return Quality(label, self._promised(right, self._candidates(dimension), n))
 
     def _lead(self, n: int) -> str:
         return f"{self._gap(n):g} records" + (" (2 %)" if self.gap is None and n * STANDS_OUT >= 1 else "")
@@ -364,6 +391,9 @@ _HEADINGS: Final = {
     "needed": "90 % right from",
     "each": "ε of each choice",
 }
+_UNPROVED: Final = (
+    "That the counts are no lower than the lower ends of their intervals is not proved: these cover the noise alone."
+)
 _COUNTING: Final = {"half_width": "counts, 95 % within ±"}
 _NOTES: Final = {
     "permute-and-flip": "the better one at equal loss",
