@@ -1,8 +1,8 @@
-"""The heaviest set of records that are pairwise joined: exact, by branch and bound, record by record.
+"""Sets of records that are pairwise joined and heavy: found wherever there is one, by branch and bound.
 
-Records are put in an order in which few come after each one and are joined to it. Every clique has a first record, so
-it is found among those: small problems, of which a bound by colours settles most (proof.md, label (Q3)). On a line
-the order is that of the places, and what comes after a record and is joined to it is a clique already.
+Places are put in an order in which few come after each one and are joined to it. Every clique has a first place, so
+it is found among those: small problems, most of which one bound settles (proof.md, label (Q3)). On a line
+the order is that of the places, and what comes after a place and is joined to it is a clique already.
 """
 
 from __future__ import annotations
@@ -50,17 +50,15 @@ def in_order(places: Floats, reach: float, beside: list[Ints]) -> tuple[Graph, I
     return Graph(places[order], reach, starts, joined), number
 
 
-def heavy_cliques(graph: Graph, weight: Floats, room: float) -> Iterator[tuple[int, Ints, float]]:
-    """For every place that is the first of a clique heavier than `room`: the place, the heaviest such clique, its
-    weight."""
+def heavy_cliques(graph: Graph, weight: Floats, room: float) -> Iterator[Ints]:
+    """A clique heavier than `room` for every place that is the first of one: none at all only if there is none."""
     for place in np.flatnonzero(_weights_after(graph.starts, graph.joined, weight) > room).tolist():
         others = graph.after(place)
         others = others[weight[others] > 0]
         others = others[np.argsort(-weight[others], kind="stable")]
-        found = heaviest(graph.places[others], graph.reach, weight[others], room - float(weight[place]))
+        found = heavy_clique(graph.places[others], graph.reach, weight[others], room - float(weight[place]))
         if len(found) or weight[place] > room:
-            members = np.concatenate([[place], others[found]])
-            yield place, members, float(weight[members].sum())
+            yield np.append(others[found], place)
 
 
 def enlarge(graph: Graph, clique: Ints) -> Ints:
@@ -117,48 +115,37 @@ def _least_first(starts: Ints, joined: Ints) -> Ints:
 
 
 @kernel
-def heaviest(places: Floats, reach: float, weight: Floats, floor: float) -> Ints:
-    """The heaviest clique of weight above `floor` among places in falling order of their weight; empty where none is.
+def heavy_clique(places: Floats, reach: float, weight: Floats, floor: float) -> Ints:
+    """A clique of weight above `floor` among places in falling order of their weight; empty only if there is none.
 
     Branch and bound: a clique has at most one place in a set of places that are pairwise not joined. So it weighs no
     more than the sets that the weight of all places is spread over.
     """
     n, words = len(weight), (len(weight) + 63) // 64
     beside = _bits(places, reach)
-    best, found, size = floor, np.zeros(n, np.int64), 0
-    path, gone = np.zeros(n + 1, np.int64), np.zeros(n + 2)
+    path, gone, many = np.zeros(n + 1, np.int64), np.zeros(n + 2), np.zeros(n + 2, np.int64)
     left = np.zeros((n + 2, words), np.uint64)
     order, bound = np.empty((n + 2, n), np.int64), np.empty((n + 2, n))
-    many = np.zeros(n + 2, np.int64)
     for place in range(n):
         left[0, place >> 6] |= np.uint64(1) << np.uint64(place & 63)
-    depth, fresh = 0, True
+    many[0], joined = _spread(left[0], beside, weight, order[0], bound[0])
+    depth = 0
     while depth >= 0:
-        if fresh:
-            many[depth], joined = _colour(left[depth], beside, weight, order[depth], bound[depth])
-            fresh = False
-            if joined:
-                total = gone[depth]
-                if many[depth] > 0:
-                    total += bound[depth, many[depth] - 1]
-                if total > best:
-                    best, size = total, depth + many[depth]
-                    found[:depth] = path[:depth]
-                    found[depth:size] = order[depth, : many[depth]]
-                depth -= 1
-                continue
         last = many[depth] - 1
-        if last < 0 or gone[depth] + bound[depth, last] <= best:
-            depth -= 1
-            continue
-        place = order[depth, last]
-        many[depth] = last
-        left[depth, place >> 6] &= ~(np.uint64(1) << np.uint64(place & 63))
-        path[depth], gone[depth + 1] = place, gone[depth] + weight[place]
-        for w in range(words):
-            left[depth + 1, w] = left[depth, w] & beside[place, w]
-        depth, fresh = depth + 1, True
-    return found[:size]
+        if (gone[depth] if last < 0 else gone[depth] + bound[depth, last]) <= floor:
+            depth, joined = depth - 1, False
+        elif joined:  # heavy enough, and a clique
+            return np.concatenate((path[:depth], order[depth, : many[depth]]))
+        else:
+            place = order[depth, last]
+            many[depth] = last
+            left[depth, place >> 6] &= ~(np.uint64(1) << np.uint64(place & 63))
+            path[depth], gone[depth + 1] = place, gone[depth] + weight[place]
+            for w in range(words):
+                left[depth + 1, w] = left[depth, w] & beside[place, w]
+            depth += 1
+            many[depth], joined = _spread(left[depth], beside, weight, order[depth], bound[depth])
+    return path[:0]
 
 
 @kernel
@@ -179,7 +166,7 @@ def _bits(places: Floats, reach: float) -> Bits:
 
 
 @kernel
-def _colour(left: Bits, beside: Bits, weight: Floats, order: Ints, bound: Floats) -> tuple[int, bool]:
+def _spread(left: Bits, beside: Bits, weight: Floats, order: Ints, bound: Floats) -> tuple[int, bool]:
     """Spread the weight of the places that are left over sets that are pairwise not joined, and note every place when
     all its weight is spent, with what the sets weigh until then; says how many there are, and whether all are joined."""
     words = len(left)

@@ -146,19 +146,16 @@ def _closed(graph: Tree) -> list[Ints]:
 
 def settle(core: Core, room: float, tolerance: float) -> Certificate:
     """Bounds on the largest sum of shares of the core. Every turn adds a clique that was too heavy, or ends (Q3)."""
-    share, upper = core.size, math.inf
+    share, upper = core.size, float(core.size.sum())
+    spare = tolerance / (4 * upper)  # shares that all cliques have room for but for this part are lowered by it
     cuts: dict[bytes, Ints] = {}
     while True:
-        fit = np.ones(len(core.graph.places))
-        for place, clique, weight in heavy_cliques(core.graph, core.weights(share), room * (1 + ROUNDING)):
-            around = np.append(core.graph.after(place), place)
-            fit[around] = np.minimum(fit[around], room / weight)
-            widest = enlarge(core.graph, clique)
-            cuts.setdefault(widest.tobytes(), widest)
-        lower = float((share * fit[core.place]).sum())
-        upper = min(upper, float(core.size.sum()))
-        if upper - lower <= tolerance:
+        heavy = heavy_cliques(core.graph, core.weights(share), room * (1 + spare))
+        found = [enlarge(core.graph, clique) for clique in heavy]
+        if not found:
+            lower = float(share.sum()) / (1 + spare)
             return Certificate(lower, max(lower, upper))
+        cuts |= {clique.tobytes(): clique for clique in found}
         share, upper = _solve(core, list(cuts.values()), room, tolerance / 2)
 
 
