@@ -168,7 +168,7 @@ def _bits(places: Floats, reach: float) -> Bits:
 @kernel
 def _spread(left: Bits, beside: Bits, weight: Floats, order: Ints, bound: Floats) -> tuple[int, bool]:
     """Spread the weight of the places that are left over sets that are pairwise not joined, and note every place when
-    all its weight is spent, with what the sets weigh until then; says how many there are, and whether all are joined."""
+    all its weight is spent, with what the sets weigh until then; says how many, and whether all are joined."""
     words = len(left)
     bare, apart = left.copy(), np.empty(words, np.uint64)
     rest, members = weight.copy(), np.empty(len(weight), np.int64)
@@ -200,11 +200,10 @@ def _spread(left: Bits, beside: Bits, weight: Floats, order: Ints, bound: Floats
 
 
 @kernel
-def _exponent(power: int) -> int:
+def _exponent(power: np.uint64) -> int:
     """Of a power of two, in a word."""
     found = 0
     for step in (32, 16, 8, 4, 2, 1):
-        if power >> np.uint64(step):
-            power >>= np.uint64(step)
+        if power >> np.uint64(step + found):
             found += step
     return found

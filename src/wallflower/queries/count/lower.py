@@ -114,7 +114,9 @@ class Core:
 
     def weights(self, share: Floats) -> Floats:
         """What each place weighs at these shares."""
-        return np.bincount(self.place, weights=share / self.missing, minlength=len(self.graph.places))
+        weights = np.zeros(len(self.graph.places))
+        np.add.at(weights, self.place, share / self.missing)
+        return weights
 
 
 def gather(values: Floats, missing: Ints, reach: float) -> Core:
