@@ -12,7 +12,7 @@ from wallflower.neighbours.pairs import grow_tree, near, plant, squared_reach
 from wallflower.queries.count import lower as room
 from wallflower.queries.count.cliques import heavy_clique
 from wallflower.queries.count.exact import count_outliers
-from wallflower.queries.count.lower import certify_lower, crowded, doubled, gather, lower_count, settle
+from wallflower.queries.count.lower import certify_lower, crowded_core, gather, joining_reach, lower_count, settle
 
 
 @pytest.mark.parametrize("case", vectors("count-bias.json", part="q_low"))
@@ -84,7 +84,7 @@ def test_two_records_near_a_third_are_joined_whatever_the_rounding(seed, dimensi
             end = further if near(further, middle, reach) else end
         ends.append(end)
     if all(near(end, middle, reach) for end in ends):
-        assert near(*ends, doubled(reach))
+        assert near(*ends, joining_reach(reach))
 
 
 @pytest.mark.parametrize(("dimension", "side"), [(1, 30.0), (2, 7.0), (5, 2.0)])
@@ -92,7 +92,7 @@ def test_what_is_peeled_away_is_in_no_heavy_clique(dimension, side):
     draw = np.random.default_rng(dimension)
     values, room_left = draw.uniform(0, side, (60, dimension)), 1.5
     graph, weight = plant(values, 1.0), draw.uniform(0.1, 1, 60)
-    core = set(crowded(graph, weight, room_left).tolist())
+    core = set(crowded_core(graph, weight, room_left).tolist())
     joined = pairs(values[graph.order], 1.0, normalise=False)
     heavy = [each for each in cliques(joined) if weight[each].sum() > room_left]
     assert heavy

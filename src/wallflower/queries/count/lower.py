@@ -60,9 +60,9 @@ def lower_count(
 def certify_lower(tree: Tree, neighbours: int, sensitivity: float, tolerance: float) -> Certificate:
     """Bounds on q_low that differ by at most `tolerance`."""
     missing = neighbours - counts(tree, neighbours)
-    graph = plant(rows(tree)[missing > 0], doubled(tree.reach))
+    graph = plant(rows(tree)[missing > 0], joining_reach(tree.reach))
     missing = missing[missing > 0][graph.order]
-    core = crowded(graph, 1.0 / missing, sensitivity - 1.0)
+    core = crowded_core(graph, 1.0 / missing, sensitivity - 1.0)
     calm = float(len(missing) - len(core))
     if len(core) == 0:
         return Certificate(calm, calm)
@@ -70,12 +70,12 @@ def certify_lower(tree: Tree, neighbours: int, sensitivity: float, tolerance: fl
     return Certificate(calm + bounds.lower, calm + bounds.upper)
 
 
-def doubled(reach: float) -> float:
+def joining_reach(reach: float) -> float:
     """The squared distance up to which two records are joined: whatever is near a third one is (Q1)."""
     return 4.0 * reach * (1 + MARGIN) ** 2
 
 
-def crowded(graph: Tree, weight: Floats, room: float) -> Index:
+def crowded_core(graph: Tree, weight: Floats, room: float) -> Index:
     """The records, in tree order, that are left when those are peeled away, again and again, that weigh at most
     `room` together with all that are left and joined to them: no clique that weighs more has lost a member (Q3)."""
     left, total = np.ones(graph.n, dtype=np.bool_), weight.copy()
@@ -169,14 +169,14 @@ class _Packing:
     size: Floats
     room: float
 
-    def fitted(self, share: Floats) -> Floats:
+    def fit(self, share: Floats) -> Floats:
         """These shares, lowered until every row has room for them."""
         load = np.maximum(self.weight @ share, self.room)
         fit = np.ones(len(share))
         np.minimum.at(fit, self.weight.indices, np.repeat(self.room / load, np.diff(self.weight.indptr)))
         return share * fit
 
-    def proved(self, prices: Floats) -> float:
+    def bound(self, prices: Floats) -> float:
         """What no sum of shares exceeds, by these prices of the rows: weak duality (Q2)."""
         gain = np.maximum(0.0, 1.0 - self.weight.T @ prices)
         return float(self.room * prices.sum() + self.size @ gain)
@@ -188,8 +188,8 @@ def _solve(core: Core, cuts: list[Ints], room: float, tolerance: float) -> tuple
     prices = np.zeros(len(cuts))
     for method, options in SOLVERS:
         share, prices = _highs(packing, method, options)
-        if packing.proved(prices) - share.sum() <= tolerance:
-            return share, packing.proved(prices)
+        if packing.bound(prices) - share.sum() <= tolerance:
+            return share, packing.bound(prices)
     return _subgradients(packing, prices, tolerance)
 
 
@@ -213,7 +213,7 @@ def _highs(packing: _Packing, method: str, options: dict[str, bool]) -> tuple[Fl
     )
     if result.x is None:
         return np.zeros(len(packing.size)), np.zeros(packing.weight.shape[0])
-    share = packing.fitted(np.clip(result.x, 0.0, packing.size))
+    share = packing.fit(np.clip(result.x, 0.0, packing.size))
     return share, np.maximum(0.0, -result.ineqlin.marginals)
 
 
@@ -221,12 +221,12 @@ def _subgradients(packing: _Packing, prices: Floats, tolerance: float) -> tuple[
     """Should no run of the solver be exact enough: prices follow what is too heavy, with steps 1/sqrt(t); the average
     reply since the last power of two becomes best [NO09]."""
     reply = best = np.zeros(len(packing.size))
-    bound, turn, since = packing.proved(prices), 0, 0
+    bound, turn, since = packing.bound(prices), 0, 0
     while bound - best.sum() > tolerance:
         turn, since = turn + 1, 1 if turn & (turn + 1) == 0 else since + 1
         asked = np.where(packing.weight.T @ prices < 1.0, packing.size, 0.0)
         reply = reply + (asked - reply) / since
         prices = np.maximum(0.0, prices + (packing.weight @ asked - packing.room) / (10.0 * math.sqrt(turn)))
-        best = max(best, packing.fitted(reply), key=np.sum)
-        bound = min(bound, packing.proved(prices))
+        best = max(best, packing.fit(reply), key=np.sum)
+        bound = min(bound, packing.bound(prices))
     return best, bound
