@@ -23,7 +23,7 @@ from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.neighbours.limits import check_neighbours
 from wallflower.neighbours.pairs import MARGIN, Floats, Index, Ints, Tree, counts, grow_tree, lists, plant
-from wallflower.neighbours.programme import SOLVERS, Certificate
+from wallflower.neighbours.programme import SOLVERS
 from wallflower.queries.count.cliques import Graph, enlarge, heavy_cliques, in_order
 from wallflower.queries.count.sensitivity import rows
 
@@ -37,6 +37,14 @@ else:
 TOLERANCE: Final = 5e-7
 ROUNDING: Final = 1e-11  # what sums of weights may be off by, as a share of what they are compared with
 LIST_CELLS: Final = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """`lower` is the worth of feasible shares, `upper` that of feasible prices: q_low lies between."""
+
+    lower: float
+    upper: float
 
 
 def lower_count(
@@ -57,7 +65,7 @@ def lower_count(
     return certify_lower(tree, int(neighbours), float(sensitivity), TOLERANCE).lower
 
 
-def certify_lower(tree: Tree, neighbours: int, sensitivity: float, tolerance: float) -> Certificate:
+def certify_lower(tree: Tree, neighbours: int, sensitivity: float, tolerance: float) -> Bounds:
     """Bounds on q_low that differ by at most `tolerance`."""
     missing = neighbours - counts(tree, neighbours)
     graph = plant(rows(tree)[missing > 0], joining_reach(tree.reach))
@@ -65,9 +73,9 @@ def certify_lower(tree: Tree, neighbours: int, sensitivity: float, tolerance: fl
     core = crowded_core(graph, 1.0 / missing, sensitivity - 1.0)
     calm = float(len(missing) - len(core))
     if len(core) == 0:
-        return Certificate(calm, calm)
+        return Bounds(calm, calm)
     bounds = settle(gather(rows(graph)[core], missing[core], graph.reach), sensitivity - 1.0, tolerance)
-    return Certificate(calm + bounds.lower, calm + bounds.upper)
+    return Bounds(calm + bounds.lower, calm + bounds.upper)
 
 
 def joining_reach(reach: float) -> float:
@@ -146,7 +154,7 @@ def _closed(graph: Tree) -> list[Ints]:
 # The programme
 
 
-def settle(core: Core, room: float, tolerance: float) -> Certificate:
+def settle(core: Core, room: float, tolerance: float) -> Bounds:
     """Bounds on the largest sum of shares of the core. Every turn adds a clique that was too heavy, or ends (Q3)."""
     share, upper = core.size, float(core.size.sum())
     spare = tolerance / (4 * upper)  # shares that all cliques have room for but for this part are lowered by it
@@ -156,7 +164,7 @@ def settle(core: Core, room: float, tolerance: float) -> Certificate:
         found = [enlarge(core.graph, clique) for clique in heavy]
         if not found:
             lower = float(share.sum()) / (1 + spare)
-            return Certificate(lower, max(lower, upper))
+            return Bounds(lower, max(lower, upper))
         cuts |= {clique.tobytes(): clique for clique in found}
         share, upper = _solve(core, list(cuts.values()), room, tolerance / 2)
 
