@@ -269,9 +269,13 @@ def test_scenario_one_is_read_off_the_released_number_and_states_what_is_proved(
 
 def test_the_words_state_a_lower_end_only_where_it_is_proved():
     points = synthetic()
-    assert "not proved" in asked().reading(5, points).words
-    assert "not proved" not in asked(mechanism="global").reading(5, points).words
-    assert "whatever the data" in asked(interval="honest").reading(BoundedCount(5, 4), points).words
+    assert asked().reading(5, points).words.endswith("outliers, and with 97.5 % at most 14, whatever the data.")
+    assert asked(mechanism="global").reading(5, points).words.endswith("(95 % interval 0 to 50).")
+    assert (
+        asked(interval="honest")
+        .reading(BoundedCount(5, 4), points)
+        .words.endswith("(0 to 23 with 95 %, whatever the data).")
+    )
 
 
 def test_numbers_of_numpy_are_taken_as_what_they_are():

@@ -220,17 +220,14 @@ class Count(Query[Points, int]):
         if self.interval == "honest":
             below = self.floor_noise(n, dimension).half_width(SURE)
             return f"-{below:.3g} and +{width:.3g} (95 %, both ends proved)"
-        return f"±{width:.3g} (95 %)"
+        return f"{'noise within ' if self.mechanism == 'extension' else ''}±{width:.3g} (95 %)"
 
     def _certainty(self, low: int, high: int) -> str:
         if self.interval == "honest":
             return f" ({low:,} to {high:,} with 95 %, whatever the data)."
         if self.mechanism != "extension":
             return f" (95 % interval {low:,} to {high:,})."
-        return (
-            f", and with 97.5 % at most {high:,}. That they are at least {low:,} is not proved: that end covers the "
-            "noise alone, and the count is too high where many records have barely enough neighbours."
-        )
+        return f", and with 97.5 % at most {high:,}, whatever the data."
 
     def _floor_interval(self, value: int, facts: PublicFacts) -> tuple[int, int]:
         floor = value.floor if isinstance(value, BoundedCount) else 0
