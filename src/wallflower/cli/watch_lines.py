@@ -64,7 +64,13 @@ _ASK: Final[Mapping[str, Any]] = {
 }
 FLAGS: Final = ("json_lines", "goes_on", "renew")
 
-_TABLE_ONLY: Final = {"as_json": "--json", "dry_run": "--dry-run", "plot": "--plot", "report": "--report"}
+_TABLE_ONLY: Final = {
+    "as_json": "--json",
+    "dry_run": "--dry-run",
+    "plot": "--plot",
+    "report": "--report",
+    "time": "--time",
+}
 _STREAM_ONLY: Final = {"state": "--state", "goes_on": "--continue", "renew": "--renew"}
 _BASELINE: Final = {"mean": None, "covariance": None, "centre": "mean", "variance": "covariance"}
 _PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {".toml": tomllib.loads, ".json": json.loads}
@@ -94,7 +100,7 @@ def require_fitting(given: Mapping[str, Any]) -> None:
         )
     unfit = _TABLE_ONLY if given["json_lines"] else _STREAM_ONLY
     for name, words in unfit.items():
-        if given[name]:
+        if given.get(name):
             raise ParameterError(
                 f"{words}: does not go {'with' if given['json_lines'] else 'without'} --json-lines, which decides as "
                 f"observations come. Leave it out, or {'leave that out' if given['json_lines'] else 'add that'}."

@@ -80,6 +80,7 @@ class Receipt:
     limit: Loss
     protects: str
     starter: bool
+    time: str
     stored: dict[str, Any] | None = None
 
 
@@ -277,6 +278,7 @@ class Ledger:
             limit=quoted.account.limit.loss.under(quoted.protection.neighbours),
             protects=quoted.protection.words,
             starter=quoted.account.starter,
+            time=paid.time,
             stored=stored,
         )
 

@@ -38,6 +38,7 @@ from wallflower.queries.watch.gauge import Gauge
 from wallflower.queries.watch.modes import mode_of
 from wallflower.queries.watch.staircase import Table
 from wallflower.release import declaration_of, default_analyst
+from wallflower.watching.frames import rows_of
 from wallflower.watching.payer import Payer
 from wallflower.watching.state import Epoch, State
 
@@ -173,14 +174,15 @@ class Watching:
         return _single(self.decide_many([x], first=k))
 
     def decide_many(self, rows: Iterable[Observation] | NDArray[Any], *, first: int | None = None) -> Decisions:
-        """Decide a batch; with a state, all of it is on disk before any of it is told.
+        """Decide a batch; with a state, all of it is on disk before any of it is told. A frame is read by the names of
+        its columns, whatever their order; those that are not watched are left unread.
 
         `first` is the number of the first row, if it is not the next. Rows that were decided before are not looked at:
         what was told is told again.
         """
         with self._lock:
             self._require_open()
-            asked: Any = rows if isinstance(rows, Sequence) or hasattr(rows, "__array__") else list(rows)
+            asked = rows_of(rows, self.columns)
             start = self.position + 1 if first is None else first
             again = self._told(start, len(asked))
             if len(again) == len(asked) or self.exhausted:
@@ -284,6 +286,7 @@ class _Rule:
         self.query, self.columns, self._facts = query, facts.names or (), facts
         self.gauge = query.gauge(len(self.columns), facts)
         self.detector = query.detector(self.gauge)
+        query.require_reach(self.gauge)
         self._known = frozenset(self.columns)
         self._is_plain = all(map(_is_plain, facts.columns or (), self.gauge.bounds.low, self.gauge.bounds.high))
 

@@ -24,6 +24,7 @@ from wallflower.curator.desk.tokens import Caller, new_id
 from wallflower.errors import EpochClosed, KeyConflict, PrivacyError, StateError
 from wallflower.privacy import Loss
 from wallflower.query import Query
+from wallflower.release import require_use
 from wallflower.schema import Schema
 from wallflower.watching import Decisions, Watching, watching
 
@@ -62,7 +63,9 @@ class Watches:
         self._turns: dict[str, RLock] = {}
         self._guard = Lock()
 
-    def open(self, caller: Caller, dataset: str, query: Query[Any, Any], *, key: str | None) -> WatchView:
+    def open(
+        self, caller: Caller, dataset: str, query: Query[Any, Any], *, key: str | None, anyway: bool = False
+    ) -> WatchView:
         """Open a watch and pay for it; under a key used before, the one that was opened then."""
         self._desk.admit(caller, dataset, query, key)
         body = json.dumps(query.to_json(), sort_keys=True)
@@ -71,6 +74,8 @@ class Watches:
         known = self._desk.records.find(WATCHES, row["id"])
         if known is not None and any(known[name] != value for name, value in own.items()):
             raise KeyConflict(f"{dataset}: the key was used before, for another watch. Open this one under a new key.")
+        if known is None and not anyway:
+            require_use(self._desk.plan(caller, dataset, query))
         with self._taken(row) as watch:
             self._desk.records.add(WATCHES, row)
             return _watched(row, watch, query)
