@@ -12,7 +12,8 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -230,9 +231,10 @@ STORM = textwrap.dedent(
     import sys
     from wallflower.privacy import Loss
     from wallflower.queries.watch import Watch
-    from wallflower.watching import watching
+    from wallflower.watching import holding, watching
 
     ledger, state, batch = sys.argv[1:]
+    holding.SHARE = 1  # long blocks: a copy is taken in the middle of one
     query = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.00001"), scores=True)
     with watching(query, columns=["x"], dataset="ward", ledger=ledger, state=state) as watch:
         while True:
@@ -254,25 +256,36 @@ class Storm:
         (self.folder / machine).mkdir(exist_ok=True)
         batch = str(self.rng.choice((1, 1, 3)))
         command = [sys.executable, "-c", STORM, self.ledger, str(self.folder / machine / "s"), batch]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        with (self.folder / f"{machine}.log").open("w") as log:
+            return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
 
     def hear(self, process: subprocess.Popen[str], lines: int) -> None:
         assert process.stdout is not None
         for _ in range(lines):
             self.note(process.stdout.readline())
 
-    def end(self, process: subprocess.Popen[str]) -> None:
+    def end(self, machine: str, process: subprocess.Popen[str]) -> None:
         """Kill a process unless it was refused, and hear what it had said."""
+        assert process.stdout is not None
         process.kill()
-        output, errors = process.communicate()
-        assert process.returncode == -signal.SIGKILL or "EpochClosed" in errors or "StateError" in errors, errors
-        for line in output.splitlines(keepends=True):
-            self.note(line)
+        with process.stdout as rest:
+            for line in rest:
+                self.note(line)
+        errors = (self.folder / f"{machine}.log").read_text()
+        assert process.wait() == -signal.SIGKILL or "EpochClosed" in errors or "StateError" in errors, errors
 
     def note(self, line: str) -> None:
         if line.endswith("\n") and "None" not in line:
             place, score = line.split()
             self.told.setdefault(int(place), set()).add(score)
+
+    @contextmanager
+    def paused(self, process: subprocess.Popen[str]) -> Iterator[None]:
+        """While it stands still, its files are those of one moment."""
+        os.kill(process.pid, signal.SIGSTOP)  # not yet waited for, so the number is still its own
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        yield
+        os.kill(process.pid, signal.SIGCONT)
 
     def copy(self, machine: str, to: str) -> None:
         shutil.rmtree(self.folder / to, ignore_errors=True)
@@ -285,14 +298,15 @@ def test_no_kill_and_no_copy_makes_two_decisions_of_one(tmp_path: Path, place: s
     for turn in range(5):
         first = storm.start("a")
         storm.hear(first, storm.rng.randint(2, 9))
+        with storm.paused(first):
+            storm.copy("a", "b")
         if turn % 2 == 0:
-            storm.copy("a", "old")
-        storm.copy("a", "b")
+            storm.copy("b", "old")
         second = storm.start("b")
         storm.hear(second, storm.rng.randint(1, 5))
         storm.hear(first, storm.rng.randint(1, 5))
-        storm.end(first)
-        storm.end(second)
+        storm.end("a", first)
+        storm.end("b", second)
         if turn % 2:
             storm.copy("old", "a")
     assert storm.told
