@@ -16,7 +16,7 @@ from wallflower.ledger import Ledger
 from wallflower.ledger.chain import canonical
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
-from wallflower.watching import Watching, holding
+from wallflower.watching import Watching, hold
 from wallflower.watching.state import _checksum
 
 SPARSE: dict[str, Any] = {"threshold": 2.0, "low": -5.0, "high": 5.0, "level": "person", "loss": Loss("0.5")}
@@ -168,7 +168,7 @@ def test_of_two_copies_one_goes_on(ledger: Ledger, tmp_path: Path) -> None:
 def test_a_copy_of_a_running_watch_keeps_off_its_block(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(holding, "SHARE", 1)
+    monkeypatch.setattr(hold, "SHARE", 1)
     state = tmp_path / "s"
     first = opened(ledger, EVENT, state=state)
     first.decide_many(FAR[:10])
@@ -270,12 +270,12 @@ def test_notes_are_few_and_free(book: Ledger, tmp_path: Path) -> None:
         notes = len(labels(book))
         for x in range(30):
             watch.decide(float(x % 5))
-        assert len(labels(book)) - notes == -(-30 // (len(FAR) // holding.SHARE))
+        assert len(labels(book)) - notes == -(-30 // (len(FAR) // hold.SHARE))
         spent = book.spent("ward")
         die(watch)
     assert spent.amount == EVENT.cost().amount
     with opened(book, EVENT, state=tmp_path / "s") as again:
-        assert again.passed_over <= len(FAR) // holding.SHARE
+        assert again.passed_over <= len(FAR) // hold.SHARE
     assert book.spent("ward") == spent
 
 

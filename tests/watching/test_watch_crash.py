@@ -36,7 +36,7 @@ SCRIPT = textwrap.dedent(
     from wallflower.queries.watch import Watch
     from wallflower.queries.watch.detectors import Staircase
     from wallflower.watching import watching
-    from wallflower.watching.holding import Holding
+    from wallflower.watching.hold import Hold
     from wallflower.watching.state import State
 
     ledger, state, point = sys.argv[1:]
@@ -60,7 +60,7 @@ SCRIPT = textwrap.dedent(
     around(Ledger, "reserve", "before the note", "after the note")
     around(Staircase, "decide", "before the look", "after the look")
     around(State, "keep", "before it is kept", "after it is kept")
-    around(Holding, "put_down", "before the pause", "after the pause")
+    around(Hold, "put_down", "before the pause", "after the pause")
 
     query = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.01"))
     with watching(query, columns=["x"], dataset="ward", ledger=ledger, state=state) as watch:
@@ -231,10 +231,10 @@ STORM = textwrap.dedent(
     import sys
     from wallflower.privacy import Loss
     from wallflower.queries.watch import Watch
-    from wallflower.watching import holding, watching
+    from wallflower.watching import hold, watching
 
     ledger, state = sys.argv[1:]
-    holding.SHARE = 1  # long blocks: a copy is taken in the middle of one
+    hold.SHARE = 1  # long blocks: a copy is taken in the middle of one
     query = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.00001"), scores=True)
     with watching(query, columns=["x"], dataset="ward", ledger=ledger, state=state) as watch:
         for _ in sys.stdin:

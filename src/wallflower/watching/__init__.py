@@ -41,8 +41,8 @@ from wallflower.queries.watch.gauge import Gauge
 from wallflower.queries.watch.modes import mode_of
 from wallflower.queries.watch.staircase import Table
 from wallflower.release import declaration_of, default_analyst
-from wallflower.watching.holding import Holding
-from wallflower.watching.payer import Opening, Payer
+from wallflower.watching.hold import Hold
+from wallflower.watching.payer import OpenEpoch, Payer
 from wallflower.watching.state import Epoch, State
 
 __all__ = ["Decisions", "Watching", "watching"]
@@ -147,10 +147,10 @@ def watching(
 class Watching:
     """An open watch. One process has it: in a forked child it is closed."""
 
-    def __init__(self, rule: _Rule, payer: Payer, found: Opening, noise: Noise, *, holder: str) -> None:
+    def __init__(self, rule: _Rule, payer: Payer, found: OpenEpoch, noise: Noise, *, holder: str) -> None:
         self.resumed = found.resumed
         self._rule, self._payer, self._epoch, self._noise = rule, payer, found.epoch, noise
-        self._holding = Holding(payer.ledger, found.block, position=found.epoch.position, holder=holder)
+        self._hold = Hold(payer.ledger, found.block, position=found.epoch.position, holder=holder)
         self._is_open = True
         self._lock = RLock()
         self._quick = rule.quick() if payer.state is None else None
@@ -175,7 +175,7 @@ class Watching:
     @property
     def passed_over(self) -> int:
         """How many of the next observations are not looked at: a process that did not end well had noted them."""
-        return 0 if self.exhausted else self._holding.passed_over(self.position)
+        return 0 if self.exhausted else self._hold.passed_over(self.position)
 
     @property
     def exhausted(self) -> bool:
@@ -269,7 +269,7 @@ class Watching:
         after = replace(
             self._epoch,
             position=self._epoch.position + skipped + len(flags),
-            block=self._holding.block.number,
+            block=self._hold.block.number,
             exhausted=self._rule.detector.is_over(self._epoch.spent),
         )
         if self._payer.state is not None:
@@ -296,9 +296,9 @@ class Watching:
         epoch, state = self._epoch, self._payer.state
         if state is None:
             return None
-        if not self._holding.cover(epoch.position, last, epoch.spent, self._rule.detector.ahead):
+        if not self._hold.cover(epoch.position, last, epoch.spent, self._rule.detector.ahead):
             raise state.closed("a copy of it is taken up elsewhere: the ledger knows of later decisions")
-        return self._holding.block.spent
+        return self._hold.block.spent
 
     def _decisions(self, start: int, flags: Any, scores: Any, skipped: Any) -> Decisions:
         return Decisions(
@@ -335,7 +335,7 @@ class Watching:
     def _put_down(self) -> None:
         if self._payer.state is not None:
             with suppress(LedgerError, StateError):  # what is held and not given back is passed over
-                self._holding.put_down(self._epoch.position, self._epoch.spent)
+                self._hold.put_down(self._epoch.position, self._epoch.spent)
             self._payer.state.close()
 
     def _retire(self) -> None:

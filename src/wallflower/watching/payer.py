@@ -1,7 +1,7 @@
 """Who pays for a watch, and whether one that was put down may be taken up again.
 
 An epoch is one charge and the decisions made for it. Before a watch looks at observations it notes them in the ledger
-(holding.py), and says how far its state had come. So a state that has not come so far is an older copy, and one that
+(hold.py), and says how far its state had come. So a state that has not come so far is an older copy, and one that
 has come further than all notes does not belong to this ledger as it is: either way its epoch is closed. Why a watch may
 be charged as one step, whatever is asked while it runs: proof.md of `ledger`, (I) and (B).
 """
@@ -18,12 +18,12 @@ from wallflower.ledger import Block, Declaration, Ledger
 from wallflower.ledger.chain import canonical
 from wallflower.privacy import Chargeable
 from wallflower.units import Claim
-from wallflower.watching.holding import bounded_spending
+from wallflower.watching.hold import bounded_spending
 from wallflower.watching.state import FORM, Epoch, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class OpenEpoch:
     """An epoch to decide in, where it stands in the ledger, and whether it was there before."""
 
     epoch: Epoch
@@ -51,13 +51,13 @@ class Payer:
         *,
         key: str,
         renew: bool,
-    ) -> Opening:
+    ) -> OpenEpoch:
         """An epoch that was paid for and can go on; else one is paid for, and its secret drawn."""
         about = {"dataset": self.dataset, "label": self.query.label, "query": self.query.to_json(), **facts}
         found = self._found(json.loads(canonical(about)), is_over, renew)
         return found or self._paid(about, secret, key)
 
-    def _paid(self, about: dict[str, Any], secret: Callable[[], tuple[int, ...]], key: str) -> Opening:
+    def _paid(self, about: dict[str, Any], secret: Callable[[], tuple[int, ...]], key: str) -> OpenEpoch:
         receipt = self.ledger.charge(
             self.dataset, self.query, analyst=self.analyst, key=key, claim=self.claim, declared=self.declared
         )
@@ -71,9 +71,9 @@ class Payer:
         made = Epoch(number=1, about=about, secret=secret())
         if self.state is not None:
             made = self.state.begin(about, made.secret)
-        return Opening(epoch=made, block=Block(charge=receipt.id, epoch=epoch, hash=epoch), resumed=False)
+        return OpenEpoch(epoch=made, block=Block(charge=receipt.id, epoch=epoch, hash=epoch), resumed=False)
 
-    def _found(self, asked: Mapping[str, Any], is_over: Callable[[int], bool], renew: bool) -> Opening | None:
+    def _found(self, asked: Mapping[str, Any], is_over: Callable[[int], bool], renew: bool) -> OpenEpoch | None:
         try:
             epoch = None if self.state is None else self.state.newest()
             if self.state is None or epoch is None:
@@ -86,7 +86,7 @@ class Payer:
             return None
         spent = bounded_spending(block, position=epoch.position, number=epoch.block, spent=epoch.spent)
         epoch = replace(epoch, spent=spent, exhausted=epoch.exhausted or is_over(spent))
-        return None if renew and epoch.exhausted else Opening(epoch=epoch, block=block, resumed=True)
+        return None if renew and epoch.exhausted else OpenEpoch(epoch=epoch, block=block, resumed=True)
 
     def _require_same(self, epoch: Epoch, asked: Mapping[str, Any]) -> None:
         other = sorted(name for name, value in asked.items() if epoch.about.get(name) != value)

@@ -2,7 +2,7 @@
 
 One SQLite file, readable by its owner only, and one writer at a time: the lock is a file beside it, held as long as the
 process lives. A decision is on disk when `keep` returns. In the lock stands how many decisions there were, so that a
-copy put in place of the file alone is found out; what any other copy may do, the ledger decides (holding.py).
+copy put in place of the file alone is found out; what any other copy may do, the ledger decides (hold.py).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Notes(Protocol):
     def reserve(self, asked: Block, *, after: Block) -> Block: ...
 
 
-class Holding:
+class Hold:
     """What one open watch holds of its epoch, from where its state stood when it was opened."""
 
     def __init__(self, notes: Notes, latest: Block, *, position: int, holder: str) -> None:

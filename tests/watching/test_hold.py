@@ -15,7 +15,7 @@ from worlds import BookInMemory, StateInMemory, World, unlike_any
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.detectors import Sparse, Staircase
-from wallflower.watching import holding, payer
+from wallflower.watching import hold, payer
 
 door: Any = import_module("wallflower.watching")
 
@@ -47,7 +47,7 @@ WATCHES = {  # with the most flags that are paid for; at so large a loss every o
 def _in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(door, "State", StateInMemory)
     monkeypatch.setattr(Staircase, "decide", unlike_any(count(1)))
-    monkeypatch.setattr(holding, "SHARE", 1)  # short streams, and blocks that go beyond what was asked for
+    monkeypatch.setattr(hold, "SHARE", 1)  # short streams, and blocks that go beyond what was asked for
 
 
 def short() -> Iterator[tuple[str, ...]]:
@@ -95,11 +95,11 @@ def test_a_crash_costs_one_flag_at_most_and_a_clean_stop_none() -> None:
 
 
 def look_at_all(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(holding.Holding, "passed_over", lambda *_: 0)
+    patch.setattr(hold.Hold, "passed_over", lambda *_: 0)
 
 
 def note_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(holding.Holding, "cover", lambda *_: True)
+    patch.setattr(hold.Hold, "cover", lambda *_: True)
 
 
 def let_two_go_on(patch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ def give_back_what_was_told(patch: pytest.MonkeyPatch) -> None:
     def put_down(held: Any, position: int, spent: int) -> None:
         held._note(settled=held._begun_at, last=held._begun_at, spent=spent)
 
-    patch.setattr(holding.Holding, "put_down", put_down)
+    patch.setattr(hold.Hold, "put_down", put_down)
 
 
 BROKEN = (
