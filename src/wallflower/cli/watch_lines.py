@@ -142,7 +142,7 @@ def fill(given: dict[str, Any]) -> None:
 def _opened(
     query: Any, found: Stream, facts: Schema | None, ledger: Ledger, dataset: str, given: Mapping[str, Any]
 ) -> Watching:
-    own = {name: given[name] for name in ("analyst", "key", "state", "renew")}
+    own = {name: given[name] for name in ("analyst", "key", "state", "renew", "anyway")}
     try:
         watch = watching(query, ledger=ledger, dataset=dataset, columns=found.columns, schema=facts, **own)
     except BudgetExhausted:

@@ -40,13 +40,15 @@ from wallflower.queries.watch.detectors import Decisions as Found
 from wallflower.queries.watch.gauge import Gauge
 from wallflower.queries.watch.modes import mode_of
 from wallflower.queries.watch.staircase import Table
-from wallflower.release import declaration_of, default_analyst
+from wallflower.release import declaration_of, default_analyst, require_use
 from wallflower.watching.frames import rows_of
 from wallflower.watching.hold import Hold
 from wallflower.watching.payer import OpenEpoch, Payer
 from wallflower.watching.state import Epoch, State
 
 __all__ = ["Decisions", "Watching", "watching"]
+
+USUAL: Final = 1000  # what a plan on a stream reckons with, if its schema states no rows
 
 Floats = NDArray[np.float64]
 Observation = float | Sequence[Any] | Mapping[str, Any] | NDArray[Any] | None
@@ -106,12 +108,14 @@ def watching(
     key: str | None = None,
     state: str | Path | None = None,
     renew: bool = False,
+    anyway: bool | None = None,
 ) -> Watching:
     """Open a watch, and pay for it unless `state` holds an epoch that was paid for and can go on.
 
     `columns` names the entries of an observation, unless the query or the schema does; a schema scales them. `state` is
     a file, made if it is not there. With `renew`, an epoch that is closed or exhausted is followed by a new one, which
-    is paid for and begins with observation 1. Close the watch when done, or use `with`.
+    is paid for and begins with observation 1. Decisions of no use are refused where `anyway` is False, and warned about
+    where it is None. Close the watch when done, or use `with`.
     """
     public = Schema.read(schema) if isinstance(schema, str | Path) else schema
     names = _names(query, columns, public)
@@ -127,6 +131,7 @@ def watching(
         analyst=analyst or default_analyst(),
         ledger=book,
         state=kept,
+        heed=lambda: require_use(query.plan(n=facts.rows or USUAL, dimension=len(names)), anyway=anyway),
     )
     noise = system_noise()
     own = "watch-" + "".join(f"{word:016x}" for word in words(noise, 2).tolist())  # no other ledger has this charge

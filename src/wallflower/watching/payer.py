@@ -42,6 +42,7 @@ class Payer:
     analyst: str
     ledger: Ledger
     state: State | None
+    heed: Callable[[], None]  # refuses, or warns of, what is of no use; asked before the charge alone
 
     def opened(
         self,
@@ -58,6 +59,7 @@ class Payer:
         return found or self._paid(about, secret, key)
 
     def _paid(self, about: dict[str, Any], secret: Callable[[], tuple[int, ...]], key: str) -> OpenEpoch:
+        self.heed()
         receipt = self.ledger.charge(
             self.dataset, self.query, analyst=self.analyst, key=key, claim=self.claim, declared=self.declared
         )

@@ -167,6 +167,7 @@ class Watches:
             analyst=row["analyst"],
             key=f"{row['analyst']}/watch/{row['id']}",
             state=self._place(row["id"]),
+            anyway=True,  # judged when it was opened
         )
 
     def _schema(self, dataset: str) -> Schema:
