@@ -28,6 +28,7 @@ class Questions:
         mechanism: Literal["extension", "global", "smooth"] = "extension",
         slack: int | None = None,
         normalise: bool = True,
+        interval: Literal["noise", "honest"] = "noise",
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
@@ -48,6 +49,10 @@ class Questions:
         delta       probability δ by which ε may fail, such as 1e-6; left out: none
         rho         zero-concentrated privacy loss ρ, instead of ε and δ
         loss        the same as a Loss
+
+        With mechanism extension:
+        interval    noise: only the upper end is proved; honest: both ends are, with half of the loss for each: noise,
+                    honest
         """
         raise NotImplementedError
 
@@ -204,7 +209,7 @@ class Questions:
                     settings as in lof:k=20,threshold=1.5
         mode        dp: differential privacy, the default with a margin; ocdp: the paper's weaker relation: dp, ocdp
         top         how many contexts to release; they share the loss
-        clear       for the plan only: the margin of a context, as a share of its records
+        clear       for the plan only: by which share of a context the record stands out, if it can
         epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta       probability δ by which ε may fail, such as 1e-6; left out: none
         rho         zero-concentrated privacy loss ρ, instead of ε and δ
@@ -269,6 +274,7 @@ class Plans:
         mechanism: Literal["extension", "global", "smooth"] = "extension",
         slack: int | None = None,
         normalise: bool = True,
+        interval: Literal["noise", "honest"] = "noise",
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
