@@ -344,6 +344,7 @@ def _schema(domain: Any) -> Schema:
 
 
 _HEADINGS: Final = {
+    "baseless": "baseless, at most",
     "least_none": "none, at least",
     "none": "none",
     "valid": "valid",

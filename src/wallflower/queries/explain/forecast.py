@@ -100,13 +100,15 @@ def _merged(logs: Floats, shares: Floats) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What mode dp does: `least_none` whatever the table, the others under the model.
+    """What mode dp does: `baseless` and `least_none` whatever the table, the others under the model.
 
+    `baseless` bounds the chance that a context is named where no margin is above 0, `least_none` that none is said.
     `none` is how likely it is to say none; `valid` how likely the first context is valid, once one is named; `invalid`
     bounds the chance that any of them is not, wherever the best stand out as they do in the model; `utility` is the
     expected population of the first, as a share of the largest, 0 if it is not valid.
     """
 
+    baseless: float
     least_none: float
     none: float
     valid: float
@@ -128,6 +130,7 @@ def outlook(
     chances /= chances.sum()
     valid, last = margins > 0, model.place(top)
     return Outlook(
+        baseless=1 - chance_of_none(0.0, deciding),
         least_none=chance_of_none(float(greatest.max()), deciding),
         none=chance_of_none(float(margins.max()), deciding),
         valid=min(1.0, float(chances[valid].sum())),
