@@ -28,6 +28,7 @@ class Questions:
         mechanism: Literal["extension", "global", "smooth"] = "extension",
         slack: int | None = None,
         normalise: bool = True,
+        interval: Literal["noise", "honest"] = "noise",
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
@@ -48,6 +49,10 @@ class Questions:
         delta       probability δ by which ε may fail, such as 1e-6; left out: none
         rho         zero-concentrated privacy loss ρ, instead of ε and δ
         loss        the same as a Loss
+
+        With mechanism extension:
+        interval    noise: only the upper end is proved; honest: both ends are, with half of the loss for each: noise,
+                    honest
         """
         raise NotImplementedError
 
@@ -269,6 +274,7 @@ class Plans:
         mechanism: Literal["extension", "global", "smooth"] = "extension",
         slack: int | None = None,
         normalise: bool = True,
+        interval: Literal["noise", "honest"] = "noise",
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,

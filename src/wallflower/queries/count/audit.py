@@ -36,6 +36,7 @@ from wallflower.neighbours.pairs import plant
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
+from wallflower.queries.count.audit_lower import lower_findings
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.count.sensitivity import local_bounds, rounded_smooth_bound, sweep, window
 
@@ -106,6 +107,7 @@ def findings(*, quick: bool) -> Iterator[Finding]:
     first, second = (_broken_strict(asked, each) for each in _ON_HEXAGON)
     yield audit_law(first, second, claimed=asked.loss, name=name, expected=True)
     yield from _broken_bounds()
+    yield from lower_findings()
 
 
 def _count(neighbours: int, loss: Loss, mechanism: str = "extension") -> Count:
