@@ -28,10 +28,12 @@ from wallflower.neighbours.noisy_count import interval as noise_interval
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.query import (
+    COVERS,
     Condition,
     Option,
     Plan,
     PublicFacts,
+    Quality,
     Query,
     Reading,
     Status,
@@ -53,6 +55,10 @@ else:
 
 USEFUL: Final = 0.1  # an interval that reaches further than this share of the records says little
 INTERVALS: Final = ("noise", "honest")
+ONE_SIDED: Final = (
+    "That there are {low:,} outliers or more is not proved: the lower end covers the noise alone, and the count is too "
+    "high where many records have barely enough neighbours. An honest interval (interval='honest') proves both ends."
+)
 EPSILONS: Final = ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5")
 
 
@@ -146,17 +152,20 @@ class Count(Query[Points, int]):
     def reading(self, value: int, facts: PublicFacts) -> Reading:
         low, high = noise_interval(value, facts.n, self.noise(facts.n, facts.dimension))
         low = min(value, self._floor_interval(value, facts)[0]) if self.interval == "honest" else low  # (H)
-        proved = self.mechanism != "extension" or self.interval == "honest"
+        extras = {
+            "at_most": high,
+            "at_least": low if self._is_two_sided else None,
+            "any": self._any_outlier(value, facts),
+            **self._extension_facts(value, facts),
+        }
         return Reading(
             mechanism=self.mechanism,
             interval=(float(low), float(high)),
+            covers=COVERS if self._is_two_sided else "noise alone, 95 %:",
             words=f"About {value:,} of {facts.n:,} records are outliers{self._certainty(low, high)}",
-            extras={
-                "at_most": high,
-                "at_least": low if proved else None,
-                "any": self._any_outlier(value, facts),
-                **self._extension_facts(value, facts),
-            },
+            extras=extras,
+            notes=() if self._is_two_sided else (ONE_SIDED.format(low=low),),
+            quality=self._quality(value, facts),
         )
 
     def plan(self, *, n: int, dimension: int) -> Plan:
@@ -207,6 +216,11 @@ class Count(Query[Points, int]):
         return cls(neighbours=5, radius=1.3, loss=Loss("0.5"))
 
     @property
+    def _is_two_sided(self) -> bool:
+        """Whether both ends of the interval are proved (A)."""
+        return self.mechanism != "extension" or self.interval == "honest"
+
+    @property
     def _symbol(self) -> str:
         return "ρ" if self.loss.kind is Kind.ZCDP else "ε"
 
@@ -228,6 +242,15 @@ class Count(Query[Points, int]):
         if self.mechanism != "extension":
             return f" (95 % interval {low:,} to {high:,})."
         return f", and with 97.5 % at most {high:,}, whatever the data."
+
+    def _quality(self, value: int, facts: PublicFacts) -> Quality:
+        width = self.noise(facts.n, facts.dimension).half_width(SURE)
+        noise = f"the noise reaches ±{width:.3g} (95 %)"
+        if width > USEFUL * facts.n:
+            return Quality("unreliable", f"{noise}, further than a tenth of the records")
+        if 2 * width > value:
+            return Quality("use with care", f"{noise}, further than half of the count")
+        return Quality("reliable", f"{noise}, within half of the count and a tenth of the records")
 
     def _floor_interval(self, value: int, facts: PublicFacts) -> tuple[int, int]:
         floor = value.floor if isinstance(value, BoundedCount) else 0
