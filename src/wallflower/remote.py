@@ -218,21 +218,21 @@ class RemoteWatch:
         self.columns, self.position = tuple(told["columns"]), int(told["position"])
         self.exhausted = bool(told["exhausted"])
 
-    def decide_many(self, rows: Sequence[Any], *, first: int | None = None) -> list[bool]:
-        """Whether each of the next observations is flagged; fewer when the watch is exhausted.
+    def decide_many(self, rows: Sequence[Any], *, first: int | None = None) -> list[bool | None]:
+        """Whether each of the next observations is flagged, None if passed over; fewer when the watch is exhausted.
 
         `first` is the number of the first row, if it is not the next; sent again, a batch is told again.
         """
         start = self.position + 1 if first is None else first
         body = {"rows": [list(row) if isinstance(row, tuple) else row for row in rows], "first": start}
         told = self._call("POST", f"/v1/watches/{self.id}/observations", body)[1]
-        flags: list[bool] = told["outlier"]
+        flags: list[bool | None] = told["outlier"]
         self.position = max(self.position, start - 1 + len(flags))
         self.exhausted = bool(told["exhausted"])
         return flags
 
     def decide(self, x: Any) -> bool | None:
-        """Whether the next observation is flagged; None when the watch is exhausted."""
+        """Whether the next observation is flagged; None when it is passed over, or the watch is exhausted."""
         found = self.decide_many([x])
         return found[0] if found else None
 

@@ -209,7 +209,7 @@ class Questions:
                     settings as in lof:k=20,threshold=1.5
         mode        dp: differential privacy, the default with a margin; ocdp: the paper's weaker relation: dp, ocdp
         top         how many contexts to release; they share the loss
-        clear       for the plan only: the margin of a context, as a share of its records
+        clear       for the plan only: by which share of a context the record stands out, if it can
         epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta       probability δ by which ε may fail, such as 1e-6; left out: none
         rho         zero-concentrated privacy loss ρ, instead of ε and δ

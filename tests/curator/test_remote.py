@@ -105,11 +105,11 @@ def test_many_releases_come_in_pages(service: Served) -> None:
 
 def test_a_watch_is_kept_by_the_service(ana: Service) -> None:
     query = wf.Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("1"))
-    watch = ana.open("beds").watching(query, key="w")
+    watch = ana.open("beds").watching(query, key="w", anyway=True)
     told = watch.decide_many([[0.5], (4.0,), 0.1])
     assert watch.decide_many([[0.5], [4.0], [0.1]], first=1) == told
     assert watch.decide(0.3) in (True, False)
-    again = ana.open("beds").watching(query, key="w")
+    again = ana.open("beds").watching(query, key="w", anyway=True)
     assert (again.id, again.position, again.columns, again.exhausted) == (watch.id, 4, ("t",), False)
     with pytest.raises(StateError):
         watch.decide_many([0.1], first=9)

@@ -34,7 +34,7 @@ from wallflower.forms import REQUIRED, Question
 from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
 from wallflower.query import Plan, Query
-from wallflower.release import Release, default_analyst, pay, plan_for, quote
+from wallflower.release import Release, default_analyst, pay, plan_for, quote, require_room
 from wallflower.release import notice as notice_records
 from wallflower.release.guarantee import Guarantee
 
@@ -229,8 +229,7 @@ def _rehearse(query: Query[Any, Any], table: Table, ledger: Ledger, analyst: str
         show(plan)
         show(f"Nothing was spent. {price_words(quoted)}")
     say_cap(ledger, table.name)
-    if quoted.obstacle is not None:
-        raise quoted.refusal()
+    require_room(quoted)
 
 
 def _released(

@@ -195,24 +195,18 @@ def release(
     *,
     analyst: str | None = None,
     key: str | None = None,
-    anyway: bool = False,
+    anyway: bool | None = None,
 ) -> Release[A]:
     """Answer once and pay for it: the only function that sees both data and ledger.
 
     `data` is a Table, Points, or anything `load` reads. `ledger` is a Ledger, a path or URL, or None for the default
-    one. A question asked again under the same `key` is not paid again: its stored release comes back. This is the
-    door for programs, which have planned before they come: an answer of no use is warned about, and nothing is said
-    where it is wanted `anyway`. The methods of `wf.open`, the command line and the service refuse it.
+    one. A question asked again under the same `key` is not paid again: its stored release comes back. An answer of
+    no use is sold in silence where `anyway` is True, refused where it is False, and warned about otherwise: this is the
+    door for programs, which plan by themselves. The methods of `wf.open`, the command line and the service refuse it.
     """
     with _opened(ledger) as book:
         table = data if isinstance(data, Table | Points) else _load(query, data, book)
-        who = analyst or default_analyst()
-        try:
-            paid = pay(query, table, book, analyst=who, key=key, anyway=anyway)
-        except NotUseful as refusal:
-            warnings.warn(f"{refusal.kind}: {refusal.verdict}. It is paid for all the same.", stacklevel=2)
-            paid = pay(query, table, book, analyst=who, key=key, anyway=True)
-        return paid.answer()
+        return pay(query, table, book, analyst=analyst or default_analyst(), key=key, anyway=anyway).answer()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,13 +268,14 @@ def pay(
     *,
     analyst: str,
     key: str | None = None,
-    anyway: bool = False,
+    anyway: bool | None = False,
 ) -> Payment[D, A]:
     """Charge a question, durably, or refuse it from public facts; nobody has looked yet."""
     view = query.view(table)
     plan = plan_for(query, view)
-    if not anyway and not (key is not None and _is_paid(ledger, table.name, analyst, key)):
-        require_use(plan)
+    if not (plan.useful or anyway or _is_paid(ledger, table.name, analyst, key)):
+        require_room(quote(query, table, ledger, analyst=analyst))
+        require_use(plan, anyway=anyway)
     claim, declared = query.claim(view), declaration_of(table.name, table.schema)
     receipt = ledger.charge(table.name, query, analyst=analyst, key=key, claim=claim, declared=declared)
     return Payment(query=query, view=view, plan=plan, receipt=receipt, ledger=ledger)
@@ -292,10 +287,19 @@ def plan_for(query: Query[D, A], view: D) -> Plan:
     return replace(plan, notes=(*plan.notes, *query.cautions(view)))
 
 
-def require_use(plan: Plan) -> None:
-    """Refuse to sell an answer that public facts show to be of no use."""
-    if not plan.useful:
+def require_room(quoted: Quote) -> None:
+    """Refuse what the budget does not cover."""
+    if quoted.obstacle is not None:
+        raise quoted.refusal()
+
+
+def require_use(plan: Plan, *, anyway: bool | None = False) -> None:
+    """Refuse to sell an answer that public facts show to be of no use, or, where `anyway` is None, warn of it."""
+    if plan.useful or anyway:
+        return
+    if anyway is not None:
         raise NotUseful(plan.query, verdict=plan.verdict, smallest=plan.smallest_useful_epsilon)
+    warnings.warn(f"{plan.query}: {plan.verdict}. It is paid for all the same.", stacklevel=4)
 
 
 def quote(query: Query[D, A], table: Table | Points, ledger: Ledger, *, analyst: str) -> Quote:
@@ -344,9 +348,11 @@ def _opened(ledger: Ledger | str | Path | None) -> AbstractContextManager[Ledger
     return nullcontext(ledger) if isinstance(ledger, Ledger) else Ledger.open(ledger)
 
 
-def _is_paid(ledger: Ledger, dataset: str, analyst: str, key: str) -> bool:
+def _is_paid(ledger: Ledger, dataset: str, analyst: str, key: str | None) -> bool:
     """Whether this key has paid before: what was sold once comes back without another word."""
-    return any(entry.key == key for entry in ledger.history(dataset, analyst=analyst, event="charge"))
+    return key is not None and any(
+        entry.key == key for entry in ledger.history(dataset, analyst=analyst, event="charge")
+    )
 
 
 def _loss_json(loss: Loss) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from wallflower.curator.desk.logs import log_failure, tell
 from wallflower.curator.desk.metrics import Metrics
 from wallflower.curator.desk.problems import Refusal, unanswered_refusal
 from wallflower.curator.desk.records import Records
-from wallflower.curator.desk.shelf import USUAL, Shelf
+from wallflower.curator.desk.shelf import Shelf
 from wallflower.curator.desk.tokens import Caller, Tokens
 from wallflower.curator.settings import Settings
 from wallflower.data import Table
@@ -35,6 +35,7 @@ from wallflower.query import Plan, Query
 from wallflower.release import Release, notice, pay, plan_for
 from wallflower.release.steward_key import steward_key
 from wallflower.units import Claim, Protection
+from wallflower.watching import USUAL
 
 OTHERS: Final = "(others)"
 LARGE: Final = 10  # a limit above this epsilon promises next to nothing, and is confirmed

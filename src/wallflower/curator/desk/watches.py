@@ -167,6 +167,7 @@ class Watches:
             analyst=row["analyst"],
             key=f"{row['analyst']}/watch/{row['id']}",
             state=self._place(row["id"]),
+            anyway=True,  # judged when it was opened
         )
 
     def _schema(self, dataset: str) -> Schema:
@@ -175,10 +176,9 @@ class Watches:
 
 
 def decisions_json(told: Decisions) -> dict[str, Any]:
-    """Decisions, in order."""
-    flags = told.flags.tolist()
-    scores = {} if told.scores is None else {"scores": told.scores.tolist()}
-    return {"first": told.first, "outlier": flags, **scores, "exhausted": told.exhausted}
+    """Decisions, in order; null where an observation was passed over."""
+    scores = {} if told.noisy_scores is None else {"scores": told.noisy_scores}
+    return {"first": told.first, "outlier": told.outliers, **scores, "exhausted": told.exhausted}
 
 
 def _watched(row: dict[str, Any], watch: Watching, query: Query[Any, Any]) -> WatchView:

@@ -7,7 +7,7 @@ whole is one question with one charge.
 
 Released    names of columns, in order; with `counts` a whole number in [0, N] for each
 Guarantee   pure ε-DP, (ε, δ)-DP or ρ-zCDP           Neighbours  replace one record, N public
-Arithmetic  whole-number scores, exact coins          Proof       proof.md, labels (M) (K) (T) (B) (C) (R)
+Arithmetic  whole-number scores, exact coins          Proof       proof.md, labels (M) (K) (T) (B) (E) (C) (R)
 """
 
 from __future__ import annotations
@@ -33,12 +33,24 @@ from wallflower.queries.subspaces.choice import (
     check_mechanism,
     count_loss,
     draws,
+    lead_needed,
     parts,
     precision,
     rho_of,
 )
 from wallflower.queries.subspaces.family import Family, Subspace
-from wallflower.query import Bars, Option, Plan, PublicFacts, Query, Reading, Status, least_amount
+from wallflower.query import (
+    Bars,
+    Label,
+    Option,
+    Plan,
+    PublicFacts,
+    Quality,
+    Query,
+    Reading,
+    Status,
+    least_amount,
+)
 from wallflower.units import Claim
 
 if TYPE_CHECKING:
@@ -50,6 +62,7 @@ MOST: Final = 100  # choices share the loss: more of them would all be near chan
 STANDS_OUT: Final = Fraction(1, 50)  # the share of the records by which a plan lets the best stand out
 NEAR_CHANCE: Final = 0.1  # of the way from chance to certainty
 USEFUL: Final = 0.5
+RIGHT: Final = 0.9  # of the names, for an answer to be called reliable
 EPSILONS: Final = ("0.1", "0.2", "0.4", "0.8", "1.2", "1.6", "2.4", "3.2", "6.4", "12.8")
 SCORES: Final = ("mass", "count")
 
@@ -162,14 +175,16 @@ class Subspaces(Query[Points, Value]):
         named = [" × ".join(columns) for columns in _columns(value)]
         counted = zip(named, _outliers(value), self._intervals(value, facts.n), strict=False)
         more = "".join(
-            f" In {name} about {count:,} of {facts.n:,} records are outliers (95 % interval {low:,} to {high:,})."
-            for name, count, (low, high) in counted
+            f" In {name} about {count:,} of {facts.n:,} records are outliers, and with 97.5 % at most {high:,}."
+            for name, count, (_, high) in counted
         )
         where = self.family.words(facts.dimension)
         return Reading(
             mechanism=f"{self.made(facts.n, facts.dimension).mechanism} by {self.score}",
             interval=None,
             words=f"Of {where} ({candidates:,}), outliers show most in {', then '.join(named)}.{more}",
+            notes=self._notes(facts.n, facts.dimension),
+            quality=self._quality(facts.n, facts.dimension),
             extras={"candidates": candidates, "chance": self.top / candidates}
             | ({"intervals": [list(ends) for ends in self._intervals(value, facts.n)]} if self.counts else {}),
         )
@@ -212,7 +227,7 @@ class Subspaces(Query[Points, Value]):
             verdict=self._verdict(reached, lift, candidates, n, smallest),
             smallest_useful_epsilon=smallest,
             curve=tuple((float(e), self._at(e)._precision(n, dimension)) for e in EPSILONS),
-            measure="expected precision",
+            measure="share of right names expected, at least",
             scale="linear",
         )
 
@@ -280,12 +295,24 @@ class Subspaces(Query[Points, Value]):
         return draws(mechanism, loss, self.top)
 
     def _promise(self, way: Draws, n: int, dimension: int) -> float:
+        """The least expected share of right names, where the best stand out by `gap`.  (E)"""
+        lead = self._gap(n) / self._unit(n, dimension)
+        return precision(way, candidates=self._candidates(dimension), top=self.top, lead=lead)
+
+    def _unit(self, n: int, dimension: int) -> int:
+        """How many records one sensitivity is, at most.  (M) (K)"""
         widest = self.family.widest(dimension)
-        unit = 2 if self.score == "mass" else max(1, rounding_bound(n, widest, self.neighbours))
-        return precision(way, candidates=self._candidates(dimension), top=self.top, lead=self._gap(n) / unit)
+        return 2 if self.score == "mass" else max(1, rounding_bound(n, widest, self.neighbours))
 
     def _gap(self, n: int) -> float:
-        return self.gap if self.gap is not None else max(1.0, float(n * STANDS_OUT))
+        return min(float(n), self.gap or max(1.0, float(n * STANDS_OUT)))
+
+    def _needed(self, way: Draws, n: int, dimension: int) -> float:
+        """By how many records the best must stand out for `RIGHT` of the names to be right.  (E)"""
+        candidates = self._candidates(dimension)
+        if self.top == candidates:
+            return 0.0
+        return self._unit(n, dimension) * lead_needed(way, candidates=candidates, top=self.top, right=RIGHT)
 
     def _precision(self, n: int, dimension: int) -> float:
         return self._promise(self.made(n, dimension), n, dimension)
@@ -299,7 +326,9 @@ class Subspaces(Query[Points, Value]):
         way = self._way(mechanism)
         figures = {
             "precision": self._promise(way, n, dimension),
+            "wrong": 1 - self._promise(way, n, dimension),
             "chance": self.top / self._candidates(dimension),
+            "needed": self._needed(way, n, dimension),
             "each": float(way.each),
         }
         if self.counts:
@@ -308,18 +337,34 @@ class Subspaces(Query[Points, Value]):
         return Option(mechanism=mechanism, figures=figures, note=_NOTES[mechanism])
 
     def _verdict(self, reached: float, lift: float, candidates: int, n: int, smallest: str | None) -> str:
-        chance = f"{reached:.2f} of the released are expected to be right, {self.top / candidates:.2f} by chance"
-        if self.gap is None:
-            chance += f", if the best stand out by {self._gap(n):g} records (2 %)"
-        else:
-            chance += f", if the best stand out by {self.gap:g} records"
+        said = self._promised(reached, candidates, n)
         if lift >= USEFUL:
-            return f"useful: {chance}"
+            return f"useful: {said}"
         symbol = "ρ" if self.loss.kind is Kind.ZCDP else "ε"
         advice = (
             f"; from {symbol} = {smallest} on it would be useful" if smallest else "; no reasonable loss makes it so"
         )
-        return f"{'near chance' if lift < NEAR_CHANCE else 'weak'}: {chance}{advice}"
+        return f"{'near chance' if lift < NEAR_CHANCE else 'weak'}: {said}{advice}"
+
+    def _promised(self, right: float, candidates: int, n: int) -> str:
+        return (
+            f"at most {100 * (1 - right):.0f} % of the names are expected to be wrong, where chance would give "
+            f"{100 * (1 - self.top / candidates):.0f} %, if the best stand out by {self._lead(n)}"
+        )
+
+    def _notes(self, n: int, dimension: int) -> tuple[str, ...]:
+        needed = math.ceil(self._needed(self.made(n, dimension), n, dimension))
+        lead = f"Nine of ten names are right where the best stand out by {needed:,} records or more"
+        found = f"{lead}, and there are {n:,}: no table is clear enough." if needed > n else f"{lead}."
+        return (found, _UNPROVED) if self.counts else (found,)
+
+    def _quality(self, n: int, dimension: int) -> Quality:
+        right, lift = self._precision(n, dimension), self._lift(n, dimension)
+        label: Label = "reliable" if right >= RIGHT else "use with care" if lift >= USEFUL else "unreliable"
+        return Quality(label, self._promised(right, self._candidates(dimension), n))
+
+    def _lead(self, n: int) -> str:
+        return f"{self._gap(n):g} records" + (" (2 %)" if self.gap is None and n * STANDS_OUT >= 1 else "")
 
     def _at(self, amount: str) -> Self:
         loss = self.loss
@@ -339,7 +384,16 @@ def _rounds(n: int) -> int:
     return 2 + math.ceil(math.log(max(n, 2), 4))
 
 
-_HEADINGS: Final = {"precision": "expected precision", "chance": "by chance", "each": "ε of each choice"}
+_HEADINGS: Final = {
+    "precision": "right, at least",
+    "wrong": "wrong, at most",
+    "chance": "by chance",
+    "needed": "90 % right from",
+    "each": "ε of each choice",
+}
+_UNPROVED: Final = (
+    "That the counts are no lower than the lower ends of their intervals is not proved: these cover the noise alone."
+)
 _COUNTING: Final = {"half_width": "counts, 95 % within ±"}
 _NOTES: Final = {
     "permute-and-flip": "the better one at equal loss",

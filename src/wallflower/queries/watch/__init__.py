@@ -205,6 +205,8 @@ class Watch(Query[Points, dict[str, Any]]):
             extras=({} if ahead is None else _plans.figures_of(ahead))
             | ({"present_in_so_many": stays} if stays else {})
             | ({"assumed": assumed} if (assumed := self._assumed()) else {}),
+            notes=_plans.notes_of(self, facts.dimension, ahead),
+            quality=_plans.quality_of(self, facts.dimension, ahead),
         )
 
     def _assumed(self) -> list[str]:

@@ -21,7 +21,7 @@ from wallflower.mechanisms import Additive, calibrate
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch import Watch
-from wallflower.query import Option, Plan, PublicFacts, Query, Reading, Status, least_amount
+from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount
 from wallflower.units import Claim
 
 COARSE: Final = 64  # steps of the grid that one entry can move a distance by
@@ -144,6 +144,7 @@ class Baseline(Query[Points, dict[str, float]]):
             interval=None,
             words=f"The sum is usually {value['centre']:.6g} (95 % interval ±{near.centre:.3g}), give or take "
             f"{math.sqrt(value['variance']):.4g} (95 % interval {low:.4g} to {high:.4g}).",
+            quality=_quality(near, value["variance"], value["centre"] - self.guess),
         )
 
     def plan(self, *, n: int, dimension: int) -> Plan:
@@ -210,3 +211,15 @@ class Baseline(Query[Points, dict[str, float]]):
         touched = 1 if self.level == "event" else n
         moves: Mapping[str, int] = {"sum": COARSE, "squares": 2 * self._far(dimension) * COARSE}
         return tuple(calibrate(move * touched, half, step=Fraction(1)) for move in moves.values())  # type: ignore[return-value]
+
+
+def _quality(near: _Nearness, variance: float, off: float) -> Quality:
+    """By the spread that was released, whatever was planned."""
+    spread = math.sqrt(variance)
+    centre, wide = near.centre / spread, near.variance(spread, off) / variance
+    label: Label = "unreliable" if centre > NEAR else "use with care" if wide > ROUGH else "reliable"
+    rule = (
+        f"the mean is within {centre:.0%} of the spread and the variance within {wide:.0%} of itself, 95 times of 100; "
+        f"reliable means {NEAR:.0%} and {ROUGH:.0%}, with care that the mean is so near"
+    )
+    return Quality(label, rule)

@@ -32,7 +32,7 @@ from wallflower.queries.watch.forecast import (
 )
 from wallflower.queries.watch.gauge import FINE, Gauge
 from wallflower.queries.watch.population import Population
-from wallflower.query import Option, Plan, Tradeoff, least_amount
+from wallflower.query import Label, Option, Plan, Quality, Tradeoff, least_amount
 
 ROC_EPSILONS: Final = ("0.05", "0.1", "0.2", "0.35", "0.5", "0.75", "1", "1.5", "2", "4")
 EPSILONS: Final = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10")
@@ -42,12 +42,14 @@ UNEVEN: Final = 10.0  # columns whose spreads differ by more are hardly of one u
 
 def prospect(query: Any, dimension: int) -> Outlook | None:
     """How often a watch would be right; None where too little is public."""
-    return _outlook(query, dimension, scene(_bare(query), dimension)) if _is_stated(query, dimension) else None
+    if not _is_stated(query, dimension):
+        return None
+    return _outlook(query, query.gauge(dimension), scene(_bare(query), dimension))
 
 
-def _outlook(query: Any, dimension: int, seen: Population) -> Outlook:
+def _outlook(query: Any, gauge: Gauge, seen: Population) -> Outlook:
     share = query.outlier_share if query.outlier_share is not None else seen.share
-    return outlook(query.detector(query.gauge(dimension)), seen, share)
+    return outlook(query.detector(gauge), seen, share)
 
 
 def plan_of(query: Any, *, n: int, dimension: int) -> Plan:
@@ -62,17 +64,32 @@ def tradeoffs_of(query: Any, dimension: int) -> tuple[Tradeoff, ...]:
     if not _is_stated(query, dimension):
         raise ParameterError("variance: trade-offs need the public variance of the statistic, and low and high.")
     amounts = sorted({*ROC_EPSILONS, f"{float(query.loss.amount):g}"}, key=float)
-    return tuple(made for amount in amounts if (made := _tradeoff(_at(query, amount), amount, dimension)))
+    gauge, seen = query.gauge(dimension), scene(_bare(query), dimension)
+    return tuple(made for amount in amounts if (made := _tradeoff(_at(query, amount), amount, gauge, seen)))
 
 
-def rule_of(ahead: Outlook) -> str:
-    """How good a watch is and why, in one sentence."""
-    return (
-        f"under what is stated of the observations, {_percent(ahead.true_positive)} of outliers and "
-        f"{_percent(ahead.false_positive)} of the others are flagged, and {_percent(ahead.right)} of flags are right "
-        f"(reliable: {CLEAR:.0%} more of outliers than of others, and {CLEAR:.0%} of flags; use with care: "
-        f"{LIFT:.0%} and {RIGHT:.0%})"
+def quality_of(query: Any, dimension: int, ahead: Outlook | None) -> Quality:
+    """How far flags can be relied on, by what is public."""
+    if ahead is None:
+        told = _limits(query, dimension)
+        return Quality("use with care" if told["useful"] else "unreliable", str(told["verdict"]))
+    label: Label = "reliable" if ahead.is_reliable else "use with care" if ahead.is_useful else "unreliable"
+    rule = (
+        f"for observations as stated, {_percent(ahead.true_positive)} of outliers and "
+        f"{_percent(ahead.false_positive)} of the others are flagged, and {_percent(ahead.right)} of flags are right; "
+        f"reliable means that the shares are {CLEAR} apart and {CLEAR:.0%} of flags are right, with care {LIFT} and "
+        f"{RIGHT:.0%}"
     )
+    return Quality(label, rule)
+
+
+def notes_of(query: Any, dimension: int, ahead: Outlook | None) -> tuple[str, ...]:
+    """What whoever reads the flags must know."""
+    if ahead is None:
+        return ()
+    assumed = query.statement(dimension).assumed
+    taken = f" It is assumed that {' and '.join(assumed)}." if assumed else ""
+    return (f"Of flags like these {_percent(1 - ahead.right)} are false alarms, for observations as stated.{taken}",)
 
 
 def figures_of(ahead: Outlook) -> dict[str, float]:
@@ -130,7 +147,7 @@ def _is_stated(query: Any, dimension: int) -> bool:
 def _forecast(query: Any, dimension: int, ahead: Outlook) -> dict[str, Any]:
     gauge, seen = query.gauge(dimension), scene(_bare(query), dimension)
     rest, few = others(query.detector(gauge), gauge.step, seen, ahead.share), seen.thinned(FEW)
-    smallest = least_amount(lambda amount: _at_loss(query, amount, dimension, few).is_useful)
+    smallest = least_amount(lambda amount: _at_loss(query, amount, gauge, few).is_useful)
     return {
         "chosen": ahead.mechanism,
         "headings": _HEADINGS,
@@ -138,7 +155,7 @@ def _forecast(query: Any, dimension: int, ahead: Outlook) -> dict[str, Any]:
         "useful": ahead.is_useful,
         "verdict": _verdict(query, dimension, ahead, smallest),
         "smallest_useful_epsilon": smallest,
-        "curve": tuple((float(amount), max(0.0, _at_loss(query, amount, dimension, few).lift)) for amount in EPSILONS),
+        "curve": tuple((float(amount), max(0.0, _at_loss(query, amount, gauge, few).lift)) for amount in EPSILONS),
         "measure": "true less false positives",
         "scale": "linear",
     }
@@ -165,10 +182,10 @@ def _verdict(query: Any, dimension: int, ahead: Outlook, smallest: str | None) -
     return f"not useful: {said}{advice}"
 
 
-def _at_loss(query: Any, amount: str, dimension: int, seen: Population) -> Outlook:
+def _at_loss(query: Any, amount: str, gauge: Gauge, seen: Population) -> Outlook:
     """The same watch at another loss; one that is too small for the tables of its mechanism is a coin."""
     try:
-        return _outlook(_at(query, amount), dimension, seen)
+        return _outlook(_at(query, amount), gauge, seen)
     except ParameterError:
         return Outlook(mechanism="none", true_positive=0.5, false_positive=0.5, share=0.0)
 
@@ -180,10 +197,9 @@ def _option(ahead: Outlook) -> Option:
     return Option(mechanism=ahead.mechanism, figures=figures, note=_NOTES.get(ahead.mechanism, ""))
 
 
-def _tradeoff(query: Any, amount: str, dimension: int) -> Tradeoff | None:
-    gauge = query.gauge(dimension)
+def _tradeoff(query: Any, amount: str, gauge: Gauge, seen: Population) -> Tradeoff | None:
     try:
-        drawn = curve(query.detector(gauge), scene(_bare(query), dimension))
+        drawn = curve(query.detector(gauge), seen)
     except ParameterError:  # too little for the tables of this mechanism
         return None
     setting = tuple(place * gauge.step for place in drawn.thresholds)

@@ -28,8 +28,8 @@ else:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LATTICES: Final = ((65521, 17364), (16381, 4026), (4093, 1516), (1021, 76))  # sizes, and Korobov's generators
-ENTRIES: Final = 2**21  # of all observations of a crowd; the smallest lattice has more only for wide observations
+LATTICES: Final = ((65521, 17364), (16381, 4026), (4093, 1516), (1021, 76), (127, 29))  # sizes, Korobov's generators
+ENTRIES: Final = 2**21  # of all observations of a crowd; only the smallest lattice may have more
 _TURN: Final = (math.sqrt(5) - 1) / 2  # lattices are shifted, each coordinate by another part of a turn
 _RIM: Final = 1e-12
 _HARDLY: Final = 1e-3  # the share of others below which there is nothing to be told apart
@@ -45,6 +45,12 @@ class Gaussian:
     def spread(self, drawn: Floats) -> Floats:
         """Standard draws, one row an observation, as deviations from the mean."""
         return drawn * self.factor if self.factor.ndim == 1 else drawn @ self.factor.T
+
+    def pull(self, weights: Floats) -> Floats:
+        """How each entry varies with a weighted sum of all."""
+        if self.factor.ndim == 1:
+            return np.asarray(self.factor**2 * weights)
+        return np.asarray(self.factor @ (weights @ self.factor))
 
     @property
     def covariance(self) -> Floats:
@@ -91,7 +97,7 @@ def factor_of(covariance: Floats) -> Floats:
 
 def population_of_sum(gauge: Gauge, law: Gaussian, weights: Floats, centre: float, truth: float) -> Population:
     """Outliers are those whose weighted sum is `truth` or more from the centre."""
-    pull = law.covariance @ weights
+    pull = law.pull(weights)
     deviation = math.sqrt(max(float(weights @ pull), 0.0))
     if not deviation > 0:
         raise ParameterError("covariance: the sum does not vary at all under it. Check the weights, or state another.")
