@@ -30,6 +30,7 @@ from wallflower.privacy import Kind, Loss
 from wallflower.query import (
     COVERS,
     Condition,
+    Label,
     Option,
     Plan,
     PublicFacts,
@@ -56,9 +57,10 @@ else:
 USEFUL: Final = 0.1  # an interval that reaches further than this share of the records says little
 INTERVALS: Final = ("noise", "honest")
 ONE_SIDED: Final = (
-    "That there are {low:,} outliers or more is not proved: the lower end covers the noise alone, and the count is too "
-    "high where many records have barely enough neighbours. An honest interval (interval='honest') proves both ends."
+    "The lower end of the interval covers the noise alone and is not proved: the count is too high where many records "
+    "have barely enough neighbours. An honest interval (interval='honest') proves both ends."
 )
+CLOSE: Final = 0.5  # noise that is more than this share of the count leaves little of it
 EPSILONS: Final = ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5")
 
 
@@ -164,7 +166,7 @@ class Count(Query[Points, int]):
             covers=COVERS if self._is_two_sided else "noise alone, 95 %:",
             words=f"About {value:,} of {facts.n:,} records are outliers{self._certainty(low, high)}",
             extras=extras,
-            notes=() if self._is_two_sided else (ONE_SIDED.format(low=low),),
+            notes=() if self._is_two_sided else (ONE_SIDED,),
             quality=self._quality(value, facts),
         )
 
@@ -245,12 +247,13 @@ class Count(Query[Points, int]):
 
     def _quality(self, value: int, facts: PublicFacts) -> Quality:
         width = self.noise(facts.n, facts.dimension).half_width(SURE)
-        noise = f"the noise reaches ±{width:.3g} (95 %)"
-        if width > USEFUL * facts.n:
-            return Quality("unreliable", f"{noise}, further than a tenth of the records")
-        if 2 * width > value:
-            return Quality("use with care", f"{noise}, further than half of the count")
-        return Quality("reliable", f"{noise}, within half of the count and a tenth of the records")
+        of_count, of_records = width / max(1, value), width / facts.n
+        label: Label = "unreliable" if of_records > USEFUL else "use with care" if of_count > CLOSE else "reliable"
+        rule = (
+            f"the noise, ±{width:.3g} (95 %), is {of_count:.3g} of the count and {of_records:.2g} of the records; "
+            f"up to {CLOSE} and {USEFUL} an answer is called reliable"
+        )
+        return Quality(label, rule)
 
     def _floor_interval(self, value: int, facts: PublicFacts) -> tuple[int, int]:
         floor = value.floor if isinstance(value, BoundedCount) else 0
