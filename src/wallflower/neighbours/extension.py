@@ -20,13 +20,14 @@ from wallflower.errors import ParameterError
 from wallflower.jit import kernel
 from wallflower.neighbours.limits import check_neighbours
 from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, grow_tree, lists
-from wallflower.neighbours.programme import Certificate, neighbourhoods, settle_contest
+from wallflower.neighbours.region import Certificate, Region
 
 TOLERANCE = 1e-7
 ROUNDS = 2000
 PATIENCE = 50
 FEW = 300
 HEADROOM = 0.97
+ROOMY = 0.99
 
 Flags = NDArray[np.bool_]
 
@@ -46,51 +47,76 @@ def inliers(points: ArrayLike, radius: float, neighbours: int, *, slack: float, 
 def certify(tree: Tree, neighbours: int, slack: float, tolerance: float = TOLERANCE) -> Certificate:
     """Bounds on E that differ by at most `tolerance`.
 
-    Suppliers that stay crowded become *scarce*: whoever has k others in reach must leave them (and can be served
-    without), the rest contest them. That may crowd further suppliers, so it is repeated until none is.
+    Whoever asks a supplier that stays crowded is taken into a region where supply is decided exactly. Everybody else
+    stays served as before, but who could pay less at the region's prices joins, until the bounds meet.
     """
     demand = uniform(tree, neighbours)
     total = float(np.count_nonzero(demand.share))
-    bounds = Certificate(total, total)  # (C1) holds once nobody is crowded and nobody contests
-    worth, scarce = np.ones(tree.n), np.zeros(tree.n, dtype=np.bool_)
-    while (demand.loads > slack).any():
-        reprice(demand, worth, neighbours, slack)
-        if (demand.loads > slack).any() and demand.lengthen(tree, 4 * generous(neighbours)):
-            reprice(demand, worth, neighbours, slack)
-        crowded = demand.loads > slack
-        if crowded.any():
-            scarce |= crowded
-            worth[scarce] = 0.0
-            demand.leave(tree, scarce, neighbours)
-            bounds, demand.background = settle_contest(
-                tree, demand.contestants, scarce, neighbours, slack, total, tolerance
-            )
-            demand.ask(worth, neighbours)
+    bounds = Certificate(total, total)  # (C1) holds once nobody is crowded
+    if (demand.loads > slack).any():
+        spread(demand, tree, neighbours, slack)
+    if (demand.loads > slack).any():
+        bounds = settle(demand, tree, neighbours, slack, tolerance)
     return bounds
+
+
+def spread(demand: Demand, tree: Tree, neighbours: int, slack: float) -> None:
+    """Shift demand away from crowded suppliers, and if that is not enough let consumers look further."""
+    worth = np.ones(tree.n)
+    reprice(demand, worth, neighbours, slack)
+    if (demand.loads > slack).any() and demand.lengthen(tree, 4 * generous(neighbours)):
+        reprice(demand, worth, neighbours, slack)
+
+
+def settle(demand: Demand, tree: Tree, neighbours: int, slack: float, tolerance: float) -> Certificate:
+    """Decide the region around crowded suppliers, and widen it until the bounds meet (C2)."""
+    total, aim = float(np.count_nonzero(demand.share) + len(demand.active)), tolerance / 2
+    region = Region(tree, neighbours)
+    region.join(demand.withdraw(demand.askers(demand.loads > ROOMY * slack)))
+    while True:
+        widen(region, demand, slack)
+        room = slack - demand.loads
+        region.settle(room, aim)
+        lower = total - len(region.who) + region.served(room)
+        worth, prices, savings = region.dearest(slack)
+        bounds = Certificate(lower, max(lower, total + worth))
+        if bounds.upper - bounds.lower <= tolerance:
+            return bounds
+        payers = demand.payers(prices, savings, tolerance / 4)
+        if len(payers) == 0:  # rounding: decide all again, more exactly
+            aim, region.settled = aim / 4, 0
+        region.join(demand.withdraw(payers))
+
+
+def widen(region: Region, demand: Demand, slack: float) -> None:
+    """Let the others leave the suppliers of the region that they nearly fill: a contest for crumbs is hard to decide."""
+    touched = np.zeros(len(demand.loads), dtype=np.bool_)
+    while True:
+        touched[region.supplier] = True
+        rows = demand.askers(touched & (demand.loads > ROOMY * slack))
+        if len(rows) == 0:
+            return
+        region.join(demand.withdraw(rows))
 
 
 @dataclass(slots=True)
 class Demand:
     """Who asks what of whom. Most consumers ask `share[j]` of each of the first `found[j]` of `met[j]`; the `active`
-    ones have a row of their own instead: `flow[a, e]` of `listed[a, e]`, e < `length[a]`; `pinned` rows were chosen
-    to avoid scarce suppliers. The `contestants` are served elsewhere, and ask `background` of what is not scarce."""
+    ones have a row of their own instead: `flow[a, e]` of `listed[a, e]`, e < `length[a]`."""
 
     met: Index
     found: Ints
     share: Floats
     loads: Floats
     settled: Floats
-    background: Floats
     active: Index
     listed: Index
     length: Ints
     flow: Floats
-    pinned: Flags
-    contestants: Index
 
     def total_up(self) -> None:
         """Add up what every supplier is asked for."""
-        np.add(self.settled, self.background, out=self.loads)
+        self.loads[:] = self.settled
         _add_rows(self.listed, self.length, self.flow, self.loads)
 
     def ask(self, worth: Floats, neighbours: int) -> None:
@@ -104,18 +130,18 @@ class Demand:
         _mark(self.met, self.found, self.share, suppliers, hit)
         new = np.flatnonzero(hit).astype(np.int32)
         _add_shares(self.met, self.found, -self.share, new, self.settled)
+        flow = np.where(np.arange(self.listed.shape[1]) < self.found[new, None], self.share[new, None], 0.0)
         self.share[new] = 0.0
         rows = np.zeros((len(new), self.listed.shape[1]), dtype=np.int32)
         rows[:, : self.met.shape[1]] = self.met[new]
         self.active = np.concatenate([self.active, new])
         self.listed = np.concatenate([self.listed, rows])
         self.length = np.concatenate([self.length, self.found[new]])
-        self.flow = np.concatenate([self.flow, np.zeros(rows.shape)])
-        self.pinned = np.concatenate([self.pinned, np.zeros(len(new), dtype=np.bool_)])
+        self.flow = np.concatenate([self.flow, flow])
 
     def lengthen(self, tree: Tree, width: int) -> bool:
         """Look further for the active consumers whose lists were cut off; says whether there were any."""
-        cut = np.flatnonzero((self.length == self.met.shape[1]) & ~self.pinned)
+        cut = np.flatnonzero(self.length == self.met.shape[1])
         width = min(width, tree.n - 1)
         if len(cut) == 0 or width <= self.met.shape[1]:
             return False
@@ -125,23 +151,26 @@ class Demand:
         self.listed, self.flow = wider, np.zeros(wider.shape)
         return True
 
-    def leave(self, tree: Tree, scarce: Flags, neighbours: int) -> None:
-        """Make everybody leave the scarce suppliers; who has fewer than k others becomes a contestant."""
-        self.activate(scarce)
-        mine = np.arange(self.listed.shape[1]) < self.length[:, None]
-        few = np.flatnonzero(np.count_nonzero(mine & ~scarce[self.listed], axis=1) < neighbours)
-        consumer, supplier = neighbourhoods(tree, self.active[few])
-        others = ~scarce[supplier]
-        enough = np.bincount(consumer[others], minlength=len(few)) >= neighbours
-        for row in np.flatnonzero(enough):
-            free = supplier[others & (consumer == row)][: self.listed.shape[1]]
-            self.listed[few[row], : len(free)], self.length[few[row]] = free, len(free)
-            self.pinned[few[row]] = True
-        gone = few[~enough]
-        self.contestants = np.concatenate([self.contestants, self.active[gone]])
-        self.active, self.length = np.delete(self.active, gone), np.delete(self.length, gone)
-        self.pinned = np.delete(self.pinned, gone)
-        self.listed, self.flow = np.delete(self.listed, gone, axis=0), np.delete(self.flow, gone, axis=0)
+    def askers(self, suppliers: Flags) -> Ints:
+        """The rows of the consumers that ask something of any of these suppliers."""
+        if not suppliers.any():
+            return np.empty(0, dtype=np.int64)
+        self.activate(suppliers)
+        return np.flatnonzero(_paid(self.listed, self.length, self.flow, suppliers.astype(np.float64)))
+
+    def payers(self, prices: Floats, savings: Floats, enough: float) -> Ints:
+        """The rows of the consumers that pay more than they need to; those left out waste `enough` in all at most."""
+        self.activate(prices > 0)
+        waste = _paid(self.listed, self.length, self.flow, prices) - savings[self.active]
+        return np.flatnonzero(waste > enough / max(1, np.count_nonzero(waste > 0)))
+
+    def withdraw(self, rows: Ints) -> Index:
+        """Remove these consumers, and what they ask."""
+        gone = self.active[rows]
+        self.active, self.length = np.delete(self.active, rows), np.delete(self.length, rows)
+        self.listed, self.flow = np.delete(self.listed, rows, axis=0), np.delete(self.flow, rows, axis=0)
+        self.total_up()
+        return gone
 
 
 def uniform(tree: Tree, neighbours: int) -> Demand:
@@ -155,13 +184,10 @@ def uniform(tree: Tree, neighbours: int) -> Demand:
         share=np.where(found >= neighbours, 1.0 / np.maximum(found - neighbours + 1, 1), 0.0),
         loads=np.zeros(tree.n),
         settled=np.zeros(tree.n),
-        background=np.zeros(tree.n),
         active=nobody,
         listed=np.empty((0, width), dtype=np.int32),
         length=np.empty(0, dtype=np.int64),
         flow=np.empty((0, width)),
-        pinned=np.empty(0, dtype=np.bool_),
-        contestants=nobody,
     )
     _add_shares(met, found, demand.share, np.flatnonzero(demand.share).astype(np.int32), demand.settled)
     demand.total_up()
@@ -207,6 +233,15 @@ def _add_rows(listed: Index, length: Ints, flow: Floats, loads: Floats) -> None:
     for a in range(len(length)):
         for e in range(length[a]):
             loads[listed[a, e]] += flow[a, e]
+
+
+@kernel
+def _paid(listed: Index, length: Ints, flow: Floats, prices: Floats) -> Floats:
+    paid = np.zeros(len(length))
+    for a in range(len(length)):
+        for e in range(length[a]):
+            paid[a] += flow[a, e] * prices[listed[a, e]]
+    return paid
 
 
 @kernel
