@@ -118,11 +118,11 @@ def _begin(starts: Ints, supplier: Ints, short: Ints, room: Floats) -> tuple[Flo
             pairs[0, e] = flow
             most, total = max(most, flow), total + flow
             left[i] -= flow
-        free[0, c], free[1, c] = 1.5 * most, 0.3
+        free[0, c], free[1, c] = 1.5 * most if short[c] > 0 else 1.0, 0.3
         pairs[0, 2 * edges + c], pairs[1, 2 * edges + c] = 1.0 - total + short[c] * free[0, c], 0.7
         price = 0.3 * short[c] / count
         for e in range(starts[c], starts[c + 1]):
-            pairs[0, edges + e] = free[0, c] - pairs[0, e] if short[c] > 0 else 1.0  # who lacks none needs no cap
+            pairs[0, edges + e] = free[0, c] - pairs[0, e] if short[c] > 0 else 1.0  # who lacks none has a cap of 1
             pairs[1, e], pairs[1, edges + e] = 0.1 + price, price
     return pairs, free
 
