@@ -23,10 +23,8 @@ from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, grow_tree, li
 from wallflower.neighbours.region import Certificate, Region
 
 TOLERANCE = 1e-7
-ROUNDS = 2000
-PATIENCE = 50
-FEW = 300
-HEADROOM = 0.97
+PROGRESS = 0.98
+HEADROOM = 0.9
 ROOMY = 0.99
 
 Flags = NDArray[np.bool_]
@@ -62,10 +60,9 @@ def certify(tree: Tree, neighbours: int, slack: float, tolerance: float = TOLERA
 
 def spread(demand: Demand, tree: Tree, neighbours: int, slack: float) -> None:
     """Shift demand away from crowded suppliers, and if that is not enough let consumers look further."""
-    worth = np.ones(tree.n)
-    reprice(demand, worth, neighbours, slack)
+    relieve(demand, neighbours, slack)
     if (demand.loads > slack).any() and demand.lengthen(tree, 4 * generous(neighbours)):
-        reprice(demand, worth, neighbours, slack)
+        relieve(demand, neighbours, slack)
 
 
 def settle(demand: Demand, tree: Tree, neighbours: int, slack: float, tolerance: float) -> Certificate:
@@ -119,11 +116,6 @@ class Demand:
         self.loads[:] = self.settled
         _add_rows(self.listed, self.length, self.flow, self.loads)
 
-    def ask(self, worth: Floats, neighbours: int) -> None:
-        """Let every active consumer ask by the worth of its suppliers."""
-        _ask(self.listed, self.length, worth, neighbours, self.flow)
-        self.total_up()
-
     def activate(self, suppliers: Flags) -> None:
         """Give rows of their own to the consumers that ask something of any of these suppliers."""
         hit = np.zeros(len(self.share), dtype=np.bool_)
@@ -147,8 +139,9 @@ class Demand:
             return False
         wider = np.zeros((len(self.active), width), dtype=np.int32)
         wider[:, : self.listed.shape[1]] = self.listed
-        wider[cut], self.length[cut] = lists(tree, width, self.active[cut])
-        self.listed, self.flow = wider, np.zeros(wider.shape)
+        wider[cut], self.length[cut] = lists(tree, width, self.active[cut])  # the same order, so flows keep their place
+        self.flow = np.pad(self.flow, ((0, 0), (0, width - self.listed.shape[1])))
+        self.listed = wider
         return True
 
     def askers(self, suppliers: Flags) -> Ints:
@@ -199,26 +192,20 @@ def generous(neighbours: int) -> int:
     return neighbours + max(8, min(3 * neighbours, 64))
 
 
-def reprice(demand: Demand, worth: Floats, neighbours: int, slack: float) -> None:
-    """Shift demand away from crowded suppliers while that helps.
+def relieve(demand: Demand, neighbours: int, slack: float) -> None:
+    """Let consumers move away from crowded suppliers, one after the other, while that helps much.
 
-    A supplier's worth falls while it is crowded. A consumer asks in full of its k worthiest suppliers and of each
-    other in proportion to worth, so every consumer stays served whatever the worths are.
+    Every consumer stays served: it mixes allocations that each serve it.  (C1)
     """
-    best, last = np.inf, 0
-    for turn in range(ROUNDS):
-        if turn % 5 == 0:
-            demand.activate(demand.loads > HEADROOM * slack)
-        change = np.clip(HEADROOM * slack / np.maximum(demand.loads, 1e-9), 0.2, 1.05)
-        np.copyto(worth, np.clip(worth * change, 1e-12, 1.0), where=worth > 0)
-        demand.ask(worth, neighbours)
-        over = demand.loads[demand.loads > slack] - slack
-        if len(over) == 0:
+    before = np.inf
+    while True:
+        demand.activate(demand.loads > HEADROOM * slack)
+        _relieve(demand.listed, demand.length, demand.flow, demand.loads, neighbours, HEADROOM * slack)
+        demand.total_up()
+        over = float(np.maximum(demand.loads - slack, 0.0).sum())
+        if over == 0.0 or over > PROGRESS * before:
             return
-        if over.sum() < 0.8 * best:
-            best, last = float(over.sum()), turn
-        elif turn - last >= PATIENCE // (1 if len(over) > FEW else 10):  # few are settled faster by contest
-            return
+        before = over
 
 
 @kernel
@@ -255,29 +242,57 @@ def _mark(met: Index, found: Ints, share: Floats, suppliers: Flags, hit: Flags) 
 
 
 @kernel
-def _ask(listed: Index, length: Ints, worth: Floats, neighbours: int, flow: Floats) -> None:
-    best = np.empty(neighbours)
+def _relieve(listed: Index, length: Ints, flow: Floats, loads: Floats, neighbours: int, limit: float) -> None:
+    """One step of Frank and Wolfe's for each consumer in turn, on the sum of squared loads above the limit [LJSP13]."""
+    width = listed.shape[1]
+    over, order, best = np.empty(width), np.empty(width, np.int64), np.empty(width)
     for a in range(len(length)):
-        count = length[a]
-        bar = _kth_largest(worth, listed[a, :count], best)
-        total = 0.0
+        count, pays = length[a], False
         for e in range(count):
-            flow[a, e] = min(1.0, worth[listed[a, e]] / bar)
-            total += flow[a, e]
-        for e in range(count):
-            flow[a, e] /= total - neighbours + 1
+            over[e] = max(loads[listed[a, e]] - limit, 0.0)
+            pays = pays or (over[e] > 0.0 and flow[a, e] > 0.0)
+        if pays:
+            _reply(over[:count], neighbours, order, best)
+            part = _part(listed[a], count, flow[a], best, loads, limit)
+            for e in range(count):
+                move = part * (best[e] - flow[a, e])
+                flow[a, e] += move
+                loads[listed[a, e]] += move
 
 
 @kernel
-def _kth_largest(worth: Floats, suppliers: Index, best: Floats) -> float:
-    """The k-th largest worth among these suppliers, k = len(best); keeps the k largest in `best`, falling."""
-    best[:] = -1.0
-    for i in suppliers:
-        x = worth[i]
-        if x > best[-1]:
-            at = len(best) - 1
-            while at > 0 and best[at - 1] < x:
-                best[at] = best[at - 1]
-                at -= 1
-            best[at] = x
-    return float(best[-1])
+def _reply(over: Floats, neighbours: int, order: Ints, best: Floats) -> None:
+    """What a consumer would ask at these prices: 1/(s-k+1) of each of the s cheapest, s as best fits."""
+    for e in range(len(over)):
+        at = e
+        while at > 0 and over[order[at - 1]] > over[e]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = e
+        best[e] = 0.0
+    total, least, taken = 0.0, np.inf, neighbours
+    for s in range(len(over)):
+        total += over[order[s]]
+        spare = s + 2 - neighbours
+        if spare > 0 and total <= least * spare:
+            least, taken = total / spare, s + 1
+    for s in range(taken):
+        best[order[s]] = 1.0 / (taken - neighbours + 1)
+
+
+@kernel
+def _part(suppliers: Index, count: int, flow: Floats, best: Floats, loads: Floats, limit: float) -> float:
+    """How far to go towards `best`, by halving."""
+    low, high = 0.0, 2.0
+    for _ in range(8):
+        part, slope = 0.5 * (low + high), 0.0
+        for e in range(count):
+            move = best[e] - flow[e]
+            slope += max(loads[suppliers[e]] + part * move - limit, 0.0) * move
+        if slope > 0.0:
+            high = part
+        elif part == 1.0:
+            return 1.0
+        else:
+            low = part
+    return low
