@@ -20,7 +20,7 @@ from wallflower.errors import ParameterError
 from wallflower.jit import kernel
 from wallflower.neighbours.limits import check_neighbours
 from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, grow_tree, lists
-from wallflower.neighbours.region import Certificate, Region
+from wallflower.neighbours.region import Certificate, Region, add
 
 TOLERANCE = 1e-7
 PROGRESS = 0.98
@@ -50,12 +50,11 @@ def certify(tree: Tree, neighbours: int, slack: float, tolerance: float = TOLERA
     """
     demand = uniform(tree, neighbours)
     total = float(np.count_nonzero(demand.share))
-    bounds = Certificate(total, total)  # (C1) holds once nobody is crowded
     if (demand.loads > slack).any():
         spread(demand, tree, neighbours, slack)
     if (demand.loads > slack).any():
-        bounds = settle(demand, tree, neighbours, slack, tolerance)
-    return bounds
+        return settle(demand, tree, neighbours, slack, tolerance, total)
+    return Certificate(demand.served(neighbours), total)  # (C1)
 
 
 def spread(demand: Demand, tree: Tree, neighbours: int, slack: float) -> None:
@@ -65,28 +64,27 @@ def spread(demand: Demand, tree: Tree, neighbours: int, slack: float) -> None:
         relieve(demand, neighbours, slack)
 
 
-def settle(demand: Demand, tree: Tree, neighbours: int, slack: float, tolerance: float) -> Certificate:
+def settle(demand: Demand, tree: Tree, neighbours: int, slack: float, tolerance: float, total: float) -> Certificate:
     """Decide the region around crowded suppliers, and widen it until the bounds meet (C2)."""
-    total, aim = float(np.count_nonzero(demand.share) + len(demand.active)), tolerance / 2
-    region = Region(tree, neighbours)
+    region, aim = Region(tree, neighbours), tolerance / 2
     region.join(demand.withdraw(demand.askers(demand.loads > ROOMY * slack)))
     while True:
         widen(region, demand, slack)
         room = slack - demand.loads
         region.settle(room, aim)
-        lower = total - len(region.who) + region.served(room)
+        lower = demand.served(neighbours) + region.served(room)
         worth, prices, savings = region.dearest(slack)
-        bounds = Certificate(lower, max(lower, total + worth))
+        bounds = Certificate(lower, max(lower, total + min(worth, 0.0)))  # no prices at all prove E <= total
         if bounds.upper - bounds.lower <= tolerance:
             return bounds
         payers = demand.payers(prices, savings, tolerance / 4)
-        if len(payers) == 0:  # rounding: decide all again, more exactly
-            aim, region.settled = aim / 4, 0
+        if len(payers) == 0:  # the bounds differ by rounding: decide all again, more exactly, with all who pay
+            aim, region.settled, payers = aim / 4, 0, demand.askers(region.prices > 0)
         region.join(demand.withdraw(payers))
 
 
 def widen(region: Region, demand: Demand, slack: float) -> None:
-    """Let the others leave the suppliers of the region that they nearly fill: a contest for crumbs is hard to decide."""
+    """Take in who nearly fills a supplier of the region: a contest for crumbs is hard to decide."""
     touched = np.zeros(len(demand.loads), dtype=np.bool_)
     while True:
         touched[region.supplier] = True
@@ -99,7 +97,8 @@ def widen(region: Region, demand: Demand, slack: float) -> None:
 @dataclass(slots=True)
 class Demand:
     """Who asks what of whom. Most consumers ask `share[j]` of each of the first `found[j]` of `met[j]`; the `active`
-    ones have a row of their own instead: `flow[a, e]` of `listed[a, e]`, e < `length[a]`."""
+    ones have a row of their own instead: `flow[a, e]` of `listed[a, e]`, e < `length[a]`. `settled` is the load of the
+    former, as a sum and what rounding took from it."""
 
     met: Index
     found: Ints
@@ -112,9 +111,14 @@ class Demand:
     flow: Floats
 
     def total_up(self) -> None:
-        """Add up what every supplier is asked for."""
-        self.loads[:] = self.settled
-        _add_rows(self.listed, self.length, self.flow, self.loads)
+        """Add up what every supplier is asked for.  (N)"""
+        sums = self.settled.copy()
+        _add_rows(self.listed, self.length, self.flow, sums)
+        np.add(sums[0], sums[1], out=self.loads)
+
+    def served(self, neighbours: int) -> float:
+        """What all these consumers get: those with equal shares one each, the others what their flows say."""
+        return float(np.count_nonzero(self.share)) + _served(self.listed, self.length, self.flow, neighbours)
 
     def activate(self, suppliers: Flags) -> None:
         """Give rows of their own to the consumers that ask something of any of these suppliers."""
@@ -155,7 +159,7 @@ class Demand:
         """The rows of the consumers that pay more than they need to; those left out waste `enough` in all at most."""
         self.activate(prices > 0)
         waste = _paid(self.listed, self.length, self.flow, prices) - savings[self.active]
-        return np.flatnonzero(waste > enough / max(1, np.count_nonzero(waste > 0)))
+        return np.flatnonzero(waste > enough / max(1, int(np.count_nonzero(waste > 0))))
 
     def withdraw(self, rows: Ints) -> Index:
         """Remove these consumers, and what they ask."""
@@ -176,7 +180,7 @@ def uniform(tree: Tree, neighbours: int) -> Demand:
         found=found,
         share=np.where(found >= neighbours, 1.0 / np.maximum(found - neighbours + 1, 1), 0.0),
         loads=np.zeros(tree.n),
-        settled=np.zeros(tree.n),
+        settled=np.zeros((2, tree.n)),
         active=nobody,
         listed=np.empty((0, width), dtype=np.int32),
         length=np.empty(0, dtype=np.int64),
@@ -209,17 +213,30 @@ def relieve(demand: Demand, neighbours: int, slack: float) -> None:
 
 
 @kernel
-def _add_shares(met: Index, found: Ints, share: Floats, who: Index, loads: Floats) -> None:
+def _add_shares(met: Index, found: Ints, share: Floats, who: Index, sums: Floats) -> None:
     for j in who:
         for e in range(found[j]):
-            loads[met[j, e]] += share[j]
+            add(sums, met[j, e], share[j])
 
 
 @kernel
-def _add_rows(listed: Index, length: Ints, flow: Floats, loads: Floats) -> None:
+def _add_rows(listed: Index, length: Ints, flow: Floats, sums: Floats) -> None:
     for a in range(len(length)):
         for e in range(length[a]):
-            loads[listed[a, e]] += flow[a, e]
+            add(sums, listed[a, e], flow[a, e])
+
+
+@kernel
+def _served(listed: Index, length: Ints, flow: Floats, neighbours: int) -> float:
+    sums, total = np.zeros((2, 1)), np.zeros((2, 1))
+    for a in range(len(length)):
+        sums[:] = 0.0
+        most = 0.0
+        for e in range(length[a]):
+            add(sums, 0, flow[a, e])
+            most = max(most, flow[a, e])
+        add(total, 0, min(sums[0, 0] + sums[1, 0] - (neighbours - 1) * most, 1.0))
+    return float(total[0, 0] + total[1, 0])
 
 
 @kernel

@@ -23,8 +23,8 @@ BLOCK = 48
 @dataclass(frozen=True, slots=True)
 class Fronts:
     """The plan of a factorisation. Suppliers are numbered in the order of elimination, `rank`; front t eliminates
-    `first[t]` … `first[t+1]-1`, touches `later[ahead[t]:ahead[t+1]]`, which stand at `spots` of its parent's matrix, and
-    adds the blocks of `members[joins[t]:joins[t+1]]`, whose edges stand at `slot` of its own. Its columns of the factor
+    `first[t]` … `first[t+1]-1`, touches `later[ahead[t]:ahead[t+1]]`, which stand at `spots` of its parent's matrix,
+    and adds the blocks of `members[joins[t]:joins[t+1]]`, whose edges stand at `slot` of its own. Its columns of the factor
     begin at `panel[t]`."""
 
     rank: Ints
@@ -184,7 +184,7 @@ def eliminate(matrix: Floats, count: int) -> None:
 
 @kernel
 def _subtract(matrix: Floats, at: int, panel: Floats, columns: int) -> None:
-    """Take panel panel' off the lower half of `columns` columns from `at` on; four terms at a time fill the registers."""
+    """Take panel panel' off the lower half of `columns` columns from `at` on, four terms at a time."""
     width = panel.shape[1]
     across = np.zeros((width + 3, columns))
     for i in range(columns):

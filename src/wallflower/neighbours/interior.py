@@ -19,6 +19,7 @@ from wallflower.neighbours.pairs import Floats, Ints
 
 STEPS = 120
 CORRECTORS = 3
+STUCK = 0.99
 SHY = 0.995  # how much of the way to the nearest limit a step may go
 
 
@@ -60,7 +61,9 @@ def interior(
             moves, shifts, trial, others = trial, others, moves, shifts
         pairs += np.array([[primal], [dual]]) * moves
         free += np.array([[primal], [dual]]) * shifts
-        gap = _gap(pairs, moves, 0.0, 0.0)
+        before, gap = gap, _gap(pairs, moves, 0.0, 0.0)
+        if gap > STUCK * before and max(primal, dual) < 1 - STUCK:  # rounding lets it go no further
+            break
     return pairs[0, :edges], free[0], pairs[1, 2 * edges + consumers :]
 
 
@@ -91,10 +94,9 @@ class Newton:
     def direct(self, tau: Floats, moves: Floats, shifts: Floats) -> None:
         """The direction towards products that differ from today's by `tau`."""
         plan, right = self._fronts, np.empty(len(self._fronts.rank))
-        state = (self._pairs, self._weights, self._blocks, tau, plan.rank, right, moves, shifts)
-        _ask(*self._graph, *state)
+        _ask(*self._graph, self._pairs, self._weights, self._blocks, tau, plan.rank, right, moves, shifts)
         solve(plan.first, plan.ahead, plan.later, plan.panel, self._factors, right)
-        _reply(*self._graph, *state)
+        _reply(*self._graph, self._weights, self._blocks, plan.rank, right, moves, shifts)
 
 
 @kernel
@@ -159,8 +161,8 @@ def _centre(pairs: Floats, moves: Floats, primal: float, dual: float, centre: fl
 
 @kernel
 def _weigh(starts: Ints, short: Ints, pairs: Floats, weights: Floats, blocks: Floats) -> None:
-    """Newton's equations with all but the prices of suppliers eliminated. Per edge: phi = f/D and psi = f z/(s D), where
-    D = r + f z/s, then the two vectors of the consumer's block, diag(phi) + plus plus' - minus minus', and z/s."""
+    """Newton's equations with all but the prices of suppliers eliminated. Per edge: phi = f/D and psi = f z/(s D),
+    where D = r + f z/s, then the two vectors of the consumer's block, diag(phi) + plus plus' - minus minus', and z/s."""
     edges = weights.shape[1]
     for c in range(len(short)):
         a, b, total = -float(short[c]), 0.0, 0.0
@@ -218,10 +220,8 @@ def _reply(
     starts: Ints,
     supplier: Ints,
     short: Ints,
-    pairs: Floats,
     weights: Floats,
     blocks: Floats,
-    tau: Floats,
     rank: Ints,
     right: Floats,
     moves: Floats,

@@ -1,7 +1,7 @@
 """The region around crowded suppliers: whose supply is decided anew while everybody else's stays as it is.
 
-Consumers in the region contest the room that the others leave. The optimum of that smaller programme is a lower bound of
-E with the others, all served; its prices are an upper bound once every consumer in reach of a priced supplier, inside
+Consumers in the region contest the room that the others leave. The optimum of that smaller programme is, with the
+others, all served, a lower bound of E; its prices are an upper bound once every consumer in reach of a priced supplier, inside
 or outside, is held to the least that it can pay (proof.md of `count`, label (C2)). Outsiders who pay more than that are
 why the bounds differ, so they join.
 """
@@ -34,8 +34,8 @@ class Certificate:
 
 @dataclass(slots=True)
 class Region:
-    """Edge e joins `consumer[e]`, a row of `who`, to `supplier[e]`, sorted by consumer: all neighbours of all of `who`. It
-    carries `flow[e]`, at most `cap[consumer[e]]`. The first `settled` consumers were in an earlier round."""
+    """Edge e joins `consumer[e]`, a row of `who`, to `supplier[e]`, sorted by consumer: all neighbours of all of `who`.
+    It carries `flow[e]`, at most `cap[consumer[e]]`. The first `settled` consumers were in an earlier round."""
 
     tree: Tree
     neighbours: int
@@ -108,9 +108,9 @@ class Region:
         """What the consumers of the region get from the room, flows cut down to what fits: feasible whatever the
         solver said."""
         flow = np.clip(self.flow, 0.0, self.cap[self.consumer])
-        load = np.bincount(self.supplier, weights=flow, minlength=self.tree.n)
+        load = total(self.supplier, flow, self.tree.n)
         fit = np.where(load > room, np.maximum(room, 0.0) / np.maximum(load, 1e-300), 1.0)
-        got = np.bincount(self.consumer, weights=flow * fit[self.supplier], minlength=len(self.who))
+        got = total(self.consumer, flow * fit[self.supplier], len(self.who))
         return float(np.clip(got - (self.neighbours - 1) * self.cap, 0.0, 1.0).sum())
 
     def dearest(self, slack: float) -> tuple[float, Floats, Floats]:
@@ -123,13 +123,13 @@ class Region:
         price = self.prices[priced[row]][order]
         starts = np.append(starts, len(price))
         near = counts(self.tree, int(np.diff(starts).max(initial=0)) + self.neighbours, who.astype(np.int32))
-        best = (0.0, np.zeros(self.tree.n), np.zeros(self.tree.n))
+        best = (np.inf, self.prices, self.prices)
         for cut in CUTS:
             kept = np.where(self.prices > cut, self.prices, 0.0)
             least = np.zeros(self.tree.n)
             least[who] = _least(starts, np.where(price > cut, price, 0.0), near, self.neighbours)
             worth = slack * float(kept.sum()) - float(least.sum())
-            if worth <= best[0]:
+            if worth < best[0]:
                 best = (worth, kept, least)
         return best
 
@@ -143,6 +143,28 @@ def neighbourhoods(tree: Tree, who: Index) -> tuple[Ints, Index]:
         met, have = lists(tree, widest, some)
         near.append(met[np.arange(widest) < have[:, None]])
     return np.repeat(np.arange(len(who)), found), np.concatenate(near)
+
+
+def total(index: Index | Ints, amounts: Floats, size: int) -> Floats:
+    """The amounts that share an index, added up so that rounding does not grow with their number.  (N)"""
+    sums = np.zeros((2, size))
+    _add_all(index, amounts, sums)
+    return np.asarray(sums[0] + sums[1])
+
+
+@kernel
+def _add_all(index: Index | Ints, amounts: Floats, sums: Floats) -> None:
+    for e in range(len(index)):
+        add(sums, index[e], amounts[e])
+
+
+@kernel
+def add(sums: Floats, at: int, amount: float) -> None:
+    """Add to `sums[0, at]`, and what rounding took to `sums[1, at]` [Neu74]."""
+    before = sums[0, at]
+    after = before + amount
+    sums[1, at] += (before - after) + amount if abs(before) >= abs(amount) else (amount - after) + before
+    sums[0, at] = after
 
 
 @kernel
@@ -200,8 +222,8 @@ def _components(starts: Ints, supplier: Ints, busy: Flags, served: Flags) -> Int
 
 @kernel
 def _least(starts: Ints, price: Floats, near: Ints, neighbours: int) -> Floats:
-    """The least each consumer can pay, up to 1: its s cheapest suppliers give 1/(s-k+1) each, s as best fits. Neighbours
-    without a price come first; outliers cannot be served."""
+    """The least each consumer can pay, up to 1: its s cheapest suppliers give 1/(s-k+1) each, s as best fits.
+    Neighbours without a price come first; outliers cannot be served."""
     least = np.zeros(len(near))
     for c in range(len(near)):
         taken = near[c] - (starts[c + 1] - starts[c])
