@@ -4,8 +4,8 @@ Every inlier j asks its neighbours for supply: at most mu_j from each, y_j + (k-
 supplies at most `slack` in all. E is the largest sum of y (proof.md of `count`, label (E)). One record more or less
 moves E by at most slack + 1, whatever the dimension, the metric and k.
 
-Evaluation climbs only as far as the data make it: a uniform allocation, then prices that shift demand away from
-crowded suppliers, then the exact programme around those still crowded (programme.py). It ends with a feasible
+Evaluation climbs only as far as the data make it: a uniform allocation, then steps that shift demand away from crowded
+suppliers, then the exact programme in a region around those still crowded (region.py). It ends with a feasible
 allocation (a lower bound) and prices (an upper bound) that agree to `tolerance`, always.
 """
 

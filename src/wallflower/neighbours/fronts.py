@@ -24,8 +24,8 @@ BLOCK = 48
 class Fronts:
     """The plan of a factorisation. Suppliers are numbered in the order of elimination, `rank`; front t eliminates
     `first[t]` … `first[t+1]-1`, touches `later[ahead[t]:ahead[t+1]]`, which stand at `spots` of its parent's matrix,
-    and adds the blocks of `members[joins[t]:joins[t+1]]`, whose edges stand at `slot` of its own. Its columns of the factor
-    begin at `panel[t]`."""
+    and adds the blocks of `members[joins[t]:joins[t+1]]`, whose edges stand at `slot` of its own. Its columns of the
+    factor begin at `panel[t]`. `room` is the size of the largest front, and the most cells that wait for parents."""
 
     rank: Ints
     first: Ints

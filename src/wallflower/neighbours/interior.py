@@ -162,7 +162,7 @@ def _centre(pairs: Floats, moves: Floats, primal: float, dual: float, centre: fl
 @kernel
 def _weigh(starts: Ints, short: Ints, pairs: Floats, weights: Floats, blocks: Floats) -> None:
     """Newton's equations with all but the prices of suppliers eliminated. Per edge: phi = f/D and psi = f z/(s D),
-    where D = r + f z/s, then the two vectors of the consumer's block, diag(phi) + plus plus' - minus minus', and z/s."""
+    where D = r + f z/s, then plus and minus of the consumer's block, diag(phi) + plus plus' - minus minus', and z/s."""
     edges = weights.shape[1]
     for c in range(len(short)):
         a, b, total = -float(short[c]), 0.0, 0.0

@@ -1,9 +1,9 @@
 """The region around crowded suppliers: whose supply is decided anew while everybody else's stays as it is.
 
 Consumers in the region contest the room that the others leave. The optimum of that smaller programme is, with the
-others, all served, a lower bound of E; its prices are an upper bound once every consumer in reach of a priced supplier, inside
-or outside, is held to the least that it can pay (proof.md of `count`, label (C2)). Outsiders who pay more than that are
-why the bounds differ, so they join.
+others, all served, a lower bound of E; its prices are an upper bound once every consumer in reach of a priced supplier,
+inside or outside, is held to the least that it can pay (proof.md of `count`, label (C2)). Outsiders who pay more than
+that are why the bounds differ, so they join.
 """
 
 from __future__ import annotations
