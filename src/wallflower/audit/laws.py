@@ -24,7 +24,7 @@ Path = tuple[tuple[int, float], ...]  # words, and how likely each is or what is
 EXACT: Final = 1e-6  # the relative error of a loss that was added up
 MISSING: Final = 1e-3  # laws that lack more say too little
 MOST: Final = 48  # draws of one answer; two from long ranges are a matter of a second, three of a minute
-LONG: Final = 2**20  # so many draws and more are few runs; fewer may be as many
+LONG: Final = 2**12  # so many draws and more are few runs; fewer may be as many
 HINTS: Final = 16  # ends of runs that are remembered, and tried first
 _ORDERS: Final = np.geomspace(1e-4, 1e3, 200)
 
