@@ -212,6 +212,31 @@ def loss_between(first: Law, second: Law, claimed: Loss) -> float:
     return max(measure(p, q, _rest(second), delta), measure(q, p, _rest(first), delta))
 
 
+def range_between(first: Law, second: Law) -> float:
+    """How far apart the largest and the smallest log-ratio of two laws are: what bounds an exponential choice."""
+    with np.errstate(divide="ignore"):
+        ratios = [float(np.log(first.get(output, 0.0)) - np.log(second.get(output, 0.0))) for output in first]
+    return max(ratios) - min(ratios)
+
+
+def audit_parts(parts: Mapping[str, float], *, claimed: float, name: str, expected: bool = False) -> Finding:
+    """Refute that parts of an answer, each measured where it shows the most, add up to no more than is claimed.
+
+    That is what a proof by composition needs. No pair of tables need show all parts at once.
+    """
+    shown = sum(parts.values())
+    listed = ", ".join(f"{what} {amount:.6g}" for what, amount in parts.items())
+    return Finding(
+        name=name,
+        way=Way.OUTPUTS,
+        claimed=claimed,
+        lower=min(shown, 1e300),
+        caught=shown > claimed * (1 + EXACT),
+        words=f"claims {claimed:.6g} for all parts, and they are {listed}",
+        expected=expected,
+    )
+
+
 def _rest(law: Law) -> float:
     return law.rest if isinstance(law, PartialLaw) else 0.0
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Finding
+from wallflower.audit.calibrations import attack_conversion
 from wallflower.audit.laws import Law, audit_law, audit_laws, law_of
 from wallflower.audit.scripts import ShortNoise
 from wallflower.data import Points
@@ -192,6 +193,7 @@ def attack_paper(quick: bool) -> Iterator[Finding]:
 
 
 def attack_gaussians(quick: bool) -> Iterator[Finding]:
+    yield from attack_conversion()
     for name, query in GAUSSIANS.items():
         yield audit_laws(_gaussian_laws(query), claimed=_in_squares(query.loss), name=f"gaussian, {name}, by law")
     for name in ("one step, δ", "two steps, δ"):
