@@ -25,7 +25,7 @@ from wallflower.queries.watch import Watch
 from wallflower.watching import watching
 
 WALLFLOWER = Path(sys.executable).with_name("wallflower")
-OPTIONS = ("--threshold", "2", "--low", "-5", "--high", "5", "--epsilon", "0.01", "--dataset", "ward")
+OPTIONS = ("--threshold", "2", "--low", "-5", "--high", "5", "--epsilon", "0.01", "--dataset", "ward", "--anyway")
 COIN = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.01"))  # as often true as false: a second look would show
 
 SCRIPT = textwrap.dedent(
