@@ -41,7 +41,8 @@ Result = dict[str, Any]
 
 def main(arguments: list[str] | None = None) -> None:
     ask = parsed(arguments)
-    results: Result = {"cells": [], "subspaces": {}, "watch": {}, "sensors": {}, "explain": {}, "intervals": {}}
+    parts = ("subspaces", "watch", "sensors", "explain", "contests", "intervals")
+    results: Result = {"cells": []} | {name: {} for name in parts}
     results |= load(ask.out / "results.json")
     results["machine"] = machine()
     for name, part in PARTS.items():
@@ -60,6 +61,18 @@ def count_part(results: Result, ask: argparse.Namespace) -> None:
         cells[n, dimension] = measured(n, dimension, ask)
         results["cells"] = [cells[key] for key in sorted(cells)]
         save(ask.out, results)
+
+
+def contests_part(results: Result, ask: argparse.Namespace) -> None:
+    """The extension beside the exact count; the quick run leaves out the large tables."""
+    before, found = os.getloadavg()[0], {}
+    for name in run("contests.py", "available"):
+        if ask.quick and "100,000" in name:
+            continue
+        say(f"contests: {name}")
+        found[name] = run("contests.py", name)
+        say(f"    {found[name]['seconds'] / found[name]['exact']:.1f} times the exact count")
+    results["contests"] = circumstances(before) | {"results": found}
 
 
 def subspaces_part(results: Result, ask: argparse.Namespace) -> None:
@@ -126,6 +139,7 @@ def accuracy_part(results: Result, ask: argparse.Namespace) -> None:
 
 PARTS = {
     "count": count_part,
+    "contests": contests_part,
     "subspaces": subspaces_part,
     "watch": watch_part,
     "sensors": sensors_part,

@@ -128,7 +128,7 @@ def test_a_release_survives_json_and_a_newer_version(points: wf.Points, ledger: 
 
 
 def test_nothing_but_the_answer_depends_on_the_records(ledger: Ledger) -> None:
-    private = ("value", "interval", "words", "extras", "ledger_id", "left")
+    private = ("value", "interval", "words", "extras", "ledger_id", "left", "charged_at")
     public = []
     for rows in (ROWS, ROWS * 1e6, np.zeros_like(ROWS)):
         points = wf.Points.from_array(rows, columns=("a", "b"), name="ward")

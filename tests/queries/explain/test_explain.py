@@ -14,6 +14,7 @@ from wallflower.privacy import Kind, Neighbours
 from wallflower.queries.explain.detectors import Custom, Distance, Grubbs, Lof, Tukey
 from wallflower.queries.explain.draws.utilities import Rating
 from wallflower.queries.explain.exact import valid_contexts
+from wallflower.queries.explain.modes import chance_of_none
 from wallflower.queries.explain.space.contexts import predicate
 from wallflower.synthetic import salaries
 
@@ -274,11 +275,13 @@ def test_an_answer_says_how_far_to_rely_on_it(given, value, label, rule):
 
 def test_notes_tell_what_naming_a_context_or_none_is_worth():
     facts = asked().view(wf.load(frame(), schema=asked().wants()))
-    assert "under 1.0 % of answers" in asked().reading(NAMED, facts).notes[0]
+    assert "in at most 1.1 % of answers" in asked().reading(NAMED, facts).notes[0]
     assert "whether or not" in asked(doubt=0).reading(NAMED, facts).notes[0]
     assert asked().reading([], facts).notes == ()
     assert "at least 98 % of the time" in asked(detector="bins").reading([], facts).notes[0]
     assert asked(mode="ocdp").reading([], facts).notes == ()
+    for deciding in (Fraction(1, 1000), Fraction(1), Fraction(5), Fraction(100), Fraction(1005), Fraction(10**5)):
+        assert 1 - chance_of_none(0.0, deciding) <= (1 / 99 if deciding <= 5 else 1 / 50)
 
 
 def test_the_plan_forecasts_and_the_loss_matters():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import wallflower as wf
+from wallflower.errors import ParameterError
 from wallflower.mechanisms import Additive
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Tukey, kappas, kappas_at
 from wallflower.queries.explain.draws import direct
@@ -65,6 +66,7 @@ def test_contexts_are_counted_by_population():
     assert [model.shares[model.place(rank)] for rank in (1, 2, 4, 5, 64)] == pytest.approx(
         [1, 3 / 4, 3 / 4, 2 / 3, 1 / 24]
     )
+    assert np.isfinite(spread((5000,)).logs).all()
     many = spread((40, 40, 40, 40))
     assert many.shares[-1] == 1
     assert np.log(np.exp(many.logs - many.logs.max()).sum()) + many.logs.max() == pytest.approx(156 * np.log(2))
@@ -153,6 +155,13 @@ def test_the_bound_is_reached_where_all_other_contexts_are_as_good_as_valid():
     assert steps == [4 * direct.GRID, 0]
     chance = 1 / (1 + np.exp(float(one) * steps[0] / (2 * direct.STEPS)))
     assert query.plan(n=points.n, dimension=2).options[0].figures["invalid"] == pytest.approx(chance)
+
+
+def test_what_would_be_refused_is_not_planned():
+    domain = wf.Schema.of(["a", "x"], categories={"a": [f"v{at}" for at in range(80)]}, bounds={"x": (0, 1)})
+    query = wf.Explain(record="1", metric="x", context=("a",), domain=domain, loss=wf.Loss("1"))
+    with pytest.raises(ParameterError, match=r"2\^79 contexts"):
+        query.plan(n=1000, dimension=2)
 
 
 @pytest.mark.parametrize(

@@ -412,3 +412,30 @@ def test_a_plan_is_quick(mode: str) -> None:
     begun = time.process_time()
     query.plan(n=1000, dimension=len(query.mean or ()))
     assert time.process_time() - begun < 5  # about 0.2
+
+
+@pytest.mark.parametrize(
+    ("public", "label"),
+    [
+        ({}, "reliable"),
+        ({"loss": Loss("0.3")}, "use with care"),
+        ({"loss": Loss("0.01")}, "unreliable"),
+        ({"variance": None}, "use with care"),
+        ({"variance": None, "change": None, "low": -9e3, "high": 9e3, "threshold": 9e3}, "unreliable"),
+    ],
+)
+def test_a_release_says_how_far_its_flags_can_be_relied_on(public: Any, label: str) -> None:
+    given = {"threshold": 9130.0, "low": -1e5, "high": 1e5, "change": 500.0, "variance": 3.01e7, "loss": Loss("1")}
+    query = Watch(**{**given, **public})
+    reading = query.reading({"flagged": [1], "decided": 2}, Points.from_array([[0.0], [1.0]]))
+    assert reading.quality is not None
+    assert reading.quality.label == label
+    assert (label == "unreliable") is not query.plan(n=2, dimension=1).useful
+    if "variance" in public:
+        assert reading.notes == ()
+    else:
+        (note,) = reading.notes
+        assert "are false alarms, for observations as stated" in note
+        assert reading.extras["share_of_flags_that_are_false"] == pytest.approx(
+            1 - query.plan(n=2, dimension=1).options[0].figures["right"]
+        )

@@ -28,10 +28,13 @@ from wallflower.neighbours.noisy_count import interval as noise_interval
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.query import (
+    COVERS,
     Condition,
+    Label,
     Option,
     Plan,
     PublicFacts,
+    Quality,
     Query,
     Reading,
     Status,
@@ -53,6 +56,11 @@ else:
 
 USEFUL: Final = 0.1  # an interval that reaches further than this share of the records says little
 INTERVALS: Final = ("noise", "honest")
+ONE_SIDED: Final = (
+    "The lower end of the interval covers the noise alone and is not proved: the count is too high where many records "
+    "have barely enough neighbours. An honest interval (interval='honest') proves both ends."
+)
+CLOSE: Final = 0.5  # noise that is more than this share of the count leaves little of it
 EPSILONS: Final = ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5")
 
 
@@ -146,17 +154,20 @@ class Count(Query[Points, int]):
     def reading(self, value: int, facts: PublicFacts) -> Reading:
         low, high = noise_interval(value, facts.n, self.noise(facts.n, facts.dimension))
         low = min(value, self._floor_interval(value, facts)[0]) if self.interval == "honest" else low  # (H)
-        proved = self.mechanism != "extension" or self.interval == "honest"
+        extras = {
+            "at_most": high,
+            "at_least": low if self._is_two_sided else None,
+            "any": self._any_outlier(value, facts),
+            **self._extension_facts(value, facts),
+        }
         return Reading(
             mechanism=self.mechanism,
             interval=(float(low), float(high)),
+            covers=COVERS if self._is_two_sided else "noise alone, 95 %:",
             words=f"About {value:,} of {facts.n:,} records are outliers{self._certainty(low, high)}",
-            extras={
-                "at_most": high,
-                "at_least": low if proved else None,
-                "any": self._any_outlier(value, facts),
-                **self._extension_facts(value, facts),
-            },
+            extras=extras,
+            notes=() if self._is_two_sided else (ONE_SIDED,),
+            quality=self._quality(value, facts),
         )
 
     def plan(self, *, n: int, dimension: int) -> Plan:
@@ -207,6 +218,11 @@ class Count(Query[Points, int]):
         return cls(neighbours=5, radius=1.3, loss=Loss("0.5"))
 
     @property
+    def _is_two_sided(self) -> bool:
+        """Whether both ends of the interval are proved (A)."""
+        return self.mechanism != "extension" or self.interval == "honest"
+
+    @property
     def _symbol(self) -> str:
         return "ρ" if self.loss.kind is Kind.ZCDP else "ε"
 
@@ -228,6 +244,16 @@ class Count(Query[Points, int]):
         if self.mechanism != "extension":
             return f" (95 % interval {low:,} to {high:,})."
         return f", and with 97.5 % at most {high:,}, whatever the data."
+
+    def _quality(self, value: int, facts: PublicFacts) -> Quality:
+        width = self.noise(facts.n, facts.dimension).half_width(SURE)
+        of_count, of_records = width / max(1, value), width / facts.n
+        label: Label = "unreliable" if of_records > USEFUL else "use with care" if of_count > CLOSE else "reliable"
+        rule = (
+            f"the noise, ±{width:.3g} (95 %), is {of_count:.3g} of the count and {of_records:.2g} of the records; "
+            f"up to {CLOSE} and {USEFUL} an answer is called reliable"
+        )
+        return Quality(label, rule)
 
     def _floor_interval(self, value: int, facts: PublicFacts) -> tuple[int, int]:
         floor = value.floor if isinstance(value, BoundedCount) else 0

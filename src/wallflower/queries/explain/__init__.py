@@ -226,6 +226,8 @@ class Explain(Query[Case, Value]):
 
     def plan(self, *, n: int, dimension: int) -> Plan:
         size = self.size or self.domain.rows or n
+        if self.mode == "dp":
+            _modes.check(self, self.made(size), size)  # a plan for what is refused would promise nothing
         chosen = self.searched(size)
         ways = ("direct",) if self.mode == "dp" else tuple(dict.fromkeys((chosen, *SEARCHES)))
         smallest = least_amount(lambda amount: self._at(amount).is_useful(size))
@@ -344,6 +346,7 @@ def _schema(domain: Any) -> Schema:
 
 
 _HEADINGS: Final = {
+    "baseless": "baseless, at most",
     "least_none": "none, at least",
     "none": "none",
     "valid": "valid",

@@ -84,7 +84,7 @@ def spread(sizes: tuple[int, ...]) -> Spread:
     logs, shares = np.zeros(1), np.ones(1)
     for size in sizes:
         chosen = np.arange(1, size + 1)
-        ways = np.array([math.log(math.comb(size - 1, count - 1)) for count in chosen.tolist()])
+        ways = np.array([_log_choices(size - 1, count - 1) for count in chosen.tolist()])
         logs, shares = _merged((logs[:, None] + ways).ravel(), (shares[:, None] * (chosen / size)).ravel())
     return Spread(logs, shares, 1 << sum(sizes) - len(sizes))
 
@@ -93,20 +93,27 @@ def _merged(logs: Floats, shares: Floats) -> tuple[Floats, Floats]:
     """One entry for each population; the largest stands for those that cannot be told apart."""
     steps = np.round((COARSE if len(shares) > MANY else FINE) * np.log(shares))
     kept, place = np.unique(steps, return_inverse=True)
-    found, top = np.zeros(len(kept)), logs.max()
-    np.maximum.at(found, place, shares)
-    return top + np.log(np.bincount(place, weights=np.exp(logs - top))), found
+    many, largest = np.full(len(kept), -np.inf), np.zeros(len(kept))
+    np.logaddexp.at(many, place, logs)
+    np.maximum.at(largest, place, shares)
+    return many, largest
+
+
+def _log_choices(among: int, chosen: int) -> float:
+    return math.lgamma(among + 1) - math.lgamma(chosen + 1) - math.lgamma(among - chosen + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What mode dp does: `least_none` whatever the table, the others under the model.
+    """What mode dp does: `baseless` and `least_none` whatever the table, the others under the model.
 
+    `baseless` bounds the chance that a context is named where no margin is above 0, `least_none` that none is said.
     `none` is how likely it is to say none; `valid` how likely the first context is valid, once one is named; `invalid`
     bounds the chance that any of them is not, wherever the best stand out as they do in the model; `utility` is the
     expected population of the first, as a share of the largest, 0 if it is not valid.
     """
 
+    baseless: float
     least_none: float
     none: float
     valid: float
@@ -128,6 +135,7 @@ def outlook(
     chances /= chances.sum()
     valid, last = margins > 0, model.place(top)
     return Outlook(
+        baseless=1 - chance_of_none(0.0, deciding),
         least_none=chance_of_none(float(greatest.max()), deciding),
         none=chance_of_none(float(margins.max()), deciding),
         valid=min(1.0, float(chances[valid].sum())),

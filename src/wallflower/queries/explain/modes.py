@@ -28,7 +28,7 @@ Way = Callable[[Any, RankedTable, Detector, Utility, Noise], list[int]]
 
 MISSED: Final = 100  # one in so many draws may be invalid where the record stands out enough
 REACH: Final = 3  # a context of all records scores so many times what is enough
-DOUBTED: Final = 50  # one in twice so many tables without any clear context gets one all the same
+DOUBTED: Final = 50  # about one in twice so many answers names a context where nothing stands out
 _DOUBT: Final = Fraction(math.log(DOUBTED))
 
 

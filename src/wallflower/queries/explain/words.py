@@ -7,11 +7,10 @@ from typing import Any, Final
 from wallflower.queries.explain.detector_names import name_of
 from wallflower.queries.explain.detectors import Distance
 from wallflower.queries.explain.space.contexts import predicate
-from wallflower.query import Label, Quality
+from wallflower.query import Label, Quality, two_digits_up
 
 SURE: Final = 0.05  # of the contexts may be invalid
 SILENT: Final = 0.2  # of the answers about a clear outlier may be none
-ODDS: Final = 99  # one in so many tables in which nothing stands out gets a context all the same, at most  (N)
 
 Value = list[dict[str, str]]
 
@@ -40,12 +39,13 @@ def notes(query: Any, value: Value, size: int) -> tuple[str, ...]:
     """Caveats of an answer."""
     if query.mode == "ocdp":
         return ()
-    if value and query.doubt:
-        return (f"Where nothing stands out, a context is named all the same in under {100 / ODDS:.1f} % of answers.",)
-    if value:
+    if value and not query.doubt:
         return ("A context is named whether or not anything stands out, since no part of the loss decides that.",)
-    least = query.outlook(size).least_none
-    return (_warning(least),) if least >= SURE else ()
+    seen = query.outlook(size)
+    if value:
+        often = two_digits_up(max(100 * seen.baseless, 1e-9))
+        return (f"Where nothing stands out, a context is named all the same in at most {often} % of answers.",)
+    return (_warning(seen.least_none),) if seen.least_none >= SURE else ()
 
 
 def quality(query: Any, value: Value, size: int) -> Quality:
