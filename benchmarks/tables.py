@@ -68,7 +68,7 @@ def run_facts(results: Result) -> str:
     host = results["machine"]
     packages = ", ".join(f"{name} {number}" for name, number in host["packages"].items())
     cells = [*results["cells"], *results["subspaces"].values()]
-    cells += [results[part] for part in ("watch", "sensors", "explain") if results.get(part)]
+    cells += [results[part] for part in ("contests", "watch", "sensors", "explain") if results.get(part)]
     commands = sorted({(cell["date"], cell.get("command")) for cell in cells}, key=str)
     runs = [f"`{command}`, {date}." if command else f"Command not kept, {date}." for date, command in commands]
     facts = (
@@ -143,6 +143,27 @@ def targets(results: Result) -> str:
             [f"N={n:,}, d={d}", f"{ALLOWED}×{bound}", f"{got:.2g}×, {peak / 1e9:.2f} GB", "met" if held else "missed"]
         )
     return grid(["cell", "at most", "measured", ""], rows)
+
+
+def contests(results: Result) -> str:
+    heads = ["table", "N", "d", "k", "slack", "outliers", "before noise", "exact", "extension", "×", "memory"]
+    rows = [
+        [
+            name.rsplit(",", 2 if name.startswith(("uniform 1", "Gauss")) and name[-1].isdigit() else 1)[0],
+            f"{one['n']:,}",
+            str(one["dimension"]),
+            str(one["neighbours"]),
+            str(one["slack"]),
+            f"{one['outliers']:,}",
+            f"{one['answer']:,.2f}",
+            f"{number(one['exact'])} s",
+            f"{number(one['seconds'])} s",
+            f"**{number(one['seconds'] / one['exact'])}**",
+            f"{one['memory'] / 1e6:,.0f} MB",
+        ]
+        for name, one in results["contests"].get("results", {}).items()
+    ]
+    return grid(heads, rows)
 
 
 def errors(results: Result) -> str:
@@ -337,6 +358,7 @@ TABLES = {
     "speed": speed,
     "memory": memory,
     "growth": growth,
+    "contests": contests,
     "questions": questions,
     "subspaces": subspaces,
     "agreement": agreement,

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -313,6 +314,22 @@ def test_a_closed_pipe_is_no_error(granted: Path) -> None:
     assert "Broken" not in errors
     output, _ = start(granted, "--state", "s").communicate("x\n0\n")
     assert json.loads(output) == {"observation": 1, "outlier": True}
+
+
+def test_the_pipe_on_the_page_runs_as_it_stands(tmp_path: Path) -> None:
+    """But that the file ends: `tail -f` would wait for more."""
+    page = (Path(__file__).parents[2] / "docs" / "watch.md").read_text(encoding="utf-8")
+    (block,) = [part for part in re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S) if "watch - --json-lines" in part]
+    rows = np.full((4, 30), 10.0)
+    rows[2] = 15.0
+    (tmp_path / "meters.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows.tolist()))
+    place = os.environ | {"WALLFLOWER_LEDGER": str(tmp_path / "l.db"), "PATH": f"{WALLFLOWER.parent}:{os.defpath}"}
+    script = "set -e -o pipefail\n" + block.replace("tail -f", "tail -n +1")
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=place, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert [line["observation"] for line in told] == [1, 2, 3, 4]
+    assert (tmp_path / "live.db").exists()
 
 
 # What is usual

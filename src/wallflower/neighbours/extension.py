@@ -4,8 +4,8 @@ Every inlier j asks its neighbours for supply: at most mu_j from each, y_j + (k-
 supplies at most `slack` in all. E is the largest sum of y (proof.md of `count`, label (E)). One record more or less
 moves E by at most slack + 1, whatever the dimension, the metric and k.
 
-Evaluation climbs only as far as the data make it: a uniform allocation, then prices that shift demand away from
-crowded suppliers, then the exact programme around those still crowded (programme.py). It ends with a feasible
+Evaluation climbs only as far as the data make it: a uniform allocation, then steps that shift demand away from crowded
+suppliers, then the exact programme in a region around those still crowded (region.py). It ends with a feasible
 allocation (a lower bound) and prices (an upper bound) that agree to `tolerance`, always.
 """
 
@@ -20,13 +20,12 @@ from wallflower.errors import ParameterError
 from wallflower.jit import kernel
 from wallflower.neighbours.limits import check_neighbours
 from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, grow_tree, lists
-from wallflower.neighbours.programme import Certificate, neighbourhoods, settle_contest
+from wallflower.neighbours.region import Certificate, Region, add
 
 TOLERANCE = 1e-7
-ROUNDS = 2000
-PATIENCE = 50
-FEW = 300
-HEADROOM = 0.97
+PROGRESS = 0.98
+HEADROOM = 0.9
+ROOMY = 0.99
 
 Flags = NDArray[np.bool_]
 
@@ -46,57 +45,80 @@ def inliers(points: ArrayLike, radius: float, neighbours: int, *, slack: float, 
 def certify(tree: Tree, neighbours: int, slack: float, tolerance: float = TOLERANCE) -> Certificate:
     """Bounds on E that differ by at most `tolerance`.
 
-    Suppliers that stay crowded become *scarce*: whoever has k others in reach must leave them (and can be served
-    without), the rest contest them. That may crowd further suppliers, so it is repeated until none is.
+    Whoever asks a supplier that stays crowded is taken into a region where supply is decided exactly. Everybody else
+    stays served as before, but who could pay less at the region's prices joins, until the bounds meet.
     """
     demand = uniform(tree, neighbours)
     total = float(np.count_nonzero(demand.share))
-    bounds = Certificate(total, total)  # (C1) holds once nobody is crowded and nobody contests
-    worth, scarce = np.ones(tree.n), np.zeros(tree.n, dtype=np.bool_)
-    while (demand.loads > slack).any():
-        reprice(demand, worth, neighbours, slack)
-        if (demand.loads > slack).any() and demand.lengthen(tree, 4 * generous(neighbours)):
-            reprice(demand, worth, neighbours, slack)
-        crowded = demand.loads > slack
-        if crowded.any():
-            scarce |= crowded
-            worth[scarce] = 0.0
-            demand.leave(tree, scarce, neighbours)
-            bounds, demand.background = settle_contest(
-                tree, demand.contestants, scarce, neighbours, slack, total, tolerance
-            )
-            demand.ask(worth, neighbours)
-    return bounds
+    if (demand.loads > slack).any():
+        spread(demand, tree, neighbours, slack)
+    if (demand.loads > slack).any():
+        return settle(demand, tree, neighbours, slack, tolerance, total)
+    return Certificate(demand.served(neighbours), total)  # (C1)
+
+
+def spread(demand: Demand, tree: Tree, neighbours: int, slack: float) -> None:
+    """Shift demand away from crowded suppliers, and if that is not enough let consumers look further."""
+    relieve(demand, neighbours, slack)
+    if (demand.loads > slack).any() and demand.lengthen(tree, 4 * generous(neighbours)):
+        relieve(demand, neighbours, slack)
+
+
+def settle(demand: Demand, tree: Tree, neighbours: int, slack: float, tolerance: float, total: float) -> Certificate:
+    """Decide the region around crowded suppliers, and widen it until the bounds meet (C2)."""
+    region, aim = Region(tree, neighbours), tolerance / 2
+    region.join(demand.withdraw(demand.askers(demand.loads > ROOMY * slack)))
+    while True:
+        widen(region, demand, slack)
+        room = slack - demand.loads
+        region.settle(room, aim)
+        lower = demand.served(neighbours) + region.served(room)
+        worth, prices, savings = region.dearest(slack)
+        bounds = Certificate(lower, max(lower, total + min(worth, 0.0)))  # no prices at all prove E <= total
+        if bounds.upper - bounds.lower <= tolerance:
+            return bounds
+        payers = demand.payers(prices, savings, tolerance / 4)
+        if len(payers) == 0:  # the bounds differ by rounding: decide all again, more exactly, with all who pay
+            aim, region.settled, payers = aim / 4, 0, demand.askers(region.prices > 0)
+        region.join(demand.withdraw(payers))
+
+
+def widen(region: Region, demand: Demand, slack: float) -> None:
+    """Take in who nearly fills a supplier of the region: a contest for crumbs is hard to decide."""
+    touched = np.zeros(len(demand.loads), dtype=np.bool_)
+    while True:
+        touched[region.supplier] = True
+        rows = demand.askers(touched & (demand.loads > ROOMY * slack))
+        if len(rows) == 0:
+            return
+        region.join(demand.withdraw(rows))
 
 
 @dataclass(slots=True)
 class Demand:
     """Who asks what of whom. Most consumers ask `share[j]` of each of the first `found[j]` of `met[j]`; the `active`
-    ones have a row of their own instead: `flow[a, e]` of `listed[a, e]`, e < `length[a]`; `pinned` rows were chosen
-    to avoid scarce suppliers. The `contestants` are served elsewhere, and ask `background` of what is not scarce."""
+    ones have a row of their own instead: `flow[a, e]` of `listed[a, e]`, e < `length[a]`. `settled` is the load of the
+    former, as a sum and what rounding took from it."""
 
     met: Index
     found: Ints
     share: Floats
     loads: Floats
     settled: Floats
-    background: Floats
     active: Index
     listed: Index
     length: Ints
     flow: Floats
-    pinned: Flags
-    contestants: Index
 
     def total_up(self) -> None:
-        """Add up what every supplier is asked for."""
-        np.add(self.settled, self.background, out=self.loads)
-        _add_rows(self.listed, self.length, self.flow, self.loads)
+        """Add up what every supplier is asked for.  (N)"""
+        sums = self.settled.copy()
+        _add_rows(self.listed, self.length, self.flow, sums)
+        np.add(sums[0], sums[1], out=self.loads)
 
-    def ask(self, worth: Floats, neighbours: int) -> None:
-        """Let every active consumer ask by the worth of its suppliers."""
-        _ask(self.listed, self.length, worth, neighbours, self.flow)
-        self.total_up()
+    def served(self, neighbours: int) -> float:
+        """What all these consumers get: those with equal shares one each, the others what their flows say."""
+        return float(np.count_nonzero(self.share)) + _served(self.listed, self.length, self.flow, neighbours)
 
     def activate(self, suppliers: Flags) -> None:
         """Give rows of their own to the consumers that ask something of any of these suppliers."""
@@ -104,44 +126,48 @@ class Demand:
         _mark(self.met, self.found, self.share, suppliers, hit)
         new = np.flatnonzero(hit).astype(np.int32)
         _add_shares(self.met, self.found, -self.share, new, self.settled)
+        flow = np.where(np.arange(self.listed.shape[1]) < self.found[new, None], self.share[new, None], 0.0)
         self.share[new] = 0.0
         rows = np.zeros((len(new), self.listed.shape[1]), dtype=np.int32)
         rows[:, : self.met.shape[1]] = self.met[new]
         self.active = np.concatenate([self.active, new])
         self.listed = np.concatenate([self.listed, rows])
         self.length = np.concatenate([self.length, self.found[new]])
-        self.flow = np.concatenate([self.flow, np.zeros(rows.shape)])
-        self.pinned = np.concatenate([self.pinned, np.zeros(len(new), dtype=np.bool_)])
+        self.flow = np.concatenate([self.flow, flow])
 
     def lengthen(self, tree: Tree, width: int) -> bool:
         """Look further for the active consumers whose lists were cut off; says whether there were any."""
-        cut = np.flatnonzero((self.length == self.met.shape[1]) & ~self.pinned)
+        cut = np.flatnonzero(self.length == self.met.shape[1])
         width = min(width, tree.n - 1)
         if len(cut) == 0 or width <= self.met.shape[1]:
             return False
         wider = np.zeros((len(self.active), width), dtype=np.int32)
         wider[:, : self.listed.shape[1]] = self.listed
-        wider[cut], self.length[cut] = lists(tree, width, self.active[cut])
-        self.listed, self.flow = wider, np.zeros(wider.shape)
+        wider[cut], self.length[cut] = lists(tree, width, self.active[cut])  # the same order, so flows keep their place
+        self.flow = np.pad(self.flow, ((0, 0), (0, width - self.listed.shape[1])))
+        self.listed = wider
         return True
 
-    def leave(self, tree: Tree, scarce: Flags, neighbours: int) -> None:
-        """Make everybody leave the scarce suppliers; who has fewer than k others becomes a contestant."""
-        self.activate(scarce)
-        mine = np.arange(self.listed.shape[1]) < self.length[:, None]
-        few = np.flatnonzero(np.count_nonzero(mine & ~scarce[self.listed], axis=1) < neighbours)
-        consumer, supplier = neighbourhoods(tree, self.active[few])
-        others = ~scarce[supplier]
-        enough = np.bincount(consumer[others], minlength=len(few)) >= neighbours
-        for row in np.flatnonzero(enough):
-            free = supplier[others & (consumer == row)][: self.listed.shape[1]]
-            self.listed[few[row], : len(free)], self.length[few[row]] = free, len(free)
-            self.pinned[few[row]] = True
-        gone = few[~enough]
-        self.contestants = np.concatenate([self.contestants, self.active[gone]])
-        self.active, self.length = np.delete(self.active, gone), np.delete(self.length, gone)
-        self.pinned = np.delete(self.pinned, gone)
-        self.listed, self.flow = np.delete(self.listed, gone, axis=0), np.delete(self.flow, gone, axis=0)
+    def askers(self, suppliers: Flags) -> Ints:
+        """The rows of the consumers that ask something of any of these suppliers."""
+        if not suppliers.any():
+            return np.empty(0, dtype=np.int64)
+        self.activate(suppliers)
+        return np.flatnonzero(_paid(self.listed, self.length, self.flow, suppliers.astype(np.float64)))
+
+    def payers(self, prices: Floats, savings: Floats, enough: float) -> Ints:
+        """The rows of the consumers that pay more than they need to; those left out waste `enough` in all at most."""
+        self.activate(prices > 0)
+        waste = _paid(self.listed, self.length, self.flow, prices) - savings[self.active]
+        return np.flatnonzero(waste > enough / max(1, int(np.count_nonzero(waste > 0))))
+
+    def withdraw(self, rows: Ints) -> Index:
+        """Remove these consumers, and what they ask."""
+        gone = self.active[rows]
+        self.active, self.length = np.delete(self.active, rows), np.delete(self.length, rows)
+        self.listed, self.flow = np.delete(self.listed, rows, axis=0), np.delete(self.flow, rows, axis=0)
+        self.total_up()
+        return gone
 
 
 def uniform(tree: Tree, neighbours: int) -> Demand:
@@ -154,14 +180,11 @@ def uniform(tree: Tree, neighbours: int) -> Demand:
         found=found,
         share=np.where(found >= neighbours, 1.0 / np.maximum(found - neighbours + 1, 1), 0.0),
         loads=np.zeros(tree.n),
-        settled=np.zeros(tree.n),
-        background=np.zeros(tree.n),
+        settled=np.zeros((2, tree.n)),
         active=nobody,
         listed=np.empty((0, width), dtype=np.int32),
         length=np.empty(0, dtype=np.int64),
         flow=np.empty((0, width)),
-        pinned=np.empty(0, dtype=np.bool_),
-        contestants=nobody,
     )
     _add_shares(met, found, demand.share, np.flatnonzero(demand.share).astype(np.int32), demand.settled)
     demand.total_up()
@@ -173,40 +196,56 @@ def generous(neighbours: int) -> int:
     return neighbours + max(8, min(3 * neighbours, 64))
 
 
-def reprice(demand: Demand, worth: Floats, neighbours: int, slack: float) -> None:
-    """Shift demand away from crowded suppliers while that helps.
+def relieve(demand: Demand, neighbours: int, slack: float) -> None:
+    """Let consumers move away from crowded suppliers, one after the other, while that helps much.
 
-    A supplier's worth falls while it is crowded. A consumer asks in full of its k worthiest suppliers and of each
-    other in proportion to worth, so every consumer stays served whatever the worths are.
+    Every consumer stays served: it mixes allocations that each serve it.  (C1)
     """
-    best, last = np.inf, 0
-    for turn in range(ROUNDS):
-        if turn % 5 == 0:
-            demand.activate(demand.loads > HEADROOM * slack)
-        change = np.clip(HEADROOM * slack / np.maximum(demand.loads, 1e-9), 0.2, 1.05)
-        np.copyto(worth, np.clip(worth * change, 1e-12, 1.0), where=worth > 0)
-        demand.ask(worth, neighbours)
-        over = demand.loads[demand.loads > slack] - slack
-        if len(over) == 0:
+    before = np.inf
+    while True:
+        demand.activate(demand.loads > HEADROOM * slack)
+        _relieve(demand.listed, demand.length, demand.flow, demand.loads, neighbours, HEADROOM * slack)
+        demand.total_up()
+        over = float(np.maximum(demand.loads - slack, 0.0).sum())
+        if over == 0.0 or over > PROGRESS * before:
             return
-        if over.sum() < 0.8 * best:
-            best, last = float(over.sum()), turn
-        elif turn - last >= PATIENCE // (1 if len(over) > FEW else 10):  # few are settled faster by contest
-            return
+        before = over
 
 
 @kernel
-def _add_shares(met: Index, found: Ints, share: Floats, who: Index, loads: Floats) -> None:
+def _add_shares(met: Index, found: Ints, share: Floats, who: Index, sums: Floats) -> None:
     for j in who:
         for e in range(found[j]):
-            loads[met[j, e]] += share[j]
+            add(sums, met[j, e], share[j])
 
 
 @kernel
-def _add_rows(listed: Index, length: Ints, flow: Floats, loads: Floats) -> None:
+def _add_rows(listed: Index, length: Ints, flow: Floats, sums: Floats) -> None:
     for a in range(len(length)):
         for e in range(length[a]):
-            loads[listed[a, e]] += flow[a, e]
+            add(sums, listed[a, e], flow[a, e])
+
+
+@kernel
+def _served(listed: Index, length: Ints, flow: Floats, neighbours: int) -> float:
+    sums, total = np.zeros((2, 1)), np.zeros((2, 1))
+    for a in range(len(length)):
+        sums[:] = 0.0
+        most = 0.0
+        for e in range(length[a]):
+            add(sums, 0, flow[a, e])
+            most = max(most, flow[a, e])
+        add(total, 0, min(sums[0, 0] + sums[1, 0] - (neighbours - 1) * most, 1.0))
+    return float(total[0, 0] + total[1, 0])
+
+
+@kernel
+def _paid(listed: Index, length: Ints, flow: Floats, prices: Floats) -> Floats:
+    paid = np.zeros(len(length))
+    for a in range(len(length)):
+        for e in range(length[a]):
+            paid[a] += flow[a, e] * prices[listed[a, e]]
+    return paid
 
 
 @kernel
@@ -220,29 +259,57 @@ def _mark(met: Index, found: Ints, share: Floats, suppliers: Flags, hit: Flags) 
 
 
 @kernel
-def _ask(listed: Index, length: Ints, worth: Floats, neighbours: int, flow: Floats) -> None:
-    best = np.empty(neighbours)
+def _relieve(listed: Index, length: Ints, flow: Floats, loads: Floats, neighbours: int, limit: float) -> None:
+    """One step of Frank and Wolfe's for each consumer in turn, on the sum of squared loads above the limit [LJSP13]."""
+    width = listed.shape[1]
+    over, order, best = np.empty(width), np.empty(width, np.int64), np.empty(width)
     for a in range(len(length)):
-        count = length[a]
-        bar = _kth_largest(worth, listed[a, :count], best)
-        total = 0.0
+        count, pays = length[a], False
         for e in range(count):
-            flow[a, e] = min(1.0, worth[listed[a, e]] / bar)
-            total += flow[a, e]
-        for e in range(count):
-            flow[a, e] /= total - neighbours + 1
+            over[e] = max(loads[listed[a, e]] - limit, 0.0)
+            pays = pays or (over[e] > 0.0 and flow[a, e] > 0.0)
+        if pays:
+            _reply(over[:count], neighbours, order, best)
+            part = _part(listed[a], count, flow[a], best, loads, limit)
+            for e in range(count):
+                move = part * (best[e] - flow[a, e])
+                flow[a, e] += move
+                loads[listed[a, e]] += move
 
 
 @kernel
-def _kth_largest(worth: Floats, suppliers: Index, best: Floats) -> float:
-    """The k-th largest worth among these suppliers, k = len(best); keeps the k largest in `best`, falling."""
-    best[:] = -1.0
-    for i in suppliers:
-        x = worth[i]
-        if x > best[-1]:
-            at = len(best) - 1
-            while at > 0 and best[at - 1] < x:
-                best[at] = best[at - 1]
-                at -= 1
-            best[at] = x
-    return float(best[-1])
+def _reply(over: Floats, neighbours: int, order: Ints, best: Floats) -> None:
+    """What a consumer would ask at these prices: 1/(s-k+1) of each of the s cheapest, s as best fits."""
+    for e in range(len(over)):
+        at = e
+        while at > 0 and over[order[at - 1]] > over[e]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = e
+        best[e] = 0.0
+    total, least, taken = 0.0, np.inf, neighbours
+    for s in range(len(over)):
+        total += over[order[s]]
+        spare = s + 2 - neighbours
+        if spare > 0 and total <= least * spare:
+            least, taken = total / spare, s + 1
+    for s in range(taken):
+        best[order[s]] = 1.0 / (taken - neighbours + 1)
+
+
+@kernel
+def _part(suppliers: Index, count: int, flow: Floats, best: Floats, loads: Floats, limit: float) -> float:
+    """How far to go towards `best`, by halving."""
+    low, high = 0.0, 2.0
+    for _ in range(8):
+        part, slope = 0.5 * (low + high), 0.0
+        for e in range(count):
+            move = best[e] - flow[e]
+            slope += max(loads[suppliers[e]] + part * move - limit, 0.0) * move
+        if slope > 0.0:
+            high = part
+        elif part == 1.0:
+            return 1.0
+        else:
+            low = part
+    return low

@@ -1,8 +1,8 @@
-"""The contest for scarce suppliers: an exact linear programme by HiGHS, with bounds that do not trust the solver.
+"""One contest for scarce supply: a linear programme, with bounds that do not trust the solver.
 
-Contestants are the consumers with fewer than k neighbours that are not scarce. All others are served elsewhere, so the
-optimum of this small programme and the number of the others make up E, and its prices prove it (proof.md of `count`,
-label (C2)).
+Consumers ask suppliers with little room, and have fewer than k neighbours with room enough for everybody. The interior
+point of `interior.py` decides most contests; should its bounds not meet, HiGHS tries, then subgradients, which always
+end (proof.md of `count`, label (C2)).
 """
 
 from __future__ import annotations
@@ -11,57 +11,48 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wallflower.jit import kernel
 from wallflower.lazy import Lazy
-from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, counts, lists
+from wallflower.neighbours.fronts import dissect
+from wallflower.neighbours.interior import interior
+from wallflower.neighbours.pairs import Floats, Ints
 
 if TYPE_CHECKING:
     import scipy.optimize as _optimize
     import scipy.sparse as _sparse
-    import scipy.sparse.csgraph as _graphs
 else:
     _optimize = Lazy("scipy.optimize")
     _sparse = Lazy("scipy.sparse")
-    _graphs = Lazy("scipy.sparse.csgraph")
 
-Flags = NDArray[np.bool_]
-
-PART_EDGES = 4_000
-LIST_CELLS = 1 << 25
 SOLVERS = (
     ("highs-ds", {"presolve": True}),
     ("highs-ds", {"presolve": False}),
     ("highs-ipm", {"presolve": True}),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """`lower` is the worth of a feasible allocation, `upper` that of feasible prices: E lies between."""
-
-    lower: float
-    upper: float
+ENOUGH = 0.5  # of the tolerance: what the interior point leaves to rounding
 
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Edge e joins `consumer[e]` to a scarce `supplier[e]`, sorted by consumer. Consumer c also has `free[c]` < k
-    neighbours that are not scarce; scarce supplier i can still give `room[i]`."""
+    """Edge e joins `consumer[e]` to `supplier[e]`, sorted by consumer. Supplier i can give `room[i]` and stands at
+    `address[i]` of the tree. Consumer c also has `free[c]` < k neighbours that can give as much as it asks."""
 
     consumer: Ints
     supplier: Ints
     free: Ints
     room: Floats
     neighbours: int
+    address: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What each contestant gets, the most it asks of one supplier, what it could gain at these prices, the prices."""
+    """What each contestant gets, along which edges, the most it asks of one supplier, what it could gain at these
+    prices, the prices."""
 
     served: Floats
+    flow: Floats
     cap: Floats
     gain: Floats
     prices: Floats
@@ -70,57 +61,22 @@ class Verdict:
         return float(self.gain.sum() + room @ self.prices - self.served.sum())
 
 
-def settle_contest(
-    tree: Tree, who: Index, scarce: Flags, neighbours: int, slack: float, total: float, tolerance: float
-) -> tuple[Certificate, Floats]:
-    """Bounds on E when all but `who` of `total` inliers are served without the scarce suppliers; also what the
-    contestants ask of the suppliers that are not scarce."""
-    consumer, supplier = neighbourhoods(tree, who)
-    held = scarce[supplier]
-    free = np.bincount(consumer[~held], minlength=len(who))
-    kinds, local = np.unique(supplier[held], return_inverse=True)
-    contest = Contest(consumer[held], local, free, np.full(len(kinds), slack), neighbours)
-    verdict = _by_parts(contest, tolerance)
-    others = total - len(who)
-    lower = others + float(verdict.served.sum())
-    upper = others + float(verdict.gain.sum()) + slack * float(verdict.prices.sum())  # (C2)
-    asked = np.zeros(tree.n)
-    np.add.at(asked, supplier[~held], verdict.cap[consumer[~held]])
-    return Certificate(lower, max(lower, upper)), asked
-
-
-def neighbourhoods(tree: Tree, who: Index) -> tuple[Ints, Index]:
-    """All neighbours of these records: pairs (row of `who`, neighbour), in order of rows."""
-    found = counts(tree, tree.n, who)
-    widest = max(1, int(found.max(initial=1)))
-    near = [np.empty(0, dtype=np.int32)]
-    for some in np.array_split(who, 1 + len(who) * widest // LIST_CELLS):
-        met, have = lists(tree, widest, some)
-        near.append(met[np.arange(widest) < have[:, None]])
-    return np.repeat(np.arange(len(who)), found), np.concatenate(near)
-
-
-def _by_parts(contest: Contest, tolerance: float) -> Verdict:
-    """Solve the independent parts of a contest one by one."""
-    served, cap, gain = np.empty((3, len(contest.free)))
-    prices = np.zeros(len(contest.room))
-    parts = _parts(contest)
-    for consumers, edges in parts:
-        part, suppliers = _restrict(contest, consumers, edges)
-        verdict = decide(part, tolerance / len(parts))
-        served[consumers], cap[consumers], gain[consumers] = verdict.served, verdict.cap, verdict.gain
-        prices[suppliers] = verdict.prices
-    return Verdict(served, cap, gain, prices)
-
-
 def decide(contest: Contest, tolerance: float) -> Verdict:
-    """Solve one contest to within `tolerance`: by HiGHS, and should no run of it be exact enough, by subgradients,
-    which converge whatever the rounding."""
+    """Solve one contest to within `tolerance`: by an interior point, should that not be exact enough by HiGHS, and
+    should no run of it be either, by subgradients, which converge whatever the rounding."""
+    verdict = _verdict(contest, *_interior(contest, ENOUGH * tolerance))
     for method, options in SOLVERS:
-        verdict = _verdict(contest, *_highs(contest, method, options))
         if verdict.gap(contest.room) <= tolerance:
             return verdict
-    return subgradients(contest, verdict.prices, tolerance)
+        verdict = _verdict(contest, *_highs(contest, method, options))
+    return subgradients(contest, verdict, tolerance)
+
+
+def _interior(contest: Contest, aim: float) -> tuple[Floats, Floats, Floats]:
+    starts = np.searchsorted(contest.consumer, np.arange(len(contest.free) + 1))
+    bits = int(contest.address.max(initial=1)).bit_length()
+    fronts = dissect(starts, contest.supplier, contest.address, bits)
+    return interior(starts, contest.supplier, contest.neighbours - 1 - contest.free, contest.room, fronts, aim)
 
 
 def _highs(contest: Contest, method: str, options: dict[str, bool]) -> tuple[Floats, Floats, Floats]:
@@ -154,18 +110,18 @@ def _verdict(contest: Contest, flow: Floats, cap: Floats, prices: Floats) -> Ver
     cap, prices = np.clip(cap, 0.0, 1.0), np.maximum(prices, 0.0)
     flow = np.clip(flow, 0.0, cap[contest.consumer])
     load = np.bincount(contest.supplier, weights=flow, minlength=len(contest.room))
-    fit = np.where(load > contest.room, contest.room / np.maximum(load, 1e-300), 1.0)
-    got = np.bincount(contest.consumer, weights=flow * fit[contest.supplier], minlength=consumers)
+    flow = flow * np.where(load > contest.room, contest.room / np.maximum(load, 1e-300), 1.0)[contest.supplier]
+    got = np.bincount(contest.consumer, weights=flow, minlength=consumers)
     served = np.clip(got + (contest.free - contest.neighbours + 1) * cap, 0.0, 1.0)
     cost = _cheapest(contest, prices)[0]
-    return Verdict(served, cap, np.maximum(0.0, 1.0 - cost), prices)
+    return Verdict(served, flow, cap, np.maximum(0.0, 1.0 - cost), prices)
 
 
-def subgradients(contest: Contest, prices: Floats, tolerance: float) -> Verdict:
+def subgradients(contest: Contest, best: Verdict, tolerance: float) -> Verdict:
     """Prices follow the excess demand with steps 1/sqrt(t); the average reply since the last power of two becomes
     feasible and best [NO09]."""
     flow, cap, turn, since = np.zeros(len(contest.consumer)), np.zeros(len(contest.free)), 0, 0
-    best = _verdict(contest, flow, cap, prices)
+    prices = best.prices
     while best.gap(contest.room) > tolerance:
         turn, since = turn + 1, 1 if turn & (turn + 1) == 0 else since + 1
         _, mu, asked = _cheapest(contest, prices)
@@ -176,38 +132,8 @@ def subgradients(contest: Contest, prices: Floats, tolerance: float) -> Verdict:
         now = _verdict(contest, flow, cap, prices)
         fuller = now if now.served.sum() > best.served.sum() else best
         cheaper = min(now, best, key=lambda v: float(v.gain.sum() + contest.room @ v.prices))
-        best = Verdict(fuller.served, fuller.cap, cheaper.gain, cheaper.prices)
+        best = Verdict(fuller.served, fuller.flow, fuller.cap, cheaper.gain, cheaper.prices)
     return best
-
-
-def _parts(contest: Contest) -> list[tuple[Ints, Ints]]:
-    """Independent parts of a contest, small ones together: the consumers and the edges of each."""
-    consumers, suppliers = len(contest.free), len(contest.room)
-    if consumers == 0:
-        return []
-    joined = _sparse.coo_array(
-        (np.ones(len(contest.consumer)), (contest.consumer, consumers + contest.supplier)),
-        shape=(consumers + suppliers, consumers + suppliers),
-    )
-    label = _graphs.connected_components(joined, directed=False)[1]
-    weight = np.bincount(label[contest.consumer], minlength=label.max() + 1)
-    batch = (np.cumsum(weight) - weight) // PART_EDGES
-    of_consumer = batch[label[:consumers]]
-    by_consumer, by_edge = (
-        np.argsort(of_consumer, kind="stable"),
-        np.argsort(of_consumer[contest.consumer], kind="stable"),
-    )
-    names = np.unique(of_consumer)
-    consumer_cuts = np.searchsorted(of_consumer[by_consumer], names)[1:]
-    edge_cuts = np.searchsorted(of_consumer[contest.consumer][by_edge], names)[1:]
-    return list(zip(np.split(by_consumer, consumer_cuts), np.split(by_edge, edge_cuts), strict=True))
-
-
-def _restrict(contest: Contest, consumers: Ints, edges: Ints) -> tuple[Contest, Ints]:
-    suppliers, local = np.unique(contest.supplier[edges], return_inverse=True)
-    renamed = np.searchsorted(consumers, contest.consumer[edges])
-    part = Contest(renamed, local, contest.free[consumers], contest.room[suppliers], contest.neighbours)
-    return part, suppliers
 
 
 def _cheapest(contest: Contest, prices: Floats) -> tuple[Floats, Floats, Floats]:

@@ -102,6 +102,7 @@ def test_bounds_do_not_trust_the_solver(monkeypatch):
     """A solver that returns rubbish is found out, and subgradients finish the work to the tolerance asked for."""
     points = np.random.default_rng(4).uniform(0, 1, (40, 1))
     truth = extension(points, 0.03, 3, 2.0)
+    monkeypatch.setattr(programme, "_interior", lambda contest, aim: rubbish(contest))
     monkeypatch.setattr(programme, "_highs", lambda contest, method, options: rubbish(contest))
     tree = plant(points, squared_reach(0.03, 1, normalise=True))
     bounds = certify(tree, 3, 2.0, tolerance=0.05)
