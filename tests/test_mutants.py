@@ -162,6 +162,15 @@ class OneNumber:
         self.number = int(self.noise.laplace(scale)) if self.number is None else self.number
         return self.number
 
+    def gaussian(self, scale: Fraction) -> int:
+        self.number = int(self.noise.gaussian(scale)) if self.number is None else self.number
+        return self.number
+
+
+def one_draw_for_both_numbers(patch: pytest.MonkeyPatch) -> None:
+    answer = count.Count.answer
+    patch.setattr(count.Count, "answer", lambda query, data, noise: answer(query, data, OneNumber(noise)))
+
 
 def one_draw_for_all_counts(patch: pytest.MonkeyPatch) -> None:
     noisy_steps, last = subspaces.noisy_steps, [OneNumber(None)]
@@ -369,6 +378,13 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         put(count._sensitivity, "rounded_smooth_bound", capped_half_the_time),
     ),
     "duplicates are no neighbours": (COUNT, "exact", put(count_audit, "count_outliers", count_by_value)),
+    "honest: a tenth short": (COUNT, "honest", wrap(noisy_count, "calibrate", shorter(TENTH))),
+    "honest: both numbers at the whole loss": (
+        COUNT,
+        "honest",
+        put(count.Count, "each", property(lambda query: query.loss)),
+    ),
+    "honest: one draw for both numbers": (COUNT, "honest", one_draw_for_both_numbers),
     # subspaces
     "masses move by 1": (SUBSPACES, "bounds", put(subspaces.Subspaces, "_comparable", one_unit)),
     "counts move by 1": (SUBSPACES, "choices", put(subspaces, "rounding_bound", lambda n, dimension, neighbours: 1)),
