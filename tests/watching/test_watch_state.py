@@ -88,6 +88,28 @@ def test_a_decision_is_on_disk_before_it_is_told(book: Ledger, tmp_path: Path, m
     watch.close()
 
 
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_an_interruption_while_a_decision_is_kept_loses_nothing(
+    book: Ledger, tmp_path: Path, monkeypatch: Any, moment: str
+) -> None:
+    real = door.State.keep
+
+    def interrupted(state: Any, *given: Any) -> None:
+        if moment == "after":
+            real(state, *given)
+        raise KeyboardInterrupt
+
+    with opened(book, EVENT, state=tmp_path / "s") as watch:
+        watch.decide(5.0)
+        monkeypatch.setattr(door.State, "keep", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            watch.decide_many(FAR[:3])
+    monkeypatch.undo()
+    with opened(book, EVENT, state=tmp_path / "s") as again:
+        assert (again.position, again.passed_over) == (4 if moment == "after" else 1, 0)
+        assert None not in again.decide_many(FAR[:5], first=1).outliers
+
+
 def test_a_state_is_for_its_owner_only(book: Ledger, tmp_path: Path) -> None:
     with opened(book, PERSON, state=tmp_path / "s") as watch:
         watch.decide(5.0)

@@ -95,6 +95,9 @@ class StateInMemory:
         if self.dies_after_keeping:
             raise Kill
 
+    def position_of(self, epoch: Epoch) -> int:
+        return len(self.kept.rows)
+
     def stored(self, epoch: Epoch, first: int, count: int) -> list[Any]:
         return self.kept.rows[first - 1 : first - 1 + count]
 

@@ -340,10 +340,11 @@ class Watching:
                 self._payer.state.abandon()
 
     def _put_down(self) -> None:
-        if self._payer.state is not None:
+        state = self._payer.state
+        if state is not None:
             with suppress(LedgerError, StateError):  # what is held and not given back is passed over
-                self._hold.put_down(self._epoch.position, self._epoch.spent)
-            self._payer.state.close()
+                self._hold.put_down(state.position_of(self._epoch), self._epoch.spent)
+            state.close()
 
     def _retire(self) -> None:
         """Decide nothing any more, and forget what was drawn ahead: a child would use it a second time."""

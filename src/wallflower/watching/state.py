@@ -144,6 +144,12 @@ class State:
             db.execute("UPDATE epochs SET block = ?, spent = ?, status = ? WHERE number = ?", stands)
         os.pwrite(self._lock.fileno(), _witness(epoch.about, epoch.position), 0)
 
+    def position_of(self, epoch: Epoch) -> int:
+        """How many decisions of an epoch are on disk, whether or not whoever kept them heard of it."""
+        asked = "SELECT coalesce(max(observation), 0) FROM decisions WHERE epoch = ?"
+        with self._access() as db:
+            return int(db.execute(asked, (epoch.number,)).fetchone()[0])
+
     def stored(self, epoch: Epoch, first: int, count: int) -> list[Row]:
         """Decisions as they were told."""
         asked = "SELECT flag, score FROM decisions WHERE epoch = ? AND observation BETWEEN ? AND ? ORDER BY observation"
