@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Finding, Way
-from wallflower.audit.scripts import Asked, Draw, Redrawn, Script
+from wallflower.audit.scripts import Draw, DrawRequest, Redrawn, Script
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
@@ -72,7 +72,7 @@ class _Tree:
         script = Script(path, self.least)
         try:
             output = self.answer(script)
-        except Asked as asked:
+        except DrawRequest as asked:
             return self._branches(path, asked.draw)
         script.finish()
         return PartialLaw({output: 1.0 - script.lost}, script.lost)
@@ -116,16 +116,11 @@ class _Tree:
         if last < draw.last:
             yield last + 1, draw.last, nothing, 0.0
         hints = self.hints.setdefault((len(path), draw.first, draw.last), [])
-        while start <= last:
-            here = law(start)
-
-            def same(at: int, here: PartialLaw | None = here) -> bool:
-                there = law(at)
-                return here.is_like(there, allowed) if here is not None else there is None
-
-            end = last if same(last) else _end_of_run(start, last, same, hints)
-            yield start, end, here, allowed if end > start else 0.0
-            start = end + 1
+        # Far from the middle more is left out, so that both ends look alike whatever is in between.
+        halves = [(start, -1), (0, last)] if self.least and start < 0 <= last else [(start, last)]
+        for first, end in halves:
+            for begin, stop in _ends_of_runs(first, end, law, allowed, hints):
+                yield begin, stop, law(begin), allowed if stop > begin else 0.0
 
     def _likely(self, path: Path, draw: Draw) -> tuple[int, int]:
         """The first and the last draw that are likely enough; in between all are."""
@@ -145,6 +140,21 @@ def _edge(holds: Callable[[int], bool], inside: int, outside: int) -> int:
         middle = (inside + outside) // 2
         inside, outside = (middle, outside) if holds(middle) else (inside, middle)
     return inside
+
+
+def _ends_of_runs(
+    start: int, last: int, law: Callable[[int], PartialLaw | None], allowed: float, hints: list[int]
+) -> Iterator[tuple[int, int]]:
+    while start <= last:
+        here = law(start)
+
+        def same(at: int, here: PartialLaw | None = here) -> bool:
+            there = law(at)
+            return here.is_like(there, allowed) if here is not None else there is None
+
+        end = last if same(last) else _end_of_run(start, last, same, hints)
+        yield start, end
+        start = end + 1
 
 
 def _end_of_run(start: int, last: int, same: Callable[[int], bool], hints: list[int]) -> int:

@@ -42,7 +42,7 @@ class Draw:
     beyond: float = 0.0
 
 
-class Asked(Exception):
+class DrawRequest(Exception):
     """Not an error: how an answer is stopped at its next draw."""
 
     def __init__(self, draw: Draw, weight: float) -> None:
@@ -71,7 +71,7 @@ class Script:
         for word, weight in self.path:
             self.weight *= weight
             return word
-        raise Asked(draw, self.weight)
+        raise DrawRequest(draw, self.weight)
 
     def laplace(self, scale: Fraction) -> Any:
         return self._number("laplace", scale)

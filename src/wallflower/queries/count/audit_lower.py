@@ -102,7 +102,7 @@ def _hidden(query: Count, values: Floats) -> float:
     """By how much the noise of the second number lets one record move it, by its own word."""
     script = ScriptedNoise()
     query.answer(Points.from_array(values, name="made-up"), script)
-    return float(script.asked[1][1] * query.each.epsilon * STEP)
+    return float(script.asked[-1][1] * query.each.epsilon * STEP)
 
 
 class _Only:

@@ -254,21 +254,22 @@ def _wanders(name: str, searches: Sequence[Callable[..., list[int]]], *, expecte
 _OCDP: Final = {"mode": "ocdp"}
 LAWS: Final[dict[str, tuple[Pair, Loss, dict[str, Any]]]] = {
     CLOSEST: (CLOSE, ONE, {"detector": "distance:k=15,radius=1", "doubt": 0, "size": 30}),
+    "dp, clamped Grubbs": (FAR, TWO, {"detector": "clamped-grubbs", "doubt": 0}),
     "dp, distance": (APART, TWO, {"detector": "distance:k=10,radius=1", "doubt": 0}),
-    "dp, whether to say none": (LAST, TWO, {"detector": "distance:k=1,radius=1", "doubt": "99/100"}),
-    "dp, none or a context": (LONE, SIX, {"detector": "distance:k=3,radius=1", "doubt": "1/6"}),
+    "none, or not": (LAST, TWO, {"detector": "distance:k=1,radius=1", "doubt": "99/100"}),
+    "none, or a context": (LONE, SIX, {"detector": "distance:k=3,radius=1", "doubt": "1/6"}),
+    "none, or a context, at little": (LONE, ONE, {"detector": "distance:k=3,radius=1", "doubt": "1/2"}),
     "dp, bins": (APART, TWO, {"detector": "bins:points=6,fraction=0.5", "doubt": 0}),
     "dp, tukey": (FAR, TWO, {"detector": "tukey:points=5", "doubt": 0}),
-    "dp, clamped Grubbs": (FAR, TWO, {"detector": "clamped-grubbs", "doubt": 0}),
+    "ocdp, guided": (EMPTY, TWO, _OCDP | {"search": "guided", "samples": 1}),
     "ocdp, direct": (CROWD, ONE, _OCDP),
     "ocdp, direct, overlap": (CROWD, ONE, _OCDP | {"utility": "overlap", "near": "010"}),
     "ocdp, uniform": (MANY, ONE, _OCDP | {"search": "uniform", "samples": 2}),
     "ocdp, walk": (CROWD, ONE, _OCDP | {"search": "walk", "samples": 2}),
     "ocdp, dfs": (CROWD, TWO, _OCDP | {"search": "dfs", "samples": 1}),
     "ocdp, bfs": (CROWD, TWO, _OCDP | {"search": "bfs", "samples": 1}),
-    "ocdp, guided": (EMPTY, TWO, _OCDP | {"search": "guided", "samples": 1}),
 }
-SHORTENED: Final = (CLOSEST, "dp, whether to say none", "ocdp, direct", "ocdp, dfs", "ocdp, guided")
+SHORTENED: Final = (CLOSEST, "none, or not", "ocdp, direct", "ocdp, dfs", "ocdp, guided")
 SOUND: Final[dict[str, tuple[Pair, Loss, dict[str, Any]]]] = {
     "dp, distance, by draws": (APART, TWO, {"detector": "distance:k=10,radius=1", "doubt": 0}),
     "ocdp, best-first, by draws": (CROWD, ONE, _OCDP | {"search": "best-first"}),
@@ -284,6 +285,7 @@ BROKEN: Final[dict[str, tuple[Pair, Loss, Callable[[RankedTable], Draw]]]] = {
 }
 ATTACKS: Final[dict[str, Attack]] = {
     "dp": partial(_attack_laws, "dp"),
+    "none": partial(_attack_laws, "none"),
     "several": _attack_several,
     "worlds": lambda quick: chain(attack_worlds(), attack_none()),
     "ocdp": partial(_attack_laws, "ocdp"),

@@ -1,7 +1,7 @@
 """Attacks on sensors: what a device and the keys must hold, and broken ones that an audit has to catch.
 
-A device is attacked by the law of its sampler (`audit_laws.py`), and with real noise by the likelihood ratio of that law,
-the best statistic there is. A key is attacked by its bytes, which must look the same whatever the score.
+A device is attacked by the law of its sampler (`audit_laws.py`), and with real noise by the likelihood ratio of that
+law, the best statistic there is. A key is attacked by its bytes, which must look the same whatever the score.
 
 The broken ones live here, named broken, and nothing that sends a reading can reach them.
 """

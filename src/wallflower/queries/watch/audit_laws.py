@@ -154,12 +154,12 @@ def _person(epsilon: str, **details: Any) -> Watch:
 
 
 QUICK_PERSONS: Final[dict[str, tuple[Watch, Pair]]] = {
+    "window of three": (_person("3", window=3), Pair((1, 1, 1), (2, 2, 2))),
     "sparse, plain": (_person("8"), Pair((2, 1, 1), (3, 0, 0), (1e-7, 1e-12))),
+    "sparse, monotone, both sides": (_person("32", monotone=True), Pair((2, -2), (3, -1), (1e-6, 1e-18))),
+    "sparse, monotone, one side": (_person("16", monotone=True), Pair((2, 2, 2), (3, 2, 2), (1e-6, 1e-12))),
     "sparse, two flags": (_person("16", cutoff=2), Pair((1, 2, 1, 1), (0, 3, 0, 0), (1e-7, 1e-16))),
     "sparse, adaptive": (_person("2", adaptive=True), Pair((2, 2), (3, 1), (1e-6, 1e-6))),
-    "sparse, monotone, one side": (_person("16", monotone=True), Pair((2, 2, 2), (3, 2, 2), (1e-6, 1e-12))),
-    "sparse, monotone, both sides": (_person("32", monotone=True), Pair((2, -2), (3, -1), (1e-6, 1e-18))),
-    "window of three": (_person("3", window=3), Pair((1, 1, 1), (2, 2, 2))),
 }
 PERSONS: Final[dict[str, tuple[Watch, Pair]]] = {
     "sparse, monotone, adaptive": (_person("4", monotone=True, adaptive=True), Pair((2, 2), (3, 2), (1e-6, 1e-8))),
