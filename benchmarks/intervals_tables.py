@@ -11,14 +11,19 @@ HEADS = ["table", "questions", "at most", "honest", "noise", "noise, worst", "ho
 
 
 def intervals(results: Result) -> str:
-    found = {table: rows for table, rows in results.get("intervals", {}).items() if rows}
-    return grid(HEADS, [line(table, rows) for table, rows in found.items()])
+    return grid(HEADS, [line(table, found) for table, found in results.get("intervals", {}).items()])
 
 
-def line(table: str, rows: list[Result]) -> list[str]:
-    """The worst of all questions, but for how many noise intervals cover as often as an honest one must."""
-    at_most, honest, noise = ([row[name] for row in rows] for name in ("at_most", "honest", "noise"))
-    covering = sum(share >= 0.95 for share in noise)
+def summary(rows: list[Result]) -> Result:
+    """The worst of all questions, how many noise intervals cover as often as an honest one must, and the price."""
+    worst = {name: round(min(row[name] for row in rows), 4) for name in ("at_most", "honest", "noise")}
+    covering = sum(row["noise"] >= 0.95 for row in rows)
     wider = sum(row["widths"][1] / row["widths"][0] for row in rows) / len(rows)
-    shares = (f"{100 * min(some):.1f} %" for some in (at_most, honest))
-    return [table, str(len(rows)), *shares, f"{covering} of {len(rows)}", f"{100 * min(noise):.0f} %", f"{wider:.1f}×"]
+    return {"questions": len(rows), **worst, "covering": covering, "wider": round(wider, 2)}
+
+
+def line(table: str, found: Result) -> list[str]:
+    questions = found["questions"]
+    shares = (f"{100 * found[name]:.1f} %" for name in ("at_most", "honest"))
+    noise = f"{found['covering']} of {questions}", f"{100 * found['noise']:.0f} %"
+    return [table, str(questions), *shares, *noise, f"{found['wider']:.1f}×"]

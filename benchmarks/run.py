@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from explain_tables import EXPLAIN, EXPLAIN_MORE, EXPLAIN_TABLES
-from intervals_tables import intervals
+from intervals_tables import intervals, summary
 from tables import OURS, PEERS, SUBSPACES, TABLES, TARGETS, WATCH_OURS
 
 HERE = Path(__file__).resolve().parent
@@ -125,7 +125,7 @@ def intervals_part(results: Result, ask: argparse.Namespace) -> None:
     for table in run("intervals.py", "available"):
         if not ask.quick or table in QUICK_INTERVALS:
             say(f"intervals: {table}")
-            results["intervals"][table] = run("intervals.py", table, *(["--quick"] if ask.quick else []))
+            results["intervals"][table] = summary(run("intervals.py", table, *(["--quick"] if ask.quick else [])))
             save(ask.out, results)
 
 
