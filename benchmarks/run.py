@@ -15,6 +15,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from explain_tables import EXPLAIN, EXPLAIN_MORE, EXPLAIN_TABLES
+from intervals_tables import intervals
 from tables import OURS, PEERS, SUBSPACES, TABLES, TARGETS, WATCH_OURS
 
 HERE = Path(__file__).resolve().parent
@@ -31,6 +33,7 @@ DIMENSIONS = (1, 2, 3, 7, 30)
 TOO_LONG = {(1_000_000, 30)}  # not measured: boxes prune nothing in 30 columns; README.md says what is known
 LONG = 60.0  # seconds: not run a second time
 QUICK = ("ionosphere",)
+QUICK_INTERVALS = ("uniform, 2 columns", "lattice")
 BRUTE = range(4, 16)  # above, brute force is what scikit-learn chooses itself; below, nobody would
 
 Result = dict[str, Any]
@@ -38,7 +41,8 @@ Result = dict[str, Any]
 
 def main(arguments: list[str] | None = None) -> None:
     ask = parsed(arguments)
-    results: Result = {"cells": [], "subspaces": {}, "watch": {}, "sensors": {}, "explain": {}, "contests": {}}
+    parts = ("subspaces", "watch", "sensors", "explain", "contests", "intervals")
+    results: Result = {"cells": []} | {name: {} for name in parts}
     results |= load(ask.out / "results.json")
     results["machine"] = machine()
     for name, part in PARTS.items():
@@ -116,6 +120,15 @@ def explain_part(results: Result, ask: argparse.Namespace) -> None:
     results["explain"] = circumstances(before) | {"results": found}
 
 
+def intervals_part(results: Result, ask: argparse.Namespace) -> None:
+    """What the intervals of a count hold; the table goes to docs/count.md."""
+    for table in run("intervals.py", "available"):
+        if not ask.quick or table in QUICK_INTERVALS:
+            say(f"intervals: {table}")
+            results["intervals"][table] = run("intervals.py", table, *(["--quick"] if ask.quick else []))
+            save(ask.out, results)
+
+
 def accuracy_part(results: Result, ask: argparse.Namespace) -> None:
     if ask.repetitions:
         say("accuracy table")
@@ -132,6 +145,7 @@ PARTS = {
     "sensors": sensors_part,
     "explain": explain_part,
     "accuracy": accuracy_part,
+    "intervals": intervals_part,
 }
 
 
@@ -232,11 +246,18 @@ def load(path: Path) -> Result:
 
 def save(folder: Path, results: Result) -> None:
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-    page = (HERE / "README.md").read_text()
-    for name, table in (TABLES | EXPLAIN_TABLES).items():
+    (folder / "README.md").write_text(written(HERE / "README.md", TABLES | EXPLAIN_TABLES, results))
+    count = HERE.parent / "docs" / "count.md"
+    (count if folder == HERE else folder / count.name).write_text(written(count, {"intervals": intervals}, results))
+
+
+def written(path: Path, tables: dict[str, Callable[[Result], str]], results: Result) -> str:
+    """A page with its tables as they are now."""
+    page = path.read_text()
+    for name, table in tables.items():
         head, rest = page.split(f"<!-- {name} -->\n")
         page = f"{head}<!-- {name} -->\n{table(results)}\n<!-- /{name} -->{rest.split(f'<!-- /{name} -->')[1]}"
-    (folder / "README.md").write_text(page)
+    return page
 
 
 def say(words: str) -> None:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from wallflower.dataset import KEY, KNOWN
+from wallflower.dataset import ANYWAY, KEY, KNOWN
 from wallflower.forms import Question, answer_type, describe, signature
 from wallflower.privacy import Exact
 from wallflower.query import Plan
@@ -34,7 +34,8 @@ def module(questions: Iterable[Question] = KNOWN) -> str:
     asked = tuple(questions)
     names: dict[str, str] = {}
     answers = [
-        method(each, signature(each, KEY, returns=Release[answer_type(each)]), describe(each), names) for each in asked
+        method(each, signature(each, KEY, ANYWAY, returns=Release[answer_type(each)]), describe(each), names)
+        for each in asked
     ]
     plans = [method(each, signature(each, returns=Plan), f"What to expect of {each.kind}.", names) for each in asked]
     classes = [

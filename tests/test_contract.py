@@ -13,10 +13,13 @@ import wallflower
 from above import Above
 from ranking import Ranking
 from wallflower.audit import Way
-from wallflower.checks import CHECKS, is_attacked
+from wallflower.checks import CHECKS, answers_extreme_tables, is_attacked
 from wallflower.errors import EvidenceMissing
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
+from wallflower.queries.explain.detectors import Custom
+from wallflower.queries.explain.draws.utilities import Rating
+from wallflower.queries.explain.rules import SEARCHES
 from wallflower.query import Bars, Query, Reading
 from wallflower.units import Claim
 
@@ -52,6 +55,48 @@ def test_no_question_takes_a_name_the_command_line_needs() -> None:
     taken = {"source", "schema", "dataset", "ledger", "analyst", "key", "as_json", "dry_run", "plot", "report"}
     for question in KNOWN:
         assert not taken & {item.name for item in fields(question)}
+
+
+DOMAIN = wallflower.Schema.of(["x1", "x2"], edges={"x1": (-0.5, 0.0, 0.5)}, bounds={"x2": (-4.0, 4.0)}, clip=True)
+VAGUE = wallflower.Schema.of(["x1", "x2"], edges={"x1": (-0.5, 0.0, 0.5)})
+
+
+def explained(detector: Any, domain: Any = DOMAIN, **given: Any) -> Any:
+    usual = {"record": "3", "metric": "x2", "context": ("x1",), "size": 50, "loss": Loss("1")}
+    return wallflower.Explain(detector=detector, domain=domain, **usual | given)
+
+
+def watched(**given: Any) -> Any:
+    return wallflower.Watch(**{"threshold": 3.0, "low": -4.0, "high": 4.0, "loss": Loss("1")} | given)
+
+
+MARGINS = ("tukey:low=-4,high=4", "bins:low=-1e100,high=1e100", "distance:k=3,radius=1", "clamped-grubbs:low=-4,high=4")
+NO_MARGINS = ("grubbs", "histogram", "lof:k=3", Custom(lambda values, index: 1 / float(np.ptp(values)) > 1))
+EXTREME = [
+    *(wallflower.Count(neighbours=1, radius=radius, loss=Loss("1")) for radius in (1e-100, 1e100)),
+    wallflower.Count(neighbours=2, radius=0.5, mechanism="smooth", loss=Loss("1", delta="1e-6")),
+    wallflower.Count(neighbours=2, radius=0.5, loss=Loss.zcdp("1")),
+    wallflower.Subspaces(neighbours=2, radius=0.5, upto=2, top=2, loss=Loss("1"), counts=True),
+    wallflower.Subspaces(neighbours=2, radius=0.5, upto=2, top=2, loss=Loss("1", delta="1e-6"), score="count"),
+    wallflower.Baseline(low=-4.0, high=4.0, loss=Loss("1")),
+    watched(statistic="mahalanobis", mean=(0.0, 0.0), covariance=((1.0, 0.0), (0.0, 1.0))),
+    watched(statistic="weighted", weights=(1.0, -3.0)),
+    watched(scores=True),
+    *(watched(level="person", **more) for more in ({"adaptive": True}, {"monotone": True})),
+    watched(level="person", steps=100, loss=Loss.zcdp("1")),
+    *(explained(detector, domain) for detector in MARGINS for domain in (DOMAIN, VAGUE)),
+    explained("distance:k=3,radius=1", VAGUE, top=3, doubt=0),
+    *(explained(detector, VAGUE, mode="ocdp") for detector in NO_MARGINS),
+    *(explained("grubbs", VAGUE, mode="ocdp", search=search, samples=4) for search in SEARCHES),
+    explained("grubbs", mode="ocdp", search="bfs", start="0100", unseen=True),
+    explained("grubbs", mode="ocdp", utility="overlap", near="0100"),
+    explained("grubbs", mode="ocdp", utility=Rating(lambda bits, values: int(1 / np.ptp(values)), 1)),
+]
+
+
+@pytest.mark.parametrize("query", EXTREME, ids=lambda query: f"{query.kind} {query.to_json()}"[:90])
+def test_no_extreme_table_raises_once_it_is_paid_for(query: Any) -> None:
+    answers_extreme_tables(query)
 
 
 # The suite has teeth: each broken question fails the check that is about it.
@@ -131,6 +176,11 @@ class Fragile(Broken):
         return int(1 / float(np.ptp(data.values)))
 
 
+class Brittle(Broken):
+    def answer(self, data: Any, noise: Any) -> int:
+        return min(data.n, abs(int(float(data.values[0, 0]) * 10)))
+
+
 class Chatty(Broken):
     def reading(self, value: int, facts: Any) -> Reading:
         return Reading(mechanism="laplace", interval=None, words="", extras={"deep": [{"noise": 3}]})
@@ -200,6 +250,7 @@ BROKEN = [
     (Torn, "pictures_what_was_released"),
     (Scribbling, "leaves_data_alone"),
     (Fragile, "answers_whatever_it_sees"),
+    (Brittle, "raises_nothing_once_paid"),
     (Chatty, "releases_only_the_answer"),
     (Unstorable, "releases_only_the_answer"),
     (Gratis, "refusal_changes_nothing"),

@@ -141,6 +141,19 @@ def test_floats_decide_as_the_enclosures_do(pairs, rate, word):
     assert place is None or counts[place] > 0
 
 
+LONG = [2**63 - 1, 2**63, 2**64, 2**70, 10**320, 10**400]
+
+
+@pytest.mark.parametrize("longest", LONG, ids=lambda gap: f"{gap.bit_length()} bits")
+@pytest.mark.parametrize("penalty", [Fraction(1, 2), Fraction(3), Fraction(10**6)], ids=str)
+def test_gaps_longer_than_a_machine_word_weigh_what_they_must(longest, penalty):
+    for scores in ([0, longest], [longest, 0, longest // 2]):
+        for word in (2**128 * part // 97 for part in range(1, 97)):
+            chosen = exponential(scores, sensitivity=1, epsilon=2 * penalty / longest, noise=Scripted(word))
+            weights = [mechanisms._around(penalty * (max(scores) - score) / longest, 85) for score in scores]
+            assert chosen == mechanisms._decided(word, 128, weights)
+
+
 def test_floats_leave_to_the_enclosures_what_is_close():
     gaps, counts = np.zeros(2, np.int64), np.ones(2, np.int64)
     for near in range(-(2**86), 2**86, 2**80 + 1):

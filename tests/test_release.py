@@ -18,9 +18,10 @@ import wallflower as wf
 from above import Above
 from ranking import Ranking
 from wallflower.dataset import Dataset
-from wallflower.errors import BudgetExhausted, DataError, KeyConflict, ParameterError
+from wallflower.errors import BudgetExhausted, DataError, KeyConflict, NotUseful, ParameterError
 from wallflower.ledger import Ledger
 from wallflower.privacy import Exact, Kind, Loss, Neighbours
+from wallflower.query import Quality
 from wallflower.release import Release, default_analyst, release
 from wallflower.release.guarantee import Guarantee, certainty
 from wallflower.release.words import readable
@@ -127,7 +128,7 @@ def test_a_release_survives_json_and_a_newer_version(points: wf.Points, ledger: 
 
 
 def test_nothing_but_the_answer_depends_on_the_records(ledger: Ledger) -> None:
-    private = ("value", "interval", "words", "extras", "ledger_id", "left")
+    private = ("value", "interval", "words", "extras", "ledger_id", "left", "charged_at")
     public = []
     for rows in (ROWS, ROWS * 1e6, np.zeros_like(ROWS)):
         points = wf.Points.from_array(rows, columns=("a", "b"), name="ward")
@@ -288,6 +289,48 @@ def test_certainty_is_never_told_too_small() -> None:
         assert grown <= told <= grown + 0.001 + 1e-9
     assert "chance of 1e-06" in str(certainty(Loss("1", delta="1e-6")))
     assert certainty(Loss.zcdp("1")) is None
+
+
+def test_an_answer_of_no_use_is_sold_only_to_whoever_wants_it_anyway(ward: Dataset, ledger: Ledger) -> None:
+    with pytest.raises(NotUseful, match=r"drowns the answer.*anyway=True") as refusal:
+        ward.above(bar=9.5, epsilon="0.001")
+    assert (refusal.value.kind, refusal.value.smallest) == ("above-the-bar/1", "3/800")
+    assert ledger.history("ward") == []
+    made = ward.above(bar=9.5, epsilon="0.001", anyway=True)
+    assert made.quality is not None
+    assert (made.quality.label, "drowns the answer" in made.standing) == ("unreliable", True)
+    assert made.standing in str(made)
+
+
+def test_a_good_answer_is_called_reliable(ward: Dataset) -> None:
+    made = ward.above(bar=9.5, epsilon="0.25")
+    assert made.quality == Quality("reliable", "the plan, from public facts: useful")
+    assert Release.from_dict(json.loads(made.to_json())) == made
+
+
+def test_what_was_sold_once_comes_back_without_another_word(ward: Dataset) -> None:
+    made = ward.above(bar=9.5, epsilon="0.001", key="k", anyway=True)
+    assert ward.above(bar=9.5, epsilon="0.001", key="k") == replace(made, replayed=True)
+
+
+def test_the_door_for_programs_warns_of_an_answer_of_no_use(points: wf.Points, ledger: Ledger) -> None:
+    with pytest.warns(UserWarning, match="drowns the answer"):
+        release(above("0.001"), points, ledger)
+    release(above("0.001"), points, ledger, anyway=True)
+
+
+def test_a_release_says_what_was_asked_and_when_it_was_charged(ward: Dataset, ledger: Ledger) -> None:
+    made = ward.above(bar=9.5, columns=("a",), epsilon="0.25")
+    assert made.terms == "bar 9.5, columns a, side above, clamp yes"
+    assert made.charged_at == ledger.history("ward", event="charge")[0].time
+    assert made.moment.endswith(" UTC")
+
+
+def test_a_release_of_an_older_program_has_no_quality(ward: Dataset) -> None:
+    stored = ward.above(bar=9.5, epsilon="0.25").to_dict()
+    old = {name: value for name, value in stored.items() if name not in ("quality", "terms", "charged_at")}
+    read = Release.from_dict(old)
+    assert (read.quality, read.standing, read.terms, read.moment) == (None, "", "", "")
 
 
 def test_a_plan_spends_nothing(ward: Dataset) -> None:

@@ -8,29 +8,38 @@ from __future__ import annotations
 
 import inspect
 import json
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import FrozenInstanceError, fields
+from contextlib import contextmanager, suppress
+from dataclasses import FrozenInstanceError, fields, replace
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from wallflower.errors import BudgetExhausted
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower.data import Points
+from wallflower.errors import BudgetExhausted, PrivacyError
 from wallflower.evidence import evidence, samples
 from wallflower.ledger import Ledger
 from wallflower.ledger.chain import canonical
 from wallflower.noise import system_noise
-from wallflower.privacy import Loss
+from wallflower.privacy import Kind, Loss
 from wallflower.query import Bars, Plan, Query, Status, Ticks
 from wallflower.release import Release, release
 from wallflower.release.guarantee import Facts
+from wallflower.schema import Schema
 
 Check = Callable[[Query[Any, Any]], None]
 
 FORBIDDEN: Final = frozenset(
     ("bias", "degrees", "duration", "elapsed", "noise", "raw", "records", "seconds", "sensitivity", "time", "truth")
 )
+LARGEST, SMALLEST = 1.7e308, 5e-324  # of what a float can be, and what it can be above 0
 _ANALYST: Final = "check"
+_ROWS: Final = 40
 
 
 def names_itself(query: Query[Any, Any]) -> None:
@@ -123,6 +132,51 @@ def answers_whatever_it_sees(query: Query[Any, Any]) -> None:
         query.answer(query.view(data), system_noise())
 
 
+def raises_nothing_once_paid(query: Query[Any, Any]) -> None:
+    """The same for extreme tables, in every mode: a refusal comes before the charge, and depends on public facts."""
+    for asked in _modes_of(query):
+        answers_extreme_tables(asked)
+
+
+def answers_extreme_tables(query: Query[Any, Any]) -> None:
+    """The same in this mode only."""
+    with _ledger() as (ledger, _):
+        for place, data in enumerate(extreme_tables(query)):
+            data = replace(data, name=f"sample{place}")
+            _afford(ledger, data.name, query.cost())
+            failure = _failure(query, data, ledger)
+            paid = bool(ledger.history(data.name, event="charge"))
+            assert failure is None or (not paid and isinstance(failure, PrivacyError)), (
+                f"{type(failure).__name__} {'after' if paid else 'before'} the charge, of {query!r}, {data.n} records "
+                f"in {data.dimension} columns: {failure}"
+            )
+
+
+def extreme_tables(query: Query[Any, Any]) -> Iterator[Points]:
+    """Equal, immense, tiny and mixed numbers, the bounds and edges that the question states, and few or many of all."""
+    columns = getattr(query, "columns", None) or ("x1", "x2")
+    line, stated = np.linspace(-1.0, 1.0, _ROWS), np.resize(_stated_numbers(query), _ROWS)
+    shapes: tuple[NDArray[np.float64], ...] = (
+        line,
+        np.zeros(_ROWS),
+        stated,
+        np.where(line < 0, -LARGEST, LARGEST),
+        np.where(line < 0, SMALLEST, -SMALLEST),
+        np.where(np.arange(_ROWS) == _ROWS // 10, LARGEST, line),
+        10.0 ** np.linspace(-300, 300, _ROWS),
+        np.repeat(stated[:2], _ROWS // 2),
+        np.full(_ROWS, LARGEST),
+    )
+    for place in range(len(shapes)):
+        for turn in (0, 4):  # the same in every column, and not
+            mixed = [shapes[(place + turn * column) % len(shapes)] for column in range(len(columns))]
+            yield Points.from_array(np.column_stack(mixed), columns=columns)
+    for rows in (1, 2, 3):
+        yield Points.from_array(np.column_stack([shapes[3][-rows:]] * len(columns)), columns=columns)
+    if getattr(query, "columns", None) is None:
+        yield Points.from_array(np.column_stack([shapes[at % len(shapes)] for at in range(12)]))
+
+
 def pays_before_looking(query: Query[Any, Any]) -> None:
     """When `answer` runs, another connection already sees the charge."""
     seen: list[int] = []
@@ -134,7 +188,7 @@ def pays_before_looking(query: Query[Any, Any]) -> None:
                 seen.append(len(other.history("sample", event="charge")))
             return query.answer(data, noise)
 
-        release(_Watched(query, look), next(samples(query)), ledger, analyst=_ANALYST)  # type: ignore[arg-type]
+        release(_Watched(query, look), next(samples(query)), ledger, analyst=_ANALYST, anyway=True)  # type: ignore[arg-type]
     assert seen == [1], "answer ran before the charge was durable"
 
 
@@ -150,24 +204,24 @@ def refusal_changes_nothing(query: Query[Any, Any]) -> None:
         ledger.grant("sample", _nothing(query.cost()), by=_ANALYST)
         head = ledger.verify().head
         try:
-            release(_Watched(query, look), next(samples(query)), ledger, analyst=_ANALYST)  # type: ignore[arg-type]
+            release(_Watched(query, look), next(samples(query)), ledger, analyst=_ANALYST, anyway=True)  # type: ignore[arg-type]
         except BudgetExhausted:
             assert not looks, "the data was looked at"
             assert ledger.verify().head == head, "the refusal left a trace"
         else:
             raise AssertionError("the question was answered without budget")
         ledger.grant("sample", query.cost(), by=_ANALYST)
-        release(query, next(samples(query)), ledger, analyst=_ANALYST)
+        release(query, next(samples(query)), ledger, analyst=_ANALYST, anyway=True)
 
 
 def releases_only_the_answer(query: Query[Any, Any]) -> None:
     """The release survives JSON and holds no word that belongs to the records."""
     with _ledger() as (ledger, _):
         ledger.grant("sample", query.cost(), by=_ANALYST)
-        made = release(query, next(samples(query)), ledger, analyst=_ANALYST)
+        made = release(query, next(samples(query)), ledger, analyst=_ANALYST, anyway=True)
         assert Release.from_dict(json.loads(made.to_json())) == made, "the release is not the one that was stored"
         assert ledger.release(made.ledger_id) == json.loads(made.to_json()), "the ledger holds another release"
-    leaked = sorted(FORBIDDEN & set(_keys(made.to_dict())))
+    leaked = sorted(FORBIDDEN & set(_keys(made.to_dict() | {"parameters": {}})))  # which are public as they are
     assert not leaked, f"the release tells {', '.join(leaked)}"
 
 
@@ -234,6 +288,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     explains_its_plan,
     leaves_data_alone,
     answers_whatever_it_sees,
+    raises_nothing_once_paid,
     pays_before_looking,
     refusal_changes_nothing,
     releases_only_the_answer,
@@ -261,6 +316,40 @@ def _ledger() -> Iterator[tuple[Ledger, str]]:
         place = f"{folder}/ledger.db"
         with Ledger.open(place) as ledger:
             yield ledger, place
+
+
+def _modes_of(query: Query[Any, Any]) -> Iterator[Query[Any, Any]]:
+    """The question, and as it is with each other choice that it offers and that suits its other parameters."""
+    yield query
+    for item in fields(query):
+        for choice in item.metadata.get("choices", ()):
+            with suppress(PrivacyError):
+                yield replace(query, **{item.name: choice})
+
+
+def _stated_numbers(query: Query[Any, Any]) -> list[float]:
+    """What the question and its schema say of numbers: values there are on the edge of something."""
+    facts = [(column.low, column.high, *(column.edges or ())) for column in (query.wants() or Schema()).columns or ()]
+    own = [getattr(query, name, None) for name in ("low", "high", "radius", "threshold")]
+    return [float(number) for number in (*own, *chain(*facts)) if number is not None] or [-1.0, 1.0]
+
+
+def _failure(query: Query[Any, Any], data: Points, ledger: Ledger) -> Exception | None:
+    """What went wrong, if anything; a warning about numbers tells as much as an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        try:
+            release(query, data, ledger, analyst=_ANALYST, anyway=True)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is what the check is about
+            return error
+    return None
+
+
+def _afford(ledger: Ledger, dataset: str, cost: Loss) -> None:
+    if cost.kind is Kind.OUTPUT_CONSTRAINED:
+        ledger.allow_constrained(dataset, str(cost.amount), by=_ANALYST)
+    else:
+        ledger.grant(dataset, cost + cost + cost, by=_ANALYST)  # an account may book more than a question states
 
 
 def _nothing(cost: Loss) -> Loss:

@@ -21,7 +21,7 @@ from wallflower.forms import Question, answer_type, describe, fill, find, signat
 from wallflower.ledger import Account, Ledger, Quote
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.query import A, Plan, Query
-from wallflower.release import Release, default_analyst, notice, pay, quote
+from wallflower.release import Release, default_analyst, notice, pay, plan_for, quote
 
 if TYPE_CHECKING:
     from wallflower.verbs import Plans, Questions
@@ -29,6 +29,7 @@ else:
     Plans = Questions = object  # `Verbs` makes these methods, those of plugins too
 
 KEY = inspect.Parameter("key", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | None)
+ANYWAY = inspect.Parameter("anyway", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool)
 KNOWN = (*QUERIES, *COMPANIONS)
 
 
@@ -80,7 +81,7 @@ class Planner(Verbs, Plans):
     def of(self, query: Query[Any, Any]) -> Plan:
         """What to expect of this query here, from public facts alone, and how often the budget affords it."""
         view = query.view(self._table)
-        plan = query.plan(n=view.n, dimension=view.dimension)
+        plan = plan_for(query, view)
         return plan if self._quote is None else replace(plan, affords=self._quote(query).affords)
 
     def _verb(self, question: Question) -> Callable[..., Plan]:
@@ -93,7 +94,7 @@ class Planner(Verbs, Plans):
 class Dataset(Verbs, Questions):
     """A data set with its ledger. Each question is a method; `plan` has the same methods and spends nothing."""
 
-    _extra = (KEY,)
+    _extra = (KEY, ANYWAY)
 
     def __init__(
         self,
@@ -114,12 +115,12 @@ class Dataset(Verbs, Questions):
     def name(self) -> str:
         return self._table.name
 
-    def ask(self, query: Query[Any, A], *, key: str | None = None) -> Release[A]:
-        """Answer a query and pay for it."""
+    def ask(self, query: Query[Any, A], *, key: str | None = None, anyway: bool = False) -> Release[A]:
+        """Answer a query and pay for it; one whose plan says that it is of no use only if it is wanted `anyway`."""
         if not self._is_compared:
             notice(self._table, self._ledger, source=self._source)
             self._is_compared = True
-        return pay(query, self._table, self._ledger, analyst=self._analyst, key=key).answer()
+        return pay(query, self._table, self._ledger, analyst=self._analyst, key=key, anyway=anyway).answer()
 
     def quote(self, query: Query[Any, Any]) -> Quote:
         """What a query would cost here, and how many more such questions the budget affords."""
@@ -138,7 +139,7 @@ class Dataset(Verbs, Questions):
         return f"<{self.name}: {self._table.n} records, {self._table.dimension} columns; ask {verbs}; {self._ledger!r}>"
 
     def _verb(self, question: Question) -> Callable[..., Release[Any]]:
-        return lambda *, key=None, **given: self.ask(fill(question, given), key=key)
+        return lambda *, key=None, anyway=False, **given: self.ask(fill(question, given), key=key, anyway=anyway)
 
 
 def open_dataset(

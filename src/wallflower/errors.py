@@ -62,6 +62,20 @@ class BudgetExhausted(PrivacyError):
         self.why, self.remedy = why, remedy
 
 
+class NotUseful(PrivacyError):
+    """Public facts say that the answer would be of no use; nothing was charged. Whoever wants it all the same may."""
+
+    exit_code = 3
+
+    def __init__(self, kind: str, *, verdict: str, smallest: str | None = None, why: str | None = None) -> None:
+        why = why or verdict
+        super().__init__(
+            f"{kind}: {why.rstrip('.')}. Nothing was charged. Change the question, or ask for it all the same "
+            "(anyway=True in Python and HTTP, --anyway on the command line)."
+        )
+        self.kind, self.verdict, self.smallest = kind, verdict, smallest
+
+
 class Untranslatable(PrivacyError):
     """No theorem says what the question's loss is in the unit that the data set protects."""
 

@@ -36,6 +36,7 @@ _SUMMED: Final = 256.0  # below this many steps the discrete Gaussian is summed 
 _MARGIN: Final = 1e-9  # covers the rounding of every float that a guarantee depends on
 _SMALLEST_DELTA: Final = Fraction(1, 10**100)
 _WORD: Final = 128  # bits of one word of the exponential mechanism
+_NOTHING: Final = 10_000  # exp(-x) of what is above is 0 in floats
 
 
 class _Law(Protocol):
@@ -343,12 +344,19 @@ def _drawn(gaps: Whole, counts: Whole, rate: Fraction, noise: Noise) -> int:
 
 def _surely(word: int, gaps: Whole, counts: Whole, rate: Fraction) -> int | None:
     """The place of the first word by sums of floats, unless their errors could change it.  (E3)"""
-    sums = np.cumsum(counts * np.exp(gaps.astype(np.float64) * -float(rate)))
+    sums = np.cumsum(counts * np.exp(-_exponents(gaps, rate)))
     place = min(int(np.searchsorted(sums, word / 2**_WORD * sums[-1], side="right")), len(sums) - 1)
     total, low, high = (Fraction(float(sums[at])) for at in (-1, place - 1, place))
     slack = total * (Fraction(1, 2**40) + Fraction(len(sums), 2**52))
     above = place == 0 or low + slack <= Fraction(word, 2**_WORD) * (total - slack)
     return place if above and Fraction(word + 1, 2**_WORD) * (total + slack) <= high - slack else None
+
+
+def _exponents(gaps: Whole, rate: Fraction) -> NDArray[np.float64]:
+    """The rate times each gap; where a gap is longer than a machine word the product is rounded, not its factors."""
+    if gaps.dtype == object:
+        return np.array([float(min(rate * gap, _NOTHING)) for gap in gaps.tolist()])
+    return gaps.astype(np.float64) * float(rate)
 
 
 @lru_cache(maxsize=256)

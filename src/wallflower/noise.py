@@ -86,9 +86,11 @@ class SystemNoise:
 
 
 def words(noise: Noise, size: int) -> NDArray[np.uint64]:
-    """Uniform 64-bit words: in bulk from the system's noise, one by one from any other."""
-    if isinstance(noise, SystemNoise):
-        return noise.words(size)
+    """Uniform 64-bit words: in bulk from a noise that has them, as the system's has, one by one from any other."""
+    bulk = getattr(noise, "words", None)
+    if bulk is not None:
+        found: NDArray[np.uint64] = bulk(size)
+        return found
     return np.array([noise.below(2**64) for _ in range(size)], dtype=np.uint64)
 
 

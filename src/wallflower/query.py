@@ -11,10 +11,10 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, Protocol, Self, TypeVar
 
 from wallflower.errors import ParameterError
 from wallflower.lazy import is_there, load
@@ -63,6 +63,8 @@ class Condition:
 D = TypeVar("D", bound=PublicFacts)
 A = TypeVar("A")
 Scale = Literal["log", "linear"]
+Label = Literal["reliable", "use with care", "unreliable"]
+COVERS: Final = "95 % interval"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +81,8 @@ class Plan:
     """What to expect before anything is spent, from public facts only.
 
     `headings` says what each figure of an option is called, in the order to show them. `curve` gives `measure` at
-    each amount of the loss; `scale` is how `measure` is drawn. `affords` is how many such questions the budget would
-    answer now, where a ledger was at hand.
+    each amount of the loss; `scale` is how `measure` is drawn. `notes` warn of what public facts show. `affords` is how
+    many such questions the budget would answer now, where a ledger was at hand.
     """
 
     query: str
@@ -95,7 +97,13 @@ class Plan:
     curve: tuple[tuple[float, float], ...] = ()
     measure: str = ""
     scale: Scale = "log"
+    notes: tuple[str, ...] = ()
     affords: int | None = None
+
+    @property
+    def quality(self) -> Quality:
+        """How good an answer is whose question says no more of it."""
+        return Quality("reliable" if self.useful else "unreliable", f"the plan, from public facts: {self.verdict}")
 
     def to_json(self) -> dict[str, Any]:
         public = {item.name: getattr(self, item.name) for item in fields(self)}
@@ -105,6 +113,7 @@ class Plan:
             "headings": dict(self.headings),
             "options": [{"mechanism": each.mechanism, **each.figures, "note": each.note} for each in self.options],
             "curve": [list(point) for point in self.curve],
+            "notes": list(self.notes),
         }
 
     @classmethod
@@ -120,17 +129,36 @@ class Plan:
             for each in stored["options"]
         )
         curve = tuple((point[0], point[1]) for point in stored["curve"])
-        return cls(**known | {"cost": Loss.from_json(stored["cost"]), "options": options, "curve": curve})
+        told = {"cost": Loss.from_json(stored["cost"]), "options": options, "curve": curve}
+        return cls(**known | told | {"notes": tuple(stored.get("notes", ()))})
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """How far an answer can be relied on, and the public rule that says so."""
+
+    label: Label
+    rule: str
+
+    def __str__(self) -> str:
+        return f"{self.label}: {self.rule}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What may be said about a released value: computed from it and public facts alone."""
+    """What may be said about a released value: computed from it and public facts alone.
+
+    `covers` names what the interval is. `notes` are caveats in words; without a `quality` of its own an answer is as
+    good as its plan.
+    """
 
     mechanism: str
     interval: tuple[float, float] | None
     words: str
+    covers: str = COVERS
     extras: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    quality: Quality | None = None
     status: Status | None = None  # where the way it was made is proved less far than its question
 
 
@@ -226,6 +254,15 @@ class Query(ABC, Generic[D, A]):
         """How the released value is drawn; None leaves it to the report, which suits a number: say so, `unpictured`."""
         return None
 
+    def terms(self, facts: PublicFacts) -> str:
+        """What was asked for, in words: every setting that means something, but the loss."""
+        given = {item.name: getattr(self, item.name) for item in fields(self) if _is_meant(self, item)}
+        return ", ".join(f"{name.replace('_', ' ')} {_in_words(value)}" for name, value in given.items())
+
+    def cautions(self, data: D) -> tuple[str, ...]:
+        """What the table's public facts warn of, in words: it goes with the plan and with the answer."""
+        return ()
+
     def tradeoffs(self, *, dimension: int) -> tuple[Tradeoff, ...]:
         """Curves to choose a setting and a loss by, from public facts; a question without any has none."""
         return ()
@@ -300,6 +337,27 @@ def two_digits_up(amount: float) -> str:
     """
     unit = Fraction(10) ** (math.floor(math.log10(amount)) - 1)
     return f"{float(math.ceil(Fraction(amount) / unit * (1 - Fraction(1, 10**9))) * unit):.10f}".rstrip("0").rstrip(".")
+
+
+def _is_meant(query: Query[Any, Any], item: Field[Any]) -> bool:
+    """Whether a setting was given, or holds by itself, and means something in the chosen mode."""
+    when: Condition | None = item.metadata.get("when")
+    away = when is not None and getattr(query, when.chooser) != when.choice
+    return not (away or item.name == "loss" or getattr(query, item.name) is None)
+
+
+def _in_words(value: Any) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case tuple():
+            return " and ".join(map(_in_words, value)) or "none"
+        case Schema():
+            return f"of {len(value.names or ())} columns"
+        case float():
+            return f"{value:g}"
+        case _:
+            return str(value)
 
 
 def _plain(value: Any) -> Any:

@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote, urlsplit
 
-from wallflower.dataset import KEY, KNOWN, Verbs
+from wallflower.dataset import ANYWAY, KEY, KNOWN, Verbs
 from wallflower.errors import (
     BudgetExhausted,
     DataError,
@@ -25,6 +25,7 @@ from wallflower.errors import (
     KeyConflict,
     LedgerError,
     NotAllowed,
+    NotUseful,
     ParameterError,
     PrivacyError,
     ServiceError,
@@ -146,7 +147,7 @@ class _Planner(Verbs, Plans):
 class Remote(Verbs, Questions):
     """A data set of a service. Each question is a method; `plan` has the same methods and spends nothing."""
 
-    _extra = (KEY,)
+    _extra = (KEY, ANYWAY)
 
     def __init__(self, call: Call, facts: Mapping[str, Any], questions: Iterable[Question]) -> None:
         super().__init__(questions)
@@ -154,9 +155,10 @@ class Remote(Verbs, Questions):
         self._call, self._base = call, f"/v1/datasets/{quote(self.name, safe='')}"
         self.plan = _Planner(call, self._base, self._questions)
 
-    def ask(self, query: Query[Any, A], *, key: str | None = None) -> Release[A]:
-        """Answer a query and pay for it; this waits for a long one."""
-        status, told = self._call("POST", f"{self._base}/ask/{query.kind}", entries_of(query), key=key)
+    def ask(self, query: Query[Any, A], *, key: str | None = None, anyway: bool = False) -> Release[A]:
+        """Answer a query and pay for it; this waits for a long one. One that is of no use only if wanted `anyway`."""
+        body = entries_of(query) | ({"anyway": True} if anyway else {})
+        status, told = self._call("POST", f"{self._base}/ask/{query.kind}", body, key=key)
         return Release.from_dict(told) if status != 202 else self._awaited(told)
 
     def budget(self) -> Account:
@@ -184,9 +186,10 @@ class Remote(Verbs, Questions):
             if before is None:
                 return found
 
-    def watching(self, query: Query[Any, Any], *, key: str | None = None) -> RemoteWatch:
+    def watching(self, query: Query[Any, Any], *, key: str | None = None, anyway: bool = False) -> RemoteWatch:
         """Open a watch, paid for once; under a key used before, the one that was opened then."""
-        told = self._call("POST", f"{self._base}/watches/{query.kind}", entries_of(query), key=key)[1]
+        body = entries_of(query) | ({"anyway": True} if anyway else {})
+        told = self._call("POST", f"{self._base}/watches/{query.kind}", body, key=key)[1]
         return RemoteWatch(self._call, told)
 
     def __repr__(self) -> str:
@@ -194,7 +197,7 @@ class Remote(Verbs, Questions):
         return f"<{self.name}: {self.facts['rows']} records, {len(self.facts['columns'])} columns; ask {verbs}>"
 
     def _verb(self, question: Question) -> Callable[..., Release[Any]]:
-        return lambda *, key=None, **given: self.ask(fill(question, given), key=key)
+        return lambda *, key=None, anyway=False, **given: self.ask(fill(question, given), key=key, anyway=anyway)
 
     def _awaited(self, job: Mapping[str, Any]) -> Release[Any]:
         while job["state"] in ("queued", "running"):
@@ -215,21 +218,21 @@ class RemoteWatch:
         self.columns, self.position = tuple(told["columns"]), int(told["position"])
         self.exhausted = bool(told["exhausted"])
 
-    def decide_many(self, rows: Sequence[Any], *, first: int | None = None) -> list[bool]:
-        """Whether each of the next observations is flagged; fewer when the watch is exhausted.
+    def decide_many(self, rows: Sequence[Any], *, first: int | None = None) -> list[bool | None]:
+        """Whether each of the next observations is flagged, None if passed over; fewer when the watch is exhausted.
 
         `first` is the number of the first row, if it is not the next; sent again, a batch is told again.
         """
         start = self.position + 1 if first is None else first
         body = {"rows": [list(row) if isinstance(row, tuple) else row for row in rows], "first": start}
         told = self._call("POST", f"/v1/watches/{self.id}/observations", body)[1]
-        flags: list[bool] = told["outlier"]
+        flags: list[bool | None] = told["outlier"]
         self.position = max(self.position, start - 1 + len(flags))
         self.exhausted = bool(told["exhausted"])
         return flags
 
     def decide(self, x: Any) -> bool | None:
-        """Whether the next observation is flagged; None when the watch is exhausted."""
+        """Whether the next observation is flagged; None when it is passed over, or the watch is exhausted."""
         found = self.decide_many([x])
         return found[0] if found else None
 
@@ -301,6 +304,8 @@ def error_of(told: Any) -> PrivacyError:
         booked = None if stated.get("booked") is None else Loss.from_json(stated["booked"])
         dataset, remedy = str(stated["dataset"]), stated.get("remedy")
         return BudgetExhausted(dataset, asked=asked, left=left, part=part, why=why, booked=booked, remedy=remedy)
+    if kind == "not-useful" and "verdict" in stated:
+        return NotUseful(stated["query"], verdict=stated["verdict"], smallest=stated.get("smallest"))
     if kind == "unit-refused" and "why" in stated:
         return Untranslatable(stated["why"], dataset=stated.get("dataset"), remedy=stated.get("remedy") or "")
     return _ERRORS.get(kind, ServiceError)(words)

@@ -24,7 +24,8 @@ class Column:
     """The public facts of one column: a number is read as `(value - center) / scale`, a label against `categories`.
 
     `edges` cut a number column into `len(edges) + 1` public bins, from the left: a value on an edge is above it. An
-    `identifier` is neither: it only serves to find a record.
+    `identifier` is neither: it only serves to find a record. A `time` is public, cell by cell: when an observation was
+    made, and nothing about what was observed.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Column:
     edges: tuple[float, ...] | None = None
     categories: tuple[str | int, ...] | None = None
     identifier: bool = False
+    time: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -56,8 +58,8 @@ class Column:
 
     @property
     def kind(self) -> str:
-        if self.identifier:
-            return "identifier"
+        if self.identifier or self.time:
+            return "identifier" if self.identifier else "time"
         return "category" if self.categories is not None else "integer" if self.integer else "number"
 
     @property
@@ -74,14 +76,17 @@ class Column:
         edges, labels = self.edges or (), self.labels
         yield not isinstance(self.integer, bool), "integer is true or false"
         yield not isinstance(self.identifier, bool), "identifier is true or false"
+        yield not isinstance(self.time, bool), "time is true or false"
         yield not self.scale > 0, "scale must be above zero"
         yield self.low is not None and self.high is not None and not self.low < self.high, "low must be below high"
         yield self.edges == () or list(edges) != sorted(set(edges)), "edges must increase, and there must be one"
         yield self.categories == () or len(set(labels)) < len(labels), "categories must differ, and there must be one"
         yield bool(labels) and set(self.facts()) != {"categories"}, "a column of labels has categories and no numbers"
         yield self.identifier and set(self.facts()) != {"identifier"}, "an identifier is neither numbers nor labels"
+        yield self.time and set(self.facts()) != {"time"}, "a time is neither numbers, labels nor an identifier"
 
 
+TEXTS: Final = ("category", "identifier", "time")  # kinds of columns that are read as they are written
 _DEFAULTS: Final[Mapping[str, Any]] = {item.name: item.default for item in fields(Column)[1:]}
 
 
@@ -197,7 +202,7 @@ class Schema:
     @property
     def numbers(self) -> tuple[str, ...]:
         """The columns that points are made of."""
-        return tuple(column.name for column in self.columns or () if column.kind not in ("category", "identifier"))
+        return tuple(column.name for column in self.columns or () if column.kind not in TEXTS)
 
     def only(self, names: Sequence[str]) -> Schema:
         """The facts of these columns."""

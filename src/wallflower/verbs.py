@@ -28,11 +28,13 @@ class Questions:
         mechanism: Literal["extension", "global", "smooth"] = "extension",
         slack: int | None = None,
         normalise: bool = True,
+        interval: Literal["noise", "honest"] = "noise",
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
         loss: Loss | None = None,
         key: str | None = None,
+        anyway: bool = False,
     ) -> Release[int]:
         """How many outliers are there?
 
@@ -47,6 +49,10 @@ class Questions:
         delta       probability δ by which ε may fail, such as 1e-6; left out: none
         rho         zero-concentrated privacy loss ρ, instead of ε and δ
         loss        the same as a Loss
+
+        With mechanism extension:
+        interval    noise: only the upper end is proved; honest: both ends are, with half of the loss for each: noise,
+                    honest
         """
         raise NotImplementedError
 
@@ -71,6 +77,7 @@ class Questions:
         rho: Exact | None = None,
         loss: Loss | None = None,
         key: str | None = None,
+        anyway: bool = False,
     ) -> Release[list[list[str]] | list[dict[str, Any]]]:
         """In which attributes do the outliers show?
 
@@ -107,7 +114,9 @@ class Questions:
         centre: float | None = None,
         variance: float | None = None,
         outlier_from: float | None = None,
+        outlier_share: float | None = None,
         columns: tuple[str, ...] | None = None,
+        time: str | None = None,
         weights: tuple[float, ...] | None = None,
         mean: tuple[float, ...] | None = None,
         covariance: tuple[tuple[float, ...], ...] | None = None,
@@ -122,39 +131,42 @@ class Questions:
         rho: Exact | None = None,
         loss: Loss | None = None,
         key: str | None = None,
+        anyway: bool = False,
     ) -> Release[dict[str, Any]]:
         """When does an outlier occur?
 
-        threshold     flag observations whose statistic is at least this far from its centre
-        level         who is protected: one entry of one observation, or one person throughout; paper: as printed:
-                      event, person, paper
-        statistic     what is measured of an observation: sum, weighted, mahalanobis, max
-        low           public lower bound of every entry; left out: the schema's, of each column
-        high          public upper bound of every entry; left out: the schema's, of each column
-        change        assume that an entry changes by no more; left out: the bounds enforce it
-        centre        public mean of the sum; left out: that of `mean`, or 0
-        variance      public variance of the sum, for the plan
-        outlier_from  for the plan: from this distance on it is an outlier; left out: the threshold
-        columns       the columns of an observation; all number columns unless given
-        mean          public mean of each column
-        covariance    public covariance of the columns, row by row
-        epsilon       privacy loss ε to spend, exactly as written: 0.5 or 1/2
-        delta         probability δ by which ε may fail, such as 1e-6; left out: none
-        rho           zero-concentrated privacy loss ρ, instead of ε and δ
-        loss          the same as a Loss
+        threshold      flag observations whose statistic is at least this far from its centre
+        level          who is protected: one entry of one observation, or one person throughout; paper: as printed:
+                       event, person, paper
+        statistic      what is measured of an observation: sum, weighted, mahalanobis, max
+        low            public lower bound of every entry; left out: the schema's, of each column
+        high           public upper bound of every entry; left out: the schema's, of each column
+        change         assume that an entry changes by no more; left out: the bounds enforce it
+        centre         public mean of the sum; left out: that of `mean`, or 0
+        variance       public variance of the sum, for the plan
+        outlier_from   for the plan: from this distance on it is an outlier; left out: the threshold
+        outlier_share  for the plan: the share of observations that are outliers; left out: as the variance has it
+        columns        the columns of an observation; all number columns unless given
+        time           the column of times, public by the schema: flagged ones are told by it too
+        mean           public mean of each column
+        covariance     public covariance of the columns, row by row
+        epsilon        privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta          probability δ by which ε may fail, such as 1e-6; left out: none
+        rho            zero-concentrated privacy loss ρ, instead of ε and δ
+        loss           the same as a Loss
 
         With statistic weighted:
-        weights       one for each column
+        weights        one for each column
 
         With level person:
-        cutoff        after so many flags the watch is exhausted
-        monotone      contributions are all of one sign; half the noise, both sides
-        adaptive      flags far beyond the threshold cost half
-        window        protect any so many consecutive observations, endlessly
-        steps         with δ or ρ: watch so many observations with Gaussian noise
+        cutoff         after so many flags the watch is exhausted
+        monotone       contributions are all of one sign; half the noise, both sides
+        adaptive       flags far beyond the threshold cost half
+        window         protect any so many consecutive observations, endlessly
+        steps          with δ or ρ: watch so many observations with Gaussian noise
 
         With level event:
-        scores        release a noisy score too, at no further cost
+        scores         release a noisy score too, at no further cost
         """
         raise NotImplementedError
 
@@ -183,6 +195,7 @@ class Questions:
         rho: Exact | None = None,
         loss: Loss | None = None,
         key: str | None = None,
+        anyway: bool = False,
     ) -> Release[list[dict[str, str]]]:
         """Why is this record an outlier?
 
@@ -196,7 +209,7 @@ class Questions:
                     settings as in lof:k=20,threshold=1.5
         mode        dp: differential privacy, the default with a margin; ocdp: the paper's weaker relation: dp, ocdp
         top         how many contexts to release; they share the loss
-        clear       for the plan only: the margin of a context, as a share of its records
+        clear       for the plan only: by which share of a context the record stands out, if it can
         epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta       probability δ by which ε may fail, such as 1e-6; left out: none
         rho         zero-concentrated privacy loss ρ, instead of ε and δ
@@ -223,12 +236,14 @@ class Questions:
         level: Literal["event", "person"] = "event",
         guess: float = 0.0,
         furthest: float | None = None,
+        variance: float | None = None,
         columns: tuple[str, ...] | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
         loss: Loss | None = None,
         key: str | None = None,
+        anyway: bool = False,
     ) -> Release[dict[str, float]]:
         """What is usual, in a history that is not watched?
 
@@ -237,6 +252,7 @@ class Questions:
         level     who is protected, as for the watch: event, person
         guess     public guess of the mean of the sum: the nearer, the better
         furthest  distances from the guess count as no more than this; left out: as far as can be
+        variance  public guess of the variance, for the plan; left out: of entries anywhere in their bounds
         columns   the columns of an observation; all number columns unless given
         epsilon   privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta     probability δ by which ε may fail, such as 1e-6; left out: none
@@ -258,6 +274,7 @@ class Plans:
         mechanism: Literal["extension", "global", "smooth"] = "extension",
         slack: int | None = None,
         normalise: bool = True,
+        interval: Literal["noise", "honest"] = "noise",
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
@@ -302,7 +319,9 @@ class Plans:
         centre: float | None = None,
         variance: float | None = None,
         outlier_from: float | None = None,
+        outlier_share: float | None = None,
         columns: tuple[str, ...] | None = None,
+        time: str | None = None,
         weights: tuple[float, ...] | None = None,
         mean: tuple[float, ...] | None = None,
         covariance: tuple[tuple[float, ...], ...] | None = None,
@@ -356,6 +375,7 @@ class Plans:
         level: Literal["event", "person"] = "event",
         guess: float = 0.0,
         furthest: float | None = None,
+        variance: float | None = None,
         columns: tuple[str, ...] | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,

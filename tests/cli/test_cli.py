@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from fractions import Fraction
@@ -98,6 +99,25 @@ def test_an_answer_is_a_table_otherwise(shell: Shell) -> None:
     ):
         assert words in shell.out
     assert not any(line.endswith(" ") for line in shell.out.splitlines())
+
+
+def test_an_answer_of_no_use_is_refused_and_sold_to_whoever_wants_it_anyway(shell: Shell) -> None:
+    asked = ("above", "ward.csv", *ASK, "--epsilon", "0.001")
+    assert shell(*asked) == 3
+    assert "the noise drowns the answer" in shell.err
+    assert "--anyway" in shell.err
+    assert "Nothing was charged" in shell.err
+    assert shell(*asked, "--anyway") == 0
+    assert "Unreliable: the plan, from public facts: not useful" in shell.out
+    told = shell.json(*asked, "--anyway")
+    assert told["quality"]["label"] == "unreliable"
+    assert told["ledger_id"] == 3
+
+
+def test_an_answer_says_what_was_asked_and_when(shell: Shell) -> None:
+    assert shell("above", "ward.csv", *ASK, "--epsilon", "0.5") == 0
+    assert "bar 7, columns a and b, side above, clamp yes" in shell.out
+    assert re.search(r"entry 1 by ana, charged \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", shell.out)
 
 
 def test_options_reach_the_question(shell: Shell) -> None:
@@ -489,7 +509,9 @@ def test_the_demo_can_be_walked_again_and_again(shell: Shell, capsys: Any) -> No
 
 def test_the_contract_for_outside_checks(shell: Shell, capsys: Any) -> None:
     asked = ["count", "ward.csv", "--columns", "a,b", "--neighbours", "3", "--radius", "1.3", "--epsilon", "0.5"]
-    assert cli.main([*asked, "--json"]) == 0
+    assert cli.main([*asked, "--json"]) == 3
+    assert "not useful" in capsys.readouterr().err
+    assert cli.main([*asked, "--json", "--anyway"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert {"value", "interval", "guarantee", "mechanism", "ledger_id"} <= set(made)
     assert {"kind", "epsilon", "delta", "adjacency"} <= set(made["guarantee"])

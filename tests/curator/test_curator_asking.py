@@ -23,6 +23,7 @@ from slow import Slow, held
 from above import Above
 from wallflower.curator.desk.records import JOBS
 from wallflower.data import Points
+from wallflower.errors import ParameterError
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
@@ -87,6 +88,29 @@ def test_an_analyst_sees_their_own_releases_and_a_steward_all(service: Service, 
     assert ([made["ledger_id"] for made in page["releases"]], page["before"]) == ([mine], mine)
     earlier = sue.get(f"/v1/datasets/ward/releases?last=1&before={page['before']}").json["releases"]
     assert earlier[0]["analyst"] == "ana"
+
+
+# Use
+
+
+def test_an_answer_of_no_use_is_sold_to_whoever_wants_it_anyway(service: Service, ana: Caller) -> None:
+    before, useless = charges(service), {**ASK, "epsilon": "0.001"}
+    refused = ana.post("/v1/datasets/ward/ask/above", useless)
+    assert (refused.status, refused.problem) == (422, "not-useful")
+    assert "drowns the answer" in refused.json["verdict"]
+    assert charges(service) == before
+    made = ana.post("/v1/datasets/ward/ask/above", {**useless, "anyway": True})
+    assert made.json["quality"]["label"] == "unreliable"
+    assert ana.post("/v1/datasets/ward/plan/above", {**useless, "anyway": True}).json["useful"] is False
+
+
+@pytest.mark.parametrize("given", [0.5, "0,5", "abc", True, "1/0", "-1"])
+def test_a_loss_is_refused_in_the_words_that_python_has(service: Service, ana: Caller, given: Any) -> None:
+    with pytest.raises(ParameterError) as refusal:
+        Loss(given)
+    answer = ana.post("/v1/datasets/ward/ask/above", {**ASK, "epsilon": given})
+    assert (answer.status, answer.problem) == (422, "parameter")
+    assert answer.json["detail"] == str(refusal.value)
 
 
 # Keys

@@ -29,7 +29,7 @@ from wallflower.query import Tradeoff
 from wallflower.schema import Schema
 
 ROLES = ("anonymous", "analyst", "other", "steward")
-COUNT = {"neighbours": "3", "radius": "0.5", "epsilon": "0.01"}
+COUNT = {"neighbours": "3", "radius": "0.5", "epsilon": "0.01", "anyway": "yes"}
 FORM = ("epsilon", "delta", "analyst", "reason", "pace", "expires", "accounting", "protects", "account", "window")
 EVIL = "<img src=x onerror=alert(1)>\"'&"
 
@@ -297,6 +297,22 @@ def test_a_form_sent_twice_is_paid_once(service: Service, people: dict[str, Brow
     assert len(desk.entries(event="charge", last=2)) == 2
 
 
+def test_an_answer_of_no_use_needs_a_ticked_box(tmp_path: Path) -> None:
+    unticked = {name: value for name, value in COUNT.items() if name != "anyway"}
+    with serving(settings(tmp_path)) as running:
+        analyst = Browser(running).signed_in(running.token("ana").token)
+        box = '<input type="checkbox" name="anyway" value="yes">'
+        assert box in text(analyst.post("/ui/datasets/ward/plan/count", unticked, x_fragment="1"))
+        assert "checkbox" not in text(analyst.post("/ui/datasets/ward/plan/count", {**COUNT, "epsilon": "30"}))
+        refused = analyst.post("/ui/datasets/ward/ask/count", unticked)
+        assert refused.status == 422
+        assert "The answer would be of no use" in words(refused)
+        assert "Nothing was charged" in words(refused)
+        assert running.app.state.desk.entries(event="charge") == []
+        place = analyst.post("/ui/datasets/ward/ask/count", COUNT).headers["location"]
+        assert "Unreliable" in words(analyst.get(place))
+
+
 def test_the_plan_says_how_many_such_questions_are_left(tmp_path: Path) -> None:
     with serving(settings(tmp_path)) as running:
         analyst = Browser(running).signed_in(running.token("ana").token)
@@ -376,7 +392,7 @@ def test_the_texts_to_copy_ask_the_same(
     made = runpy.run_path(str(tmp_path / "same.py"))["made"]
     assert made.parameters == people["analyst"].get(f"/ui/releases/{things['number']}/json").json["parameters"]
     assert " ".join(command.replace("\\\n", "").split()) == (
-        f"wallflower count ward --server {service.url} --neighbours 3 --radius 0.5 --epsilon 0.01"
+        f"wallflower count ward --server {service.url} --neighbours 3 --radius 0.5 --epsilon 0.01 --anyway"
     )
 
 

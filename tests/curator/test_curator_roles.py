@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from served import ROLES, Answer, Caller, Service, serving, settings
 
-ASK = {"neighbours": 3, "radius": 0.5, "epsilon": "0.01"}
-SUBSPACES = {"neighbours": 3, "radius": 0.5, "epsilon": "0.01", "size": 1}
-WATCH = {"threshold": 2.0, "low": -5.0, "high": 5.0, "variance": 1.0, "epsilon": "0.01"}
+ASK = {"neighbours": 3, "radius": 0.5, "epsilon": "0.01", "anyway": True}
+SUBSPACES = {"neighbours": 3, "radius": 0.5, "epsilon": "0.01", "size": 1, "anyway": True}
+WATCH = {"threshold": 2.0, "low": -5.0, "high": 5.0, "variance": 1.0, "epsilon": "0.01", "anyway": True}
 EXPLAIN = {
     "record": "3",
     "metric": "b",
@@ -18,8 +18,9 @@ EXPLAIN = {
     "domain": {"columns": {"a": {"edges": [5, 10]}, "b": {"low": 0, "high": 100}}, "clip": True},
     "size": 1000,
     "epsilon": "0.01",
+    "anyway": True,
 }
-BASELINE = {"low": -5.0, "high": 5.0, "epsilon": "0.01"}
+BASELINE = {"low": -5.0, "high": 5.0, "epsilon": "0.01", "anyway": True}
 NOBODY = {"anonymous": 401, "expired": 401, "revoked": 401}
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +13,10 @@ from served import Caller, process, serving, settings
 
 from wallflower.curator.desk.records import Records
 from wallflower.curator.desk.tokens import Tokens
+from wallflower.curator.settings import Settings
 from wallflower.ledger import Ledger
 
-WATCH = {"threshold": 2.0, "low": -5.0, "high": 5.0, "epsilon": "0.25"}
+WATCH = {"threshold": 2.0, "low": -5.0, "high": 5.0, "epsilon": "0.25", "anyway": True}
 OPEN = "/v1/datasets/beds/watches/watch"
 ROWS = [[0.5], [4.9], [None], [-4.9], 0.1]
 
@@ -98,13 +102,66 @@ def test_a_service_without_a_folder_keeps_no_watches(tmp_path: Path) -> None:
         assert running.app.state.desk.ledger.history(event="charge") == []
 
 
-@pytest.mark.slow
-def test_several_workers_share_a_watch(tmp_path: Path) -> None:
-    stated = settings(tmp_path, workers=2)
+def given_token(stated: Settings) -> str:
+    """A token that is there before the service is."""
     with Ledger.open(stated.ledger):
         records = Records(stated.ledger)
         text = Tokens(records).create("ana", "analyst")[1]
         records.close()
+    return text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_service_decides_nothing_anew(place: str, tmp_path: Path, workers: int) -> None:
+    stated = settings(tmp_path, ledger=place, workers=workers)
+    text, folder = given_token(stated), tmp_path / "watches"
+    with process(stated) as (running, url):
+        ana = Caller(url, text)
+        watch = ana.post(OPEN, WATCH).json["id"]
+        told = post(ana, watch, ROWS).json["outlier"]
+        shutil.copytree(folder, tmp_path / "old")
+        more = post(ana, watch, ROWS, first=6).json["outlier"]
+        os.killpg(running.pid, signal.SIGKILL)
+    with process(stated) as (running, url):
+        ana = Caller(url, text)
+        assert post(ana, watch, ROWS * 2, first=1).json["outlier"] == told + more
+        later = post(ana, watch, ROWS, first=11).json["outlier"]
+        assert None not in later
+        os.killpg(running.pid, signal.SIGKILL)
+    shutil.rmtree(folder)
+    shutil.copytree(tmp_path / "old", folder)
+    with process(stated) as (running, url):
+        assert post(Caller(url, text), watch, ROWS, first=6).problem == "epoch-closed"
+    with Ledger.open(place) as ledger:
+        ledger.verify()
+        assert sum(entry.label == "outlier-watch/1" for entry in ledger.history("beds", event="charge")) == 1
+
+
+@pytest.mark.slow
+def test_a_folder_of_watches_from_before_the_last_batch_passes_it_over(tmp_path: Path) -> None:
+    stated = settings(tmp_path)
+    text, folder = given_token(stated), tmp_path / "watches"
+    with process(stated) as (running, url):
+        ana = Caller(url, text)
+        watch = ana.post(OPEN, WATCH).json["id"]
+        told = post(ana, watch, ROWS).json["outlier"]
+        shutil.copytree(folder, tmp_path / "old")
+        post(ana, watch, ROWS, first=6)
+        os.killpg(running.pid, signal.SIGKILL)
+    shutil.rmtree(folder)
+    shutil.copytree(tmp_path / "old", folder)
+    with process(stated) as (running, url):
+        ana = Caller(url, text)
+        found = post(ana, watch, [*ROWS, *ROWS, [0.0]], first=1).json["outlier"]
+        assert found[:10] == told + [None] * 5
+        assert found[10] in (True, False)
+
+
+@pytest.mark.slow
+def test_several_workers_share_a_watch(tmp_path: Path) -> None:
+    stated = settings(tmp_path, workers=2)
+    text = given_token(stated)
     with process(stated) as (_, url):
         ana = Caller(url, text)
         watch = ana.post(OPEN, WATCH).json["id"]

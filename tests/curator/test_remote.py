@@ -76,9 +76,9 @@ def test_plans_budgets_and_releases_are_the_same_objects(ana: Service, opened: D
     price = remote.quote(wf.Count(**ASK, loss=Loss("0.5")))
     assert price.stated == price.booked == Loss("0.5")
     assert (price.factor, price.affords, price.refusal) == (1, 100, None)
-    made = remote.count(**ASK, epsilon="0.5", key="one")
+    made = remote.count(**ASK, epsilon="0.5", key="one", anyway=True)
     assert made.to_dict() == opened.releases()[-1].to_dict()
-    assert remote.count(**ASK, epsilon="0.5", key="one").replayed
+    assert remote.count(**ASK, epsilon="0.5", key="one", anyway=True).replayed
     assert remote.budget() == opened.budget()
     assert [one["name"] for one in ana.datasets()] == ["beds", "ward"]
     assert remote.budget().spent.epsilon == Fraction("0.5")
@@ -88,12 +88,12 @@ def test_plans_budgets_and_releases_are_the_same_objects(ana: Service, opened: D
 @pytest.mark.parametrize("question", [kind for kind in QUERIES if kind.kind != "explain"], ids=lambda kind: kind.kind)
 def test_every_question_survives_the_way_there(ana: Service, question: Any) -> None:
     query = question.example()
-    assert ana.open("ward").ask(query).parameters == json.loads(json.dumps(query.to_json()))
+    assert ana.open("ward").ask(query, anyway=True).parameters == json.loads(json.dumps(query.to_json()))
 
 
 def test_many_releases_come_in_pages(service: Served) -> None:
     cy = connect(service.url, service.token("cy").token).open("ward")
-    made = [cy.count(**ASK, epsilon="0.01").ledger_id for _ in range(3)]
+    made = [cy.count(**ASK, epsilon="0.01", anyway=True).ledger_id for _ in range(3)]
     real = cy._call
 
     def call(method: str, path: str, *rest: Any, **more: Any) -> Any:
@@ -105,11 +105,11 @@ def test_many_releases_come_in_pages(service: Served) -> None:
 
 def test_a_watch_is_kept_by_the_service(ana: Service) -> None:
     query = wf.Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("1"))
-    watch = ana.open("beds").watching(query, key="w")
+    watch = ana.open("beds").watching(query, key="w", anyway=True)
     told = watch.decide_many([[0.5], (4.0,), 0.1])
     assert watch.decide_many([[0.5], [4.0], [0.1]], first=1) == told
     assert watch.decide(0.3) in (True, False)
-    again = ana.open("beds").watching(query, key="w")
+    again = ana.open("beds").watching(query, key="w", anyway=True)
     assert (again.id, again.position, again.columns, again.exhausted) == (watch.id, 4, ("t",), False)
     with pytest.raises(StateError):
         watch.decide_many([0.1], first=9)
@@ -118,16 +118,16 @@ def test_a_watch_is_kept_by_the_service(ana: Service) -> None:
 def test_errors_come_back_as_they_were(ana: Service, service: Served) -> None:
     remote = ana.open("ward")
     with pytest.raises(BudgetExhausted) as refusal:
-        remote.count(**ASK, epsilon="5000")
+        remote.count(**ASK, epsilon="5000", anyway=True)
     assert isinstance(refusal.value.asked, Loss)
     assert refusal.value.left <= Loss("50")
-    remote.count(**ASK, epsilon="0.5", key="clash")
+    remote.count(**ASK, epsilon="0.5", key="clash", anyway=True)
     with pytest.raises(KeyConflict):
-        remote.count(neighbours=9, radius=0.5, epsilon="0.5", key="clash")
+        remote.count(neighbours=9, radius=0.5, epsilon="0.5", key="clash", anyway=True)
     with pytest.raises(DataError):
-        ana.open("beds").count(**ASK, epsilon="0.5")
+        ana.open("beds").count(**ASK, epsilon="0.5", anyway=True)
     with pytest.raises(ParameterError, match="neighbours"):
-        remote.count(radius=0.5, epsilon="0.5")
+        remote.count(radius=0.5, epsilon="0.5", anyway=True)
     with pytest.raises(ServiceError, match="no data set"):
         ana.open("none")
     with pytest.raises(NotAllowed):
@@ -181,9 +181,9 @@ WATCH = ("ward", "--threshold", "2", "--low", "-5", "--high", "5", "--variance",
 
 
 def test_a_question_is_asked_of_a_server(shell: Any, tmp_path: Path) -> None:
-    code, out, _ = shell(*COUNT, "--epsilon", "0.5", "--json", "--key", "cli")
+    code, out, _ = shell(*COUNT, "--anyway", "--epsilon", "0.5", "--json", "--key", "cli")
     assert (code, json.loads(out)["analyst"]) == (0, "ana")
-    code, out, err = shell(*COUNT, "--epsilon", "0.5", "--key", "cli", "--plot", str(tmp_path / "a.svg"))
+    code, out, err = shell(*COUNT, "--anyway", "--epsilon", "0.5", "--key", "cli", "--plot", str(tmp_path / "a.svg"))
     assert (code, "How many outliers" in out, "nothing was charged" in err) == (0, True, True)
     assert (tmp_path / "a.svg").exists()
 
@@ -203,13 +203,13 @@ def test_a_plan_and_a_rehearsal_spend_nothing(shell: Any, service: Served) -> No
 
 def test_refusals_have_the_usual_exit_codes(shell: Any, tmp_path: Path) -> None:
     assert shell(*COUNT, "--epsilon", "500")[0] == 3
-    assert shell("count", "none", *COUNT[2:], "--epsilon", "0.5")[0] == 4
-    assert shell(*COUNT, "--epsilon", "0.5", "--ledger", "x.db")[0] == 2
+    assert shell("count", "none", *COUNT[2:], "--anyway", "--epsilon", "0.5")[0] == 4
+    assert shell(*COUNT, "--anyway", "--epsilon", "0.5", "--ledger", "x.db")[0] == 2
     assert shell("plan", "count", *COUNT[2:], "--epsilon", "0.5")[0] == 2
     (tmp_path / "token").write_text("wrong")
-    assert shell(*COUNT, "--epsilon", "0.5")[0] == 5
+    assert shell(*COUNT, "--anyway", "--epsilon", "0.5")[0] == 5
     (tmp_path / "token").unlink()
-    assert shell(*COUNT, "--epsilon", "0.5")[0] == 4
+    assert shell(*COUNT, "--anyway", "--epsilon", "0.5")[0] == 4
 
 
 def test_a_question_of_our_own_can_be_asked_too(tmp_path: Path) -> None:

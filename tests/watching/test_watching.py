@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from watches import EVENT, FAR, PERSON, SCORES, labels, opened
 
@@ -65,7 +68,7 @@ def test_a_key_pays_once(book: Ledger) -> None:
     opened(book, key="k").close()
     with pytest.raises(KeyConflict):
         opened(book, key="k")
-    release(EVENT, Points.from_array([[1.0], [2.0]], name="ward"), book, key="whole")
+    release(EVENT, Points.from_array([[1.0], [2.0]], name="ward"), book, key="whole", anyway=True)
     with pytest.raises(KeyConflict, match="finished table"):
         opened(book, key="whole", analyst=book.history()[-1].analyst)
 
@@ -125,6 +128,72 @@ def test_an_observation_is_a_number_a_sequence_or_a_mapping(book: Ledger, monkey
         assert watch.position == 10
     expected = "[[[1.0, 2.5]], [[1.0, nan]], [[4.0, 3.0]], [[nan, 3.0]], [[1.0, 2.0]], [[1.0, 2.0], [3.0, nan]], "
     assert str(seen) == expected + "[[1.0, 2.0], [3.0, 4.0]], [[1.0, inf]]]"
+
+
+FRAMES: dict[str, Any] = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "arrow": pa.table,
+    "batch": pa.RecordBatch.from_pydict,
+    "nullable": lambda columns: pd.DataFrame(columns).convert_dtypes(),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_frame_is_read_by_the_names_of_its_columns(book: Ledger, monkeypatch: Any, kind: str) -> None:
+    seen: list[list[list[float]]] = []
+    measure = Gauge.measure
+    monkeypatch.setattr(Gauge, "measure", lambda self, rows: seen.append(rows.tolist()) or measure(self, rows))
+    frame = FRAMES[kind]({"when": ["mon", "tue", "wed"], "b": [10, 20, None], "a": [1.0, 2.0, 3.0]})
+    with opened(book, columns=["a", "b"]) as watch:
+        assert len(watch.decide_many(frame)) == 3
+    assert str(seen) == "[[[1.0, 10.0], [2.0, 20.0], [3.0, nan]]]"
+
+
+@pytest.mark.parametrize("cells", [[5.0, "no number", 5], ["5", None, "5.0"], [True, None, 5.0]], ids=str)
+@pytest.mark.parametrize("kind", ["pandas", "series", "array"])
+def test_one_column_of_anything_is_read_row_by_row(book: Ledger, kind: str, cells: Any) -> None:
+    array = np.empty(3, dtype=object)
+    array[:] = cells
+    rows = {"pandas": pd.DataFrame({"x": array}), "series": pd.Series(array), "array": array[:, None]}[kind]
+    query = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("64"))
+    with opened(book, query, ledger=_rich(book)) as watch:
+        flags = watch.decide_many(rows).flags.tolist()
+        assert flags == [cell in (5, 5.0, "5", "5.0") for cell in cells]
+
+
+def test_a_stored_frame_goes_on_after_what_was_told(book: Ledger, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"b": [5.0] * 6, "a": [0.0] * 6})
+    with opened(book, columns=["a", "b"], state=tmp_path / "s") as watch:
+        first = watch.decide_many(frame[:3])
+        assert len(watch.decide_many(frame, first=1)) == 6
+        assert watch.decide_many(frame[:3], first=1).flags.tolist() == first.flags.tolist()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pd.DataFrame({"a": [4711.0]}),
+        pd.DataFrame([[4711.0, 1.0]]),
+        pd.DataFrame([[4711.0, 1.0, 2.0]], columns=["a", "b", "a"]),
+        pa.table({"a": [4711.0], "B": [1.0]}),
+        {"a": [4711.0], "b": [1.0]},
+        "4711",
+    ],
+    ids=lambda rows: type(rows).__name__,
+)
+def test_a_batch_without_the_columns_is_refused_and_not_shown(book: Ledger, rows: Any) -> None:
+    with opened(book, columns=["a", "b"]) as watch:
+        with pytest.raises(DataError, match="a, b") as refusal:
+            watch.decide_many(rows)
+        assert "4711" not in str(refusal.value)
+        assert watch.position == 0
+
+
+def test_a_threshold_out_of_reach_opens_no_watch(book: Ledger) -> None:
+    with pytest.raises(ParameterError, match="out of reach"):
+        opened(book, Watch(threshold=5.1, low=-5.0, high=5.0, loss=Loss("0.5")))
+    assert labels(book) == []
 
 
 @pytest.mark.parametrize("x", [[4711.0], [1, 2, 4711], 4711.0, "4711", {"a": 1, "4711": 2}, None, np.array([4711.0])])

@@ -37,6 +37,7 @@ Sampler = Callable[[int], Outputs]
 Measure = Callable[[Floats, Floats], Floats]
 Site = tuple[float, ...]
 Records = tuple[Site, ...]
+Attack = Callable[[bool], Iterator["Finding"]]  # takes whether to be quick
 
 TRIALS: Final = 60_000
 CONFIDENCE: Final = 1 - 1e-9  # so that no sound mechanism is ever caught by chance

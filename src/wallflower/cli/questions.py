@@ -34,7 +34,7 @@ from wallflower.forms import REQUIRED, Question
 from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
 from wallflower.query import Plan, Query
-from wallflower.release import Release, default_analyst, pay, quote
+from wallflower.release import Release, default_analyst, pay, plan_for, quote, require_room
 from wallflower.release import notice as notice_records
 from wallflower.release.guarantee import Guarantee
 
@@ -58,6 +58,10 @@ _ASK = {
         typer.Option(metavar="TEXT", help="asked again under this key, it is not paid again", rich_help_panel=DATA),
     ],
     **remote.OPTIONS,
+    "anyway": Annotated[
+        bool,
+        typer.Option("--anyway", help="answer even if the plan says that it is of no use", rich_help_panel=DATA),
+    ],
     "as_json": JsonOption,
     "dry_run": Annotated[
         bool,
@@ -72,7 +76,7 @@ _ASK = {
         typer.Option(metavar="FILE", help="write a page about it: .html", rich_help_panel=OUTPUT),
     ],
 }
-_FLAGS = ("as_json", "dry_run", *watch_lines.FLAGS)
+_FLAGS = ("anyway", "as_json", "dry_run", *watch_lines.FLAGS)
 _PLAN = {
     "records": Annotated[
         int | None, typer.Option(min=1, help="public number of records, without a source", rich_help_panel=DATA)
@@ -184,7 +188,7 @@ def _ask_service(query: Query[Any, Any], given: Mapping[str, Any]) -> None:
         remote.rehearse(query, data, as_json=given["as_json"])
         return
     with sign_of_life(query.question):
-        made = data.ask(query, key=given["key"])
+        made = data.ask(query, key=given["key"], anyway=given["anyway"])
     _deliver(made, given)
 
 
@@ -204,8 +208,7 @@ def _expected(query: Query[Any, Any], given: Mapping[str, Any]) -> Plan:
 
 
 def _plan_on(query: Query[Any, Any], table: Table) -> Plan:
-    view = query.view(table)
-    return query.plan(n=view.n, dimension=view.dimension)
+    return plan_for(query, query.view(table))
 
 
 def _loaded(query: Query[Any, Any], source: str, schema: str | None, dataset: str | None) -> Table:
@@ -226,8 +229,7 @@ def _rehearse(query: Query[Any, Any], table: Table, ledger: Ledger, analyst: str
         show(plan)
         show(f"Nothing was spent. {price_words(quoted)}")
     say_cap(ledger, table.name)
-    if quoted.obstacle is not None:
-        raise quoted.refusal()
+    require_room(quoted)
 
 
 def _released(
@@ -237,7 +239,7 @@ def _released(
     notice_records(table, ledger, source=given["source"])
     try:
         with sign_of_life(query.question):
-            return pay(query, table, ledger, analyst=analyst, key=given["key"]).answer()
+            return pay(query, table, ledger, analyst=analyst, key=given["key"], anyway=given["anyway"]).answer()
     except BudgetExhausted:
         say_cap(ledger, table.name)
         raise
@@ -258,11 +260,11 @@ def _fate(ledger: Ledger, charge: int, cost: object) -> str:
 
 
 def _deliver(made: Release[Any], given: Mapping[str, Any]) -> None:
-    for note in made.notes:
-        notice(note)
     if made.replayed:
         notice(f"This was asked before under the key {given['key']!r}: the same answer again, and nothing was charged.")
     if given["as_json"]:
+        for note in made.notes:
+            notice(note)
         show_json(made.to_dict())
     else:
         show(made)

@@ -92,8 +92,8 @@ def require_packages() -> None:
         raise ParameterError(_NOT_THERE) from None
 
 
-def _url(who: str) -> Any:
-    return typer.Option(metavar="URL", help=f"where the {who} is", rich_help_panel=NETWORK)
+def _url(who: str, when: str = "") -> Any:
+    return typer.Option(metavar="URL", help=f"where the {who} is{when}", rich_help_panel=NETWORK)
 
 
 @sensors.command(epilog="Example: wallflower sensors keys keys --sensors 2")
@@ -151,7 +151,7 @@ def device(
     budget: BudgetOption = None,
     analyst: Annotated[str | None, _url("analyst")] = None,
     correction: Annotated[str | None, _url("correction server")] = None,
-    owner: Annotated[str | None, _url("owner; only in mode direct")] = None,
+    owner: Annotated[str | None, _url("owner", ", in mode direct only")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Perturb readings and send them. Started again with the same source it goes on, and draws no noise twice."""

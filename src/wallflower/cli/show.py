@@ -27,6 +27,7 @@ from wallflower.release import Release, starter_note
 from wallflower.release.words import as_words, readable, rows_of, symbol
 
 _WIDE: Final = 160
+_QUALITY: Final = {"reliable": "green", "use with care": "yellow", "unreliable": "bold red"}
 
 
 def show(thing: object) -> None:
@@ -127,14 +128,22 @@ def _(release: Release) -> RenderableType:  # type: ignore[type-arg]
     facts = [
         ("answer", Text(release.said, style="bold green")),
         ("reading", Text(release.words)),
+        *([("quality", Text(release.standing, style=_QUALITY[release.quality.label]))] if release.quality else []),
+        *(("note", Text(note, style="yellow")) for note in release.notes),
+        *([("asked", Text(release.terms))] if release.terms else []),
         ("guarantee", Text(promise.words)),
         ("mechanism", Text(f"{release.mechanism}; {release.proof}; {release.status}")),
         ("data set", Text(f"{release.dataset}: {release.facts}")),
-        ("ledger", Text(f"entry {release.ledger_id} by {release.analyst}. {release.price}")),
+        ("ledger", Text(f"{_entry_words(release)}. {release.price}")),
         *([("protects", Text(release.protects))] if release.protects else []),
     ]
     facts += [(as_words(name), Text(readable(value))) for name, value in release.extras.items()]
     return Group(Text(release.question, style="bold"), _facts(facts))
+
+
+def _entry_words(release: Release[Any]) -> str:
+    when = f", charged {release.moment}" if release.moment else ""
+    return f"entry {release.ledger_id} by {release.analyst}{when}"
 
 
 @render.register
@@ -147,6 +156,7 @@ def _(plan: Plan) -> RenderableType:
         ("public facts", Text(", ".join(f"{as_words(name)} = {value:,}" for name, value in plan.facts.items()))),
         ("verdict", Text(plan.verdict, style="green" if plan.useful else "yellow")),
     ]
+    facts += [("note", Text(note, style="yellow")) for note in plan.notes]
     if plan.smallest_useful_epsilon is not None:
         facts.append(("useful from", Text(f"{symbol(plan.cost)}={plan.smallest_useful_epsilon}")))
     if plan.affords is not None:

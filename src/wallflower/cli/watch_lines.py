@@ -64,9 +64,16 @@ _ASK: Final[Mapping[str, Any]] = {
 }
 FLAGS: Final = ("json_lines", "goes_on", "renew")
 
-_TABLE_ONLY: Final = {"as_json": "--json", "dry_run": "--dry-run", "plot": "--plot", "report": "--report"}
+_TABLE_ONLY: Final = {
+    "as_json": "--json",
+    "dry_run": "--dry-run",
+    "plot": "--plot",
+    "report": "--report",
+    "time": "--time",
+}
 _STREAM_ONLY: Final = {"state": "--state", "goes_on": "--continue", "renew": "--renew"}
 _BASELINE: Final = {"mean": None, "covariance": None, "centre": "mean", "variance": "covariance"}
+_WORDS: Final = {True: "true", False: "false", None: 'null, "skipped": true'}
 _PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {".toml": tomllib.loads, ".json": json.loads}
 
 
@@ -94,7 +101,7 @@ def require_fitting(given: Mapping[str, Any]) -> None:
         )
     unfit = _TABLE_ONLY if given["json_lines"] else _STREAM_ONLY
     for name, words in unfit.items():
-        if given[name]:
+        if given.get(name):
             raise ParameterError(
                 f"{words}: does not go {'with' if given['json_lines'] else 'without'} --json-lines, which decides as "
                 f"observations come. Leave it out, or {'leave that out' if given['json_lines'] else 'add that'}."
@@ -135,7 +142,7 @@ def fill(given: dict[str, Any]) -> None:
 def _opened(
     query: Any, found: Stream, facts: Schema | None, ledger: Ledger, dataset: str, given: Mapping[str, Any]
 ) -> Watching:
-    own = {name: given[name] for name in ("analyst", "key", "state", "renew")}
+    own = {name: given[name] for name in ("analyst", "key", "state", "renew", "anyway")}
     try:
         watch = watching(query, ledger=ledger, dataset=dataset, columns=found.columns, schema=facts, **own)
     except BudgetExhausted:
@@ -144,6 +151,11 @@ def _opened(
     if watch.resumed:
         start = "goes on from there" if given["goes_on"] else "starts with observation 1 again (--continue: it goes on)"
         notice(f"Taken up again after {watch.position:,} decisions; nothing was charged. The source {start}.")
+        if watch.passed_over:
+            notice(
+                f"The next {watch.passed_over:,} observations are passed over: a process that did not end well may "
+                "have told its decisions about them."
+            )
     else:
         notice(f"{query.cost()} was charged to {dataset} for the whole stream (entry {watch.charge}).")
         say_cap(ledger, dataset)
@@ -163,8 +175,8 @@ def _follow(watch: Watching, found: Stream, *, goes_on: bool) -> None:
 
 
 def _write(told: Decisions) -> None:
-    flags = ["true" if flag else "false" for flag in told.flags.tolist()]
-    scores = [""] * len(told) if told.scores is None else [f', "score": {score}' for score in told.scores.tolist()]
+    flags = [_WORDS[flag] for flag in told.outliers]
+    scores = ["" if score is None else f', "score": {score}' for score in told.noisy_scores or [None] * len(told)]
     pairs = enumerate(zip(flags, scores, strict=True), told.first)
     _tell("".join(f'{{"observation": {place}, "outlier": {flag}{score}}}\n' for place, (flag, score) in pairs))
 

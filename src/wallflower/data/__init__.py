@@ -28,7 +28,7 @@ from wallflower.data.sources import matrix, number_columns, read
 from wallflower.errors import DataError
 from wallflower.lazy import Lazy
 from wallflower.names import nearest_name
-from wallflower.schema import Column, Schema
+from wallflower.schema import TEXTS, Column, Schema
 
 __all__ = ["Column", "Points", "Schema", "Table", "describe", "load", "points_of", "scaled"]
 
@@ -94,6 +94,14 @@ class Points:
         chosen = pick(names, self.columns)
         values = self.values[:, [self.columns.index(name) for name in chosen]]
         return Points(values=values, columns=chosen, name=self.name, schema=self.schema.only(chosen))
+
+    def times(self, column: str) -> list[str]:
+        """When each record was observed; here nobody has said."""
+        raise DataError(
+            f"column {column!r} was asked for as a time, and these are numbers alone. Open a table whose schema states "
+            "`time = true` for it.",
+            column=column,
+        )
 
     def __repr__(self) -> str:
         return f"Points(name={self.name!r}, n={self.n}, columns={self.columns!r})"
@@ -181,6 +189,19 @@ class Table:
             raise DataError(f"record: not exactly one has this {name}. Check what you asked for.", column=name)
         return int(found[0].as_py())
 
+    def times(self, column: str) -> list[str]:
+        """When each record was observed: cells that the schema makes public, as text."""
+        (name,) = pick([column], self.columns)
+        (facts,) = self.schema.only([name]).columns or ()
+        if not facts.time:
+            raise DataError(
+                f"column {name!r} is private; what is told of flagged records is a public time. If it is one, the data "
+                "owner states `time = true` for it in the schema.",
+                column=name,
+            )
+        found: list[str] = self.arrow[name].to_pylist()
+        return found
+
     def __repr__(self) -> str:
         return f"Table(name={self.name!r}, n={self.n}, columns={self.columns!r})"
 
@@ -225,6 +246,9 @@ class TablePoints(Points):
     def subspace(self, names: Iterable[str]) -> Points:
         return TablePoints(self._table, pick(names, self.columns))
 
+    def times(self, column: str) -> list[str]:
+        return self._table.times(column)
+
 
 def load(
     source: object, *, schema: Schema | None = None, name: str | None = None, limit_bytes: int | None = None
@@ -236,7 +260,7 @@ def load(
     budget hangs on the name: `name`, else the schema's, else the file's.
     """
     facts = schema or Schema()
-    labels = frozenset(column.name for column in facts.columns or () if column.kind in ("category", "identifier"))
+    labels = frozenset(column.name for column in facts.columns or () if column.kind in TEXTS)
     found = read(source, Selection(names=facts.names, labels=labels), limit_bytes=limit_bytes)
     stem = found.stem and (nearest_name(found.stem) or found.stem)
     return Table(arrow=found.table, schema=facts, name=name or facts.name or stem or "unnamed")
@@ -282,7 +306,9 @@ def _is_text(kind: Any) -> bool:
 
 
 def _fitted(cells: Any, column: Column, clip: bool) -> Any:
-    if column.identifier:
+    if column.time and cells.null_count:
+        raise _missing(column.name)
+    if column.identifier or column.time:
         return cells.cast(_pa.string())
     if column.categories is not None:
         return _coded(cells, column)

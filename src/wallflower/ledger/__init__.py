@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from wallflower.errors import BudgetExhausted, LedgerError, ParameterError, SameRecords
 from wallflower.lazy import Lazy
+from wallflower.ledger.blocks import Block, append_block, find_latest
 from wallflower.ledger.budget import (
     Account,
     Declaration,
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 else:
     sa = Lazy("sqlalchemy")
 
-__all__ = ["Account", "Declaration", "Entry", "Ledger", "Quote", "Receipt", "Verification"]
+__all__ = ["Account", "Block", "Declaration", "Entry", "Ledger", "Quote", "Receipt", "Verification"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +81,7 @@ class Receipt:
     limit: Loss
     protects: str
     starter: bool
+    time: str
     stored: dict[str, Any] | None = None
 
 
@@ -277,6 +279,7 @@ class Ledger:
             limit=quoted.account.limit.loss.under(quoted.protection.neighbours),
             protects=quoted.protection.words,
             starter=quoted.account.starter,
+            time=paid.time,
             stored=stored,
         )
 
@@ -337,6 +340,16 @@ class Ledger:
             whose = {"analyst": paid.analyst, "label": paid.label, "charge": paid.id}
             # The charge's time, not now: the difference would tell how long the look took.
             append(db, "release", paid.dataset, time=paid.time, body=kept, **whose)
+
+    def reserve(self, asked: Block, *, after: Block) -> Block:
+        """Note which observations a watch is about to look at, durably; gives the note of whoever was first.  (B)"""
+        with self._store.write() as db:
+            return append_block(db, asked, after=after)
+
+    def latest_block(self, charge: int, epoch: str) -> Block | None:
+        """The last that was noted of an epoch; None where this ledger has no charge of this number and hash."""
+        with self._store.read() as db:
+            return find_latest(db, charge, epoch)
 
     def release(self, charge: int) -> dict[str, Any] | None:
         """The public release a charge has paid for, if it was recorded."""

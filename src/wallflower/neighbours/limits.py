@@ -25,6 +25,8 @@ KISSING: Final = (
     *(2066, 3177, 4858, 7320, 10978, 16406, 24417, 36195, 53524, 80810, 122351, 196560),
 )
 
+UNLIKE: Final = 10  # times: public ranges further apart than this are warned about
+
 
 def check_neighbours(neighbours: int) -> None:
     """Refuse a number of neighbours that is not a positive whole number."""
@@ -59,6 +61,22 @@ def view_points(data: Any, columns: tuple[str, ...] | None, neighbours: int) -> 
             f"Choose fewer than {points.n} neighbours."
         )
     return points
+
+
+def unit_cautions(points: Points) -> tuple[str, ...]:
+    """What to warn of before distances are taken over several columns, from what is public about their units."""
+    known = [column for column in points.schema.columns or () if column.name in points.columns]
+    reaches = {c.name: (c.high - c.low) / c.scale for c in known if c.low is not None and c.high is not None}
+    if points.dimension < 2:
+        return ()
+    wide, narrow = max(reaches, key=reaches.__getitem__, default=""), min(reaches, key=reaches.__getitem__, default="")
+    advice = "If their units differ, give each a scale in the schema."
+    if reaches and reaches[wide] > UNLIKE * reaches[narrow]:
+        times = f"{wide} reaches over {reaches[wide] / reaches[narrow]:,.0f} times the public range of {narrow}"
+        return (f"{times}, so distances are nearly those of {wide} alone. {advice}",)
+    if not reaches and all(column.scale == 1 for column in known):
+        return (f"Nothing public says how the columns compare: distances take them as they are. {advice}",)
+    return ()
 
 
 def kissing_number(dimension: int) -> int:

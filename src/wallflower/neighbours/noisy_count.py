@@ -1,11 +1,12 @@
 """The private number of outliers: the extension on a grid, with noise.
 
-Proved in proof.md of `count`, label (N). Which slack and which noise follow from public facts alone.
+Proved in proof.md of `count`, labels (N) (K). Which slack and which noise follow from public facts alone.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
@@ -29,16 +30,23 @@ Floats = NDArray[np.float64]
 STEP: Final = Fraction(1, 128)
 GAP: Final = 1 / 256  # eta: how far the certified value may lie below E; two of them make one step of the grid
 SURE: Final = 0.95
+ENOUGH: Final[Mapping[int | None, int]] = {1: 2, 2: 6}  # (K) by columns: a slack of so many neighbours never binds
 
 
-def usual_slack(n: int, neighbours: int, loss: Loss) -> int:
+def usual_slack(n: int, neighbours: int, loss: Loss, *, dimension: int | None = None) -> int:
     """A slack that suits tables of this size: the more records, the less noise matters.
 
+    Bias falls fast as the slack grows, so a logarithm is enough. Where the number of columns is known to be one or two
+    there is a slack beyond which nothing changes (K).
+
     >>> usual_slack(50, 5, Loss("1")), usual_slack(5000, 5, Loss("1")), usual_slack(10**6, 5, Loss("1"))
-    (2, 3, 10)
+    (2, 5, 10)
+    >>> usual_slack(10**6, 3, Loss("1"), dimension=1)
+    6
     """
     amount = float(loss.amount) if loss.kind is not Kind.ZCDP else math.sqrt(2 * float(loss.amount))
-    return 2 if n * amount <= 100 else 3 if n * amount <= 300_000 else max(5, 2 * neighbours)
+    wanted = max(2 if n * amount <= 100 else 3, round(math.log(n * amount) - 4))
+    return min(wanted, ENOUGH[dimension] * neighbours) if dimension in ENOUGH else wanted
 
 
 def count_noise(slack: int, loss: Loss) -> Additive:
@@ -73,6 +81,7 @@ def whole(steps: Fraction, n: int) -> int:
 
 
 def interval(value: int, n: int, law: Additive) -> tuple[int, int]:
-    """The 95 % interval around a released number: it covers the noise, not the bias of the extension."""
+    """The interval around a released number that covers the noise with 95 %. The truth is at most its upper end with
+    97.5 %, always; for the extension, which may count too many, the lower end says nothing of the truth (A)."""
     width = law.half_width(SURE) + 0.5
     return max(0, math.ceil(value - width)), min(n, math.floor(value + width))

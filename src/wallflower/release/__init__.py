@@ -10,19 +10,21 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol
 
 from wallflower.data import Points, Schema, Table, load
 from wallflower.data.fingerprints import fingerprint
+from wallflower.errors import NotUseful
 from wallflower.lazy import Lazy
 from wallflower.ledger import Declaration, Ledger, Quote, Receipt
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
-from wallflower.query import A, D, Query
+from wallflower.query import COVERS, A, D, Plan, Quality, Query
 from wallflower.release.guarantee import Facts, Guarantee, certainty
 from wallflower.release.steward_key import steward_key
 from wallflower.release.words import readable
@@ -50,13 +52,15 @@ class Artist(Protocol):
 class Release(Generic[A]):
     """A private answer and everything that may be said about it.
 
-    `interval` is a 95 % confidence interval where the mechanism has one; `booked` is what the account was charged, in
-    the unit that it `protects`, of its `limit`; `left` is what the analyst could still spend on this data set
-    afterwards; `replayed` marks an answer that was paid for earlier, under the same key.
+    `interval` is what `covers` says, as a rule a 95 % confidence interval, where the mechanism has one; `booked` is
+    what the account was charged, in the unit that it `protects`, of its `limit`; `left` is what the analyst could still
+    spend on this data set afterwards; `terms` are its parameters in words, `quality` says how far it can be relied on;
+    `replayed` marks an answer that was paid for earlier, under the same key.
     """
 
     value: A
     interval: tuple[float, float] | None
+    covers: str = COVERS
     words: str
     guarantee: Guarantee
     mechanism: str
@@ -74,6 +78,9 @@ class Release(Generic[A]):
     booked: Loss | None = None
     limit: Loss | None = None
     protects: str = ""
+    terms: str = ""
+    charged_at: str = ""
+    quality: Quality | None = None
     notes: tuple[str, ...] = ()
     extras: Mapping[str, Any] = field(default_factory=dict)
     version: str
@@ -92,6 +99,7 @@ class Release(Generic[A]):
             "left": _loss_json(self.left),
             "booked": None if self.booked is None else _loss_json(self.booked),
             "limit": None if self.limit is None else _loss_json(self.limit),
+            "quality": None if self.quality is None else asdict(self.quality),
             "notes": list(self.notes),
             "extras": dict(self.extras),
         }
@@ -101,7 +109,7 @@ class Release(Generic[A]):
         """The release that `to_dict` described; unknown entries of a newer version are left out."""
         known = {item.name: stored[item.name] for item in fields(cls) if item.name in stored}
         facts, interval = stored["facts"], stored["interval"]
-        booked, limit = stored.get("booked"), stored.get("limit")
+        booked, limit, quality = stored.get("booked"), stored.get("limit"), stored.get("quality")
         return Release(
             **known
             | {
@@ -111,6 +119,7 @@ class Release(Generic[A]):
                 "left": Loss.from_json(stored["left"]),
                 "booked": None if booked is None else Loss.from_json(booked),
                 "limit": None if limit is None else Loss.from_json(limit),
+                "quality": None if quality is None else Quality(quality["label"], quality["rule"]),
                 "notes": tuple(stored["notes"]),
             }
         )
@@ -144,9 +153,21 @@ class Release(Generic[A]):
         return f"Release({self.kind} of {self.dataset}: {self.said}, {self.guarantee.loss}, ledger {self.ledger_id})"
 
     def __str__(self) -> str:
-        lines = [self.question, f"  {self.said}", f"  {self.words}", f"  {self.guarantee.words}"]
-        lines.append(f"  {self.dataset}, ledger entry {self.ledger_id}. {self.price}")
+        lines = [self.question, f"  {self.said}", f"  {self.words}"]
+        lines += [] if self.quality is None else [f"  {self.standing}"]
+        lines += [f"  {self.guarantee.words}", f"  {self.dataset}, ledger entry {self.ledger_id}. {self.price}"]
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+
+    @property
+    def standing(self) -> str:
+        """How far the answer can be relied on, as a sentence."""
+        words = "" if self.quality is None else str(self.quality)
+        return f"{words[:1].upper()}{words[1:].rstrip('.')}." if words else ""
+
+    @property
+    def moment(self) -> str:
+        """When it was charged, to the second."""
+        return f"{self.charged_at[:19].replace('T', ' ')} UTC" if self.charged_at else ""
 
     @property
     def price(self) -> str:
@@ -164,7 +185,7 @@ class Release(Generic[A]):
         if self.interval is None:
             return readable(self.value)
         low, high = map(readable, self.interval)
-        return f"{readable(self.value)} (95 % interval {low} to {high})"
+        return f"{readable(self.value)} ({self.covers} {low} to {high})"
 
 
 def release(
@@ -174,15 +195,18 @@ def release(
     *,
     analyst: str | None = None,
     key: str | None = None,
+    anyway: bool | None = None,
 ) -> Release[A]:
     """Answer once and pay for it: the only function that sees both data and ledger.
 
     `data` is a Table, Points, or anything `load` reads. `ledger` is a Ledger, a path or URL, or None for the default
-    one. A question asked again under the same `key` is not paid again: its stored release comes back.
+    one. A question asked again under the same `key` is not paid again: its stored release comes back. An answer of
+    no use is sold in silence where `anyway` is True, refused where it is False, and warned about otherwise: this is the
+    door for programs, which plan by themselves. The methods of `wf.open`, the command line and the service refuse it.
     """
     with _opened(ledger) as book:
         table = data if isinstance(data, Table | Points) else _load(query, data, book)
-        return pay(query, table, book, analyst=analyst or default_analyst(), key=key).answer()
+        return pay(query, table, book, analyst=analyst or default_analyst(), key=key, anyway=anyway).answer()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +215,7 @@ class Payment(Generic[D, A]):
 
     query: Query[D, A]
     view: D
+    plan: Plan
     receipt: Receipt
     ledger: Ledger
 
@@ -199,19 +224,82 @@ class Payment(Generic[D, A]):
         if self.receipt.stored is not None:
             return replace(Release.from_dict(self.receipt.stored), replayed=True)
         value = self.query.answer(self.view, system_noise())
-        made = _made(self.query, value, Facts.of(self.view, self.query.cost()), self.receipt)
+        made = self._made(value, Facts.of(self.view, self.query.cost()))
         self.ledger.record(self.receipt, made.to_dict())
         return made
 
+    def _made(self, value: A, facts: Facts) -> Release[A]:
+        query, receipt, reading = self.query, self.receipt, self.query.reading(value, facts)
+        starter = (starter_note(receipt.dataset),) if receipt.starter else ()
+        return Release(
+            value=value,
+            interval=reading.interval,
+            covers=reading.covers,
+            words=reading.words,
+            guarantee=Guarantee(receipt.cost),
+            mechanism=reading.mechanism,
+            proof=query.proof,
+            status=str(reading.status or query.status),
+            kind=query.kind,
+            label=query.label,
+            question=query.question,
+            parameters=query.to_json(),
+            dataset=receipt.dataset,
+            facts=facts,
+            analyst=receipt.analyst,
+            ledger_id=receipt.id,
+            left=receipt.left,
+            booked=receipt.booked,
+            limit=receipt.limit,
+            protects=receipt.protects,
+            terms=query.terms(facts),
+            charged_at=receipt.time,
+            quality=reading.quality or self.plan.quality,
+            notes=(*reading.notes, *query.cautions(self.view), *starter),
+            extras=dict(reading.extras),
+            version=VERSION,
+        )
+
 
 def pay(
-    query: Query[D, A], table: Table | Points, ledger: Ledger, *, analyst: str, key: str | None = None
+    query: Query[D, A],
+    table: Table | Points,
+    ledger: Ledger,
+    *,
+    analyst: str,
+    key: str | None = None,
+    anyway: bool | None = False,
 ) -> Payment[D, A]:
     """Charge a question, durably, or refuse it from public facts; nobody has looked yet."""
     view = query.view(table)
+    plan = plan_for(query, view)
+    if not (plan.useful or anyway or _is_paid(ledger, table.name, analyst, key)):
+        require_room(quote(query, table, ledger, analyst=analyst))
+        require_use(plan, anyway=anyway)
     claim, declared = query.claim(view), declaration_of(table.name, table.schema)
     receipt = ledger.charge(table.name, query, analyst=analyst, key=key, claim=claim, declared=declared)
-    return Payment(query=query, view=view, receipt=receipt, ledger=ledger)
+    return Payment(query=query, view=view, plan=plan, receipt=receipt, ledger=ledger)
+
+
+def plan_for(query: Query[D, A], view: D) -> Plan:
+    """What to expect of a question here, with what the table's public facts warn of."""
+    plan = query.plan(n=view.n, dimension=view.dimension)
+    return replace(plan, notes=(*plan.notes, *query.cautions(view)))
+
+
+def require_room(quoted: Quote) -> None:
+    """Refuse what the budget does not cover."""
+    if quoted.obstacle is not None:
+        raise quoted.refusal()
+
+
+def require_use(plan: Plan, *, anyway: bool | None = False) -> None:
+    """Refuse to sell an answer that public facts show to be of no use, or, where `anyway` is None, warn of it."""
+    if plan.useful or anyway:
+        return
+    if anyway is not None:
+        raise NotUseful(plan.query, verdict=plan.verdict, smallest=plan.smallest_useful_epsilon)
+    warnings.warn(f"{plan.query}: {plan.verdict}. It is paid for all the same.", stacklevel=4)
 
 
 def quote(query: Query[D, A], table: Table | Points, ledger: Ledger, *, analyst: str) -> Quote:
@@ -260,31 +348,10 @@ def _opened(ledger: Ledger | str | Path | None) -> AbstractContextManager[Ledger
     return nullcontext(ledger) if isinstance(ledger, Ledger) else Ledger.open(ledger)
 
 
-def _made(query: Query[D, A], value: A, facts: Facts, receipt: Receipt) -> Release[A]:
-    reading = query.reading(value, facts)
-    return Release(
-        value=value,
-        interval=reading.interval,
-        words=reading.words,
-        guarantee=Guarantee(receipt.cost),
-        mechanism=reading.mechanism,
-        proof=query.proof,
-        status=str(reading.status or query.status),
-        kind=query.kind,
-        label=query.label,
-        question=query.question,
-        parameters=query.to_json(),
-        dataset=receipt.dataset,
-        facts=facts,
-        analyst=receipt.analyst,
-        ledger_id=receipt.id,
-        left=receipt.left,
-        booked=receipt.booked,
-        limit=receipt.limit,
-        protects=receipt.protects,
-        notes=(starter_note(receipt.dataset),) if receipt.starter else (),
-        extras=dict(reading.extras),
-        version=VERSION,
+def _is_paid(ledger: Ledger, dataset: str, analyst: str, key: str | None) -> bool:
+    """Whether this key has paid before: what was sold once comes back without another word."""
+    return key is not None and any(
+        entry.key == key for entry in ledger.history(dataset, analyst=analyst, event="charge")
     )
 
 

@@ -19,6 +19,8 @@ def readable(value: object) -> str:
     ('1, 2', 'age; age × hours')
     >>> readable([{"columns": ["age", "hours"], "outliers": 14}])
     'columns age × hours, outliers 14'
+    >>> readable([{"context": "job is all but dean", "bits": "0111"}])
+    'job is all but dean'
     >>> readable(list(range(1000)))[-21:]
     ' 11, … (1,000 in all)'
     """
@@ -29,6 +31,8 @@ def readable(value: object) -> str:
             return _rounded(value)
         case int():
             return f"{value:,}"
+        case {"context": str() as context}:
+            return context  # its bits are for programs
         case Mapping():
             return ", ".join(f"{as_words(name)} {_part(item)}" for name, item in value.items()) or "none"
         case list() | tuple():

@@ -22,16 +22,20 @@ def card(release: Release[Any]) -> str:
     """A release as a piece of HTML, for notebooks and pages."""
     rows = [
         ("Reading", release.words),
+        *([("Quality", release.standing)] if release.quality else []),
+        *(("Note", note) for note in release.notes),
+        *([("Asked", release.terms)] if release.terms else []),
         ("Guarantee", release.guarantee.words),
         ("Mechanism", f"{release.mechanism}; {release.proof}; {release.status}"),
         ("Data set", f"{release.dataset}: {release.facts}"),
         ("Ledger", f"entry {release.ledger_id} by {release.analyst}. {release.price}"),
+        *([("Charged", release.moment)] if release.moment else []),
         *([("Protects", release.protects)] if release.protects else []),
-        *(("Note", note) for note in release.notes),
     ]
     body = "".join(f"<tr><th>{escape(name)}</th><td>{escape(words)}</td></tr>" for name, words in rows)
     size = "answer" if isinstance(release.value, int | float) else "answer in-words"
-    range_ = "" if release.interval is None else "95&#8239;% interval {} to {}".format(*map(readable, release.interval))
+    low, high = map(readable, release.interval or ("", ""))
+    range_ = "" if release.interval is None else f"{escape(release.covers)} {low} to {high}"
     return (
         f'<div class="wallflower-release"><p class="question">{escape(release.question)}</p>'
         f'<p class="{size}"><strong>{escape(readable(release.value))}</strong> <span>{range_}</span></p>'

@@ -6,8 +6,9 @@ with wf.watching(query, columns=["temperature"], dataset="ward", ledger=None) as
             call_somebody()
 
 Opening a watch charges its whole cost, durably, before anything is looked at. With a `state` every decision is on disk
-before it is told, and a watch that died is taken up where it stood; an observation that was decided is never decided
-again. When what must be remembered is lost, or older than what was told, going on would cost privacy: the epoch is
+before it is told, and every observation is noted in the ledger before it is looked at. So a watch that died is taken up
+where it stood, and an observation that may have been decided is never decided again, whatever became of the state: what
+it does not know of is passed over. When the secret is lost, or the state is seen to be an older copy, the epoch is
 closed, and a new one is paid for.
 """
 
@@ -15,7 +16,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock
@@ -29,19 +31,24 @@ from numpy.typing import NDArray
 from wallflower.columns import list_names, pick
 from wallflower.data import Column, Schema, scale_columns
 from wallflower.data.lines import number
-from wallflower.errors import DataError, ParameterError, StateError
+from wallflower.errors import DataError, LedgerError, ParameterError, StateError
 from wallflower.ledger import Ledger
 from wallflower.noise import Noise, system_noise, words
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.claims import LiveStream
+from wallflower.queries.watch.detectors import Decisions as Found
 from wallflower.queries.watch.gauge import Gauge
 from wallflower.queries.watch.modes import mode_of
 from wallflower.queries.watch.staircase import Table
-from wallflower.release import declaration_of, default_analyst
-from wallflower.watching.payer import Payer
+from wallflower.release import declaration_of, default_analyst, require_use
+from wallflower.watching.frames import rows_of
+from wallflower.watching.hold import Hold
+from wallflower.watching.payer import OpenEpoch, Payer
 from wallflower.watching.state import Epoch, State
 
 __all__ = ["Decisions", "Watching", "watching"]
+
+USUAL: Final = 1000  # what a plan on a stream reckons with, if its schema states no rows
 
 Floats = NDArray[np.float64]
 Observation = float | Sequence[Any] | Mapping[str, Any] | NDArray[Any] | None
@@ -53,6 +60,7 @@ BLOCK: Final = 4096  # words drawn ahead of single decisions
 class Decisions:
     """What a batch came to: for each observation from number `first` on a flag, and a score if the query has scores.
 
+    Where `skipped`, nobody looked, or nobody knows any more what was found: flag and score mean nothing there.
     `exhausted` says that these are the last there will be; if fewer than were asked for, the rest was not looked at.
     """
 
@@ -60,6 +68,22 @@ class Decisions:
     flags: NDArray[np.bool_]
     scores: NDArray[np.int64] | None
     exhausted: bool
+    skipped: NDArray[np.bool_]
+
+    @property
+    def outliers(self) -> list[bool | None]:
+        """The flags, None where an observation was skipped."""
+        return self._known(self.flags)
+
+    @property
+    def noisy_scores(self) -> list[int | None] | None:
+        """The scores, if there are any, None where an observation was skipped."""
+        return None if self.scores is None else self._known(self.scores)
+
+    def _known(self, values: NDArray[Any]) -> list[Any]:
+        return [
+            None if skipped else value for value, skipped in zip(values.tolist(), self.skipped.tolist(), strict=True)
+        ]
 
     def __len__(self) -> int:
         return len(self.flags)
@@ -69,7 +93,8 @@ class Decisions:
         scores = None
         if self.scores is not None and later.scores is not None:
             scores = np.concatenate([self.scores, later.scores])
-        return Decisions(self.first, np.concatenate([self.flags, later.flags]), scores, later.exhausted)
+        flags, skipped = ((self.flags, later.flags), (self.skipped, later.skipped))
+        return Decisions(self.first, np.concatenate(flags), scores, later.exhausted, np.concatenate(skipped))
 
 
 def watching(
@@ -83,12 +108,14 @@ def watching(
     key: str | None = None,
     state: str | Path | None = None,
     renew: bool = False,
+    anyway: bool | None = None,
 ) -> Watching:
     """Open a watch, and pay for it unless `state` holds an epoch that was paid for and can go on.
 
     `columns` names the entries of an observation, unless the query or the schema does; a schema scales them. `state` is
     a file, made if it is not there. With `renew`, an epoch that is closed or exhausted is followed by a new one, which
-    is paid for and begins with observation 1. Close the watch when done, or use `with`.
+    is paid for and begins with observation 1. Decisions of no use are refused where `anyway` is False, and warned about
+    where it is None. Close the watch when done, or use `with`.
     """
     public = Schema.read(schema) if isinstance(schema, str | Path) else schema
     names = _names(query, columns, public)
@@ -104,13 +131,15 @@ def watching(
         analyst=analyst or default_analyst(),
         ledger=book,
         state=kept,
+        heed=lambda: require_use(query.plan(n=facts.rows or USUAL, dimension=len(names)), anyway=anyway),
     )
     noise = system_noise()
     own = "watch-" + "".join(f"{word:016x}" for word in words(noise, 2).tolist())  # no other ledger has this charge
     try:
-        epoch, resumed = payer.opened(
+        found = payer.opened(
             {"facts": facts.to_json()},
             lambda: rule.detector.secret(noise),
+            rule.detector.is_over,
             key=own if key is None else key,
             renew=renew,
         )
@@ -118,16 +147,16 @@ def watching(
         if kept is not None:
             kept.close()
         raise
-    return Watching(rule, payer, epoch, noise, resumed=resumed)
+    return Watching(rule, payer, found, noise, holder=own)
 
 
 class Watching:
     """An open watch. One process has it: in a forked child it is closed."""
 
-    def __init__(self, rule: _Rule, payer: Payer, epoch: Epoch, noise: Noise, *, resumed: bool) -> None:
-        self.resumed = resumed
-        self._rule, self._payer, self._epoch, self._noise = rule, payer, epoch, noise
-        self._begun_at = epoch.position
+    def __init__(self, rule: _Rule, payer: Payer, found: OpenEpoch, noise: Noise, *, holder: str) -> None:
+        self.resumed = found.resumed
+        self._rule, self._payer, self._epoch, self._noise = rule, payer, found.epoch, noise
+        self._hold = Hold(payer.ledger, found.block, position=found.epoch.position, holder=holder)
         self._is_open = True
         self._lock = RLock()
         self._quick = rule.quick() if payer.state is None else None
@@ -146,8 +175,13 @@ class Watching:
 
     @property
     def position(self) -> int:
-        """How many observations were decided in this epoch."""
+        """How many observations were decided in this epoch, or passed over."""
         return self._epoch.position - len(self._ahead)
+
+    @property
+    def passed_over(self) -> int:
+        """How many of the next observations are not looked at: a process that did not end well had noted them."""
+        return 0 if self.exhausted else self._hold.passed_over(self.position)
 
     @property
     def exhausted(self) -> bool:
@@ -157,7 +191,8 @@ class Watching:
     def decide(self, x: Observation) -> bool | None:
         """Whether the next observation is flagged: a number, a sequence of them, or a mapping by column.
 
-        None when the watch is exhausted. An entry that is missing or no number counts as the middle of its bounds.
+        None when the watch is exhausted, or the observation is passed over. An entry that is missing or no number
+        counts as the middle of its bounds.
         """
         if self._quick is None:
             return _single(self.decide_many([x]))
@@ -173,14 +208,15 @@ class Watching:
         return _single(self.decide_many([x], first=k))
 
     def decide_many(self, rows: Iterable[Observation] | NDArray[Any], *, first: int | None = None) -> Decisions:
-        """Decide a batch; with a state, all of it is on disk before any of it is told.
+        """Decide a batch; with a state, all of it is on disk before any of it is told. A frame is read by the names of
+        its columns, whatever their order; those that are not watched are left unread.
 
         `first` is the number of the first row, if it is not the next. Rows that were decided before are not looked at:
         what was told is told again.
         """
         with self._lock:
             self._require_open()
-            asked: Any = rows if isinstance(rows, Sequence) or hasattr(rows, "__array__") else list(rows)
+            asked = rows_of(rows, self.columns)
             start = self.position + 1 if first is None else first
             again = self._told(start, len(asked))
             if len(again) == len(asked) or self.exhausted:
@@ -193,7 +229,7 @@ class Watching:
         with self._lock:
             if self._is_open:
                 self._retire()
-                self._payer.close(self._epoch, changed=self._epoch.position > self._begun_at)
+                self._put_down()
 
     def __enter__(self) -> Self:
         return self
@@ -222,30 +258,62 @@ class Watching:
                 "Open the watch with state=FILE to ask again."
             )
         rows = [] if self._payer.state is None else self._payer.state.stored(self._epoch, start, known)
-        return self._decisions(start, [flag for flag, _ in rows], [score for _, score in rows])
+        flags = [flag for flag, _ in rows]
+        return self._decisions(start, flags, [score or 0 for _, score in rows], [flag is None for flag in flags])
 
     def _decided(self, rows: Any) -> Decisions:
         """Decide what comes next: nothing is told before it is kept."""
-        rule, epoch = self._rule, self._epoch
-        found = rule.detector.decide(rule.measured(rows), epoch.secret, epoch.spent, self._noise)
+        start, skipped = self.position + 1, min(self.passed_over, len(rows))
+        parts = list(self._looks(self._rule.measured(rows[skipped:]), self.position + len(rows)))
+        unknown = np.zeros(skipped, dtype=np.int64)
+        flags = np.concatenate([unknown, *(part.flags for part in parts)])
+        scores = np.concatenate([unknown, *(part.scores for part in parts if part.scores is not None)])
+        self._epoch = self._kept(flags[skipped:], scores[skipped:], skipped)
+        return self._decisions(start, flags, scores, np.arange(len(flags)) < skipped)
+
+    def _kept(self, flags: NDArray[Any], scores: NDArray[Any], skipped: int) -> Epoch:
+        """The epoch after so many that were skipped and these decisions, on disk if it has a state."""
         after = replace(
-            epoch,
-            spent=found.spent,
-            position=epoch.position + found.decided,
-            exhausted=rule.detector.is_over(found.spent),
+            self._epoch,
+            position=self._epoch.position + skipped + len(flags),
+            block=self._hold.block.number,
+            exhausted=self._rule.detector.is_over(self._epoch.spent),
         )
         if self._payer.state is not None:
-            scores = [None] * found.decided if found.scores is None else found.scores.tolist()
-            self._payer.state.keep(after, list(zip(map(int, found.flags), scores, strict=True)))
-        start, self._epoch = self.position + 1, after
-        return self._decisions(start, found.flags, found.scores)
+            kept = scores.tolist() if self._rule.query.scores else [None] * len(flags)
+            self._payer.state.keep(after, [(None, None)] * skipped + list(zip(flags.tolist(), kept, strict=True)))
+        return after
 
-    def _decisions(self, start: int, flags: Any, scores: Any) -> Decisions:
+    def _looks(self, distances: NDArray[np.int64], last: int) -> Iterator[Found]:
+        """Decide about these, the last of which has this number: nothing is looked at before it is held.
+
+        What was spent counts at once, since a note in the ledger may show it, even if nothing of it is kept.  (B)
+        """
+        detector = self._rule.detector
+        while len(distances) and not detector.is_over(self._epoch.spent):
+            found = detector.decide(
+                distances, self._epoch.secret, self._epoch.spent, self._noise, most=self._held(last)
+            )
+            self._epoch = replace(self._epoch, spent=found.spent)
+            distances = distances[found.decided :]
+            yield found
+
+    def _held(self, last: int) -> int | None:
+        """Hold all up to an observation; gives the most that may be spent on it. Without a state nothing goes on."""
+        epoch, state = self._epoch, self._payer.state
+        if state is None:
+            return None
+        if not self._hold.cover(epoch.position, last, epoch.spent, self._rule.detector.ahead):
+            raise state.closed("a copy of it is taken up elsewhere: the ledger knows of later decisions")
+        return self._hold.block.spent
+
+    def _decisions(self, start: int, flags: Any, scores: Any, skipped: Any) -> Decisions:
         return Decisions(
             start,
             np.asarray(flags, dtype=np.bool_),
             np.asarray(scores, dtype=np.int64) if self._rule.query.scores else None,
             self.exhausted and start + len(flags) > self.position,
+            np.asarray(skipped, dtype=np.bool_),
         )
 
     def _drawn(self) -> int:
@@ -271,6 +339,12 @@ class Watching:
             if self._payer.state is not None:
                 self._payer.state.abandon()
 
+    def _put_down(self) -> None:
+        if self._payer.state is not None:
+            with suppress(LedgerError, StateError):  # what is held and not given back is passed over
+                self._hold.put_down(self._epoch.position, self._epoch.spent)
+            self._payer.state.close()
+
     def _retire(self) -> None:
         """Decide nothing any more, and forget what was drawn ahead: a child would use it a second time."""
         self._epoch, self._is_open = replace(self._epoch, position=self.position), False
@@ -284,6 +358,7 @@ class _Rule:
         self.query, self.columns, self._facts = query, facts.names or (), facts
         self.gauge = query.gauge(len(self.columns), facts)
         self.detector = query.detector(self.gauge)
+        query.require_reach(self.gauge)
         self._known = frozenset(self.columns)
         self._is_plain = all(map(_is_plain, facts.columns or (), self.gauge.bounds.low, self.gauge.bounds.high))
 
@@ -362,7 +437,7 @@ def _names(query: Watch, columns: Sequence[str] | None, schema: Schema | None) -
 
 
 def _single(found: Decisions) -> bool | None:
-    return bool(found.flags[0]) if len(found) else None
+    return found.outliers[0] if len(found) else None
 
 
 _OPEN: Final[WeakSet[Watching]] = WeakSet()

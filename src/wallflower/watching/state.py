@@ -1,8 +1,8 @@
 """What a watch must remember: its secret, what it spent, and every decision it told.
 
 One SQLite file, readable by its owner only, and one writer at a time: the lock is a file beside it, held as long as the
-process lives. A decision is on disk when `keep` returns. Beside the lock stands how many decisions there were, so that
-a copy put in place of the file is found out.
+process lives. A decision is on disk when `keep` returns. In the lock stands how many decisions there were, so that a
+copy put in place of the file alone is found out; what any other copy may do, the ledger decides (hold.py).
 """
 
 from __future__ import annotations
@@ -22,47 +22,64 @@ from typing import Any, Final
 from wallflower.errors import EpochClosed, StateError
 from wallflower.ledger.chain import canonical
 
-_NAME: Final = 0x77666C31  # who made the file, in its head
-_TABLES: Final = """
-BEGIN IMMEDIATE;
+FORM: Final = 2  # of an epoch: the first noted no blocks in the ledger
+_NAMES: Final = {1: 0x77666C31, FORM: 0x77666C32}  # who made the file, in its head
+_EPOCHS: Final = """
 CREATE TABLE epochs (
     number INTEGER PRIMARY KEY,
     about TEXT NOT NULL,
     secret TEXT,
     checksum TEXT,
-    session INTEGER NOT NULL,
+    block INTEGER NOT NULL,
     spent INTEGER NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('open', 'exhausted', 'closed'))
 );
+"""
+_DECISIONS: Final = """
 CREATE TABLE decisions (
     epoch INTEGER NOT NULL,
     observation INTEGER NOT NULL,
-    flag INTEGER NOT NULL CHECK (flag IN (0, 1)),
+    flag INTEGER CHECK (flag IN (0, 1)),
     score INTEGER,
     PRIMARY KEY (epoch, observation)
 ) WITHOUT ROWID;
-PRAGMA application_id = %d;
+"""
+_MADE: Final = f"""
+BEGIN IMMEDIATE;
+{_EPOCHS}
+{_DECISIONS}
+PRAGMA application_id = {_NAMES[FORM]};
+COMMIT;
+"""
+_CONVERTED: Final = f"""
+BEGIN IMMEDIATE;
+ALTER TABLE epochs RENAME COLUMN session TO block;
+ALTER TABLE decisions RENAME TO before;
+{_DECISIONS}
+INSERT INTO decisions SELECT * FROM before;
+DROP TABLE before;
+PRAGMA application_id = {_NAMES[FORM]};
 COMMIT;
 """
 _NEXT: Final = """
 SELECT 1 + max((SELECT coalesce(max(number), 0) FROM epochs), (SELECT coalesce(max(epoch), 0) FROM decisions))
 """
 
-Row = tuple[int, int | None]  # a flag and a score
+Row = tuple[int | None, int | None]  # a flag and a score; no flag: it was not looked at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
     """One charge and what was decided for it.
 
-    `about` is public: the charge, the data set, the question and its columns. `session` counts how often the epoch was
-    taken up or put down; the ledger counts too.
+    `about` is public: the charge, the data set, the question and its columns. `block` is the number of the note in the
+    ledger under which the latest decisions were made.
     """
 
     number: int
     about: dict[str, Any]
     secret: tuple[int, ...] = field(repr=False)
-    session: int = 0
+    block: int = 0
     spent: int = field(default=0, repr=False)
     exhausted: bool = False
     position: int = 0
@@ -89,6 +106,8 @@ class State:
             place = 0 if row is None else row["number"]
             found = "SELECT count(*), max(observation) FROM decisions WHERE epoch = ?"
             count, last = db.execute(found, (place,)).fetchone()
+        if row is not None and row["status"] != "exhausted" and json.loads(row["about"]).get("form") != FORM:
+            raise self.closed("it was written by an earlier version, which noted nothing in the ledger beforehand")
         if row is None or row["status"] == "closed" or _checksum(row["about"], row["secret"]) != row["checksum"]:
             raise self.closed("what it must remember is damaged or was given up")
         about = json.loads(row["about"])
@@ -98,7 +117,7 @@ class State:
             number=place,
             about=about,
             secret=tuple(json.loads(row["secret"])),
-            session=row["session"],
+            block=row["block"],
             spent=row["spent"],
             exhausted=row["status"] == "exhausted",
             position=count,
@@ -114,11 +133,6 @@ class State:
             db.execute("INSERT INTO epochs VALUES (?, ?, ?, ?, 0, 0, 'open')", row)
         return Epoch(number=number, about=about, secret=secret)
 
-    def count_session(self, epoch: Epoch) -> None:
-        """Note that the epoch is taken up or put down once more."""
-        with self._access() as db:
-            db.execute("UPDATE epochs SET session = ? WHERE number = ?", (epoch.session, epoch.number))
-
     def keep(self, epoch: Epoch, decisions: Sequence[Row]) -> None:
         """Keep the latest decisions of an epoch and where it stands after them: all of it is on disk, or nothing."""
         first = epoch.position - len(decisions) + 1
@@ -126,7 +140,8 @@ class State:
         with self._access() as db:
             db.executemany("INSERT INTO decisions VALUES (?, ?, ?, ?)", rows)
             status = "exhausted" if epoch.exhausted else "open"
-            db.execute("UPDATE epochs SET spent = ?, status = ? WHERE number = ?", (epoch.spent, status, epoch.number))
+            stands = (epoch.block, epoch.spent, status, epoch.number)
+            db.execute("UPDATE epochs SET block = ?, spent = ?, status = ? WHERE number = ?", stands)
         os.pwrite(self._lock.fileno(), _witness(epoch.about, epoch.position), 0)
 
     def stored(self, epoch: Epoch, first: int, count: int) -> list[Row]:
@@ -171,8 +186,10 @@ class State:
             for setting in ("journal_mode = WAL", "synchronous = FULL"):
                 db.execute(f"PRAGMA {setting}").close()
             if not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
-                db.executescript(_TABLES % _NAME)
-            is_ours = db.execute("PRAGMA application_id").fetchone()[0] == _NAME
+                db.executescript(_MADE)
+            if _name(db) == _NAMES[1]:
+                db.executescript(_CONVERTED)
+            is_ours = _name(db) == _NAMES[FORM]
             is_whole = db.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
         except (sqlite3.Error, OSError) as error:
             raise _unusable(self._path, error) from None
@@ -206,6 +223,11 @@ def _locked(path: Path) -> FileIO:
             "Wait until it ends, or give this watch a state file of its own."
         ) from None
     return lock
+
+
+def _name(db: sqlite3.Connection) -> int:
+    found: int = db.execute("PRAGMA application_id").fetchone()[0]
+    return found
 
 
 def _witness(about: dict[str, Any], position: int) -> bytes:

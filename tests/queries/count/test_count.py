@@ -2,6 +2,8 @@
 
 import json
 import math
+from bisect import bisect_left
+from copy import copy
 from fractions import Fraction
 
 import numpy as np
@@ -10,10 +12,15 @@ from worlds import outliers
 
 from wallflower import Count, Loss, Points
 from wallflower.errors import DataError, LossMismatch, ParameterError
+from wallflower.ledger import Ledger
+from wallflower.mechanisms import Additive
 from wallflower.neighbours.noisy_count import STEP
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours
+from wallflower.queries.count import BoundedCount
+from wallflower.queries.count.extension import inliers
 from wallflower.query import two_digits_up
+from wallflower.release import Release, release
 from wallflower.units import Claim
 
 
@@ -86,9 +93,41 @@ def test_noise_below_seven_at_seven_tenths_without_delta():
     assert 5.3 < math.sqrt(sum(float(z) ** 2 for z in draws) / 3000) < 7
 
 
-@pytest.mark.parametrize(("n", "loss", "slack"), [(50, "1", 2), (367, "1", 3), (100_000, "1", 3), (10**6, "1", 10)])
+@pytest.mark.parametrize(
+    ("n", "loss", "slack"),
+    [
+        (100, Loss("1"), 2),
+        (101, Loss("1"), 3),
+        (1000, Loss("1"), 3),
+        (10_000, Loss("1"), 5),
+        (50_000, Loss("1"), 7),
+        (10**6, Loss("1"), 10),
+        (10**6, Loss("1/20"), 7),
+        (10**6, Loss.zcdp("1/800"), 7),
+    ],
+)
 def test_the_slack_is_chosen_from_public_facts(n, loss, slack):
-    assert asked(neighbours=5, loss=Loss(loss)).slack_for(n) == slack
+    assert asked(neighbours=5, loss=loss).slack_for(n) == asked(neighbours=5, loss=loss).slack_for(n, 3) == slack
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "dimension", "slack"), [(1, 1, 2), (3, 1, 6), (1, 2, 6), (2, 2, 10), (1, 3, 10)]
+)
+def test_the_slack_stops_where_more_of_it_buys_nothing(neighbours, dimension, slack):
+    assert asked(neighbours=neighbours).slack_for(10**6, dimension) == slack
+
+
+@pytest.mark.parametrize(("dimension", "enough"), [(1, 2), (2, 6)])
+def test_with_so_much_slack_the_extension_is_the_exact_count(dimension, enough):
+    """Also with duplicates, lattices and hubs, which load a record most."""
+    draw = np.random.default_rng(dimension)
+    for turn in range(60):
+        neighbours, grain = int(draw.integers(1, 5)), (1, 2, 1000)[turn % 3]
+        points = draw.integers(0, 4 * grain, (int(draw.integers(5, 60)), dimension)) / grain
+        if turn % 2:
+            points = np.vstack([points, np.zeros((neighbours, dimension))])
+        found = inliers(points, 1.0, neighbours, slack=enough * neighbours, normalise=False)
+        assert found == pytest.approx(len(points) - outliers(points, 1.0, neighbours, normalise=False), abs=1e-6)
 
 
 def test_the_plan_needs_no_data_and_says_when_it_is_not_useful():
@@ -121,25 +160,145 @@ def test_the_expected_error_of_the_plan_is_what_draws_show():
     assert float(sum(draws) * STEP / 4000) == pytest.approx(noise.mean_error(), rel=0.08)
 
 
-def test_the_interval_covers_the_count():
-    points, query = synthetic(), asked()
-    hits = 0
-    for _ in range(300):
-        low, high = query.reading(query.answer(points, system_noise()), points).interval
-        hits += low <= 5 <= high
-    assert hits >= 300 * 0.95 - 20
+def law_of_count(n, noise, draw):
+    """The chance of every released number: the draw from which on it is 1 or more, and the tails of the noise."""
+    reach = range(-256 * n, 256 * n)
+    first = reach[bisect_left(reach, 1, key=lambda steps: draw(Scripted(steps)))]
+    shift = first * noise.step - Fraction(1, 2)
+    above = [1.0, *(noise.upper_tail(float(value - Fraction(1, 2) + shift)) for value in range(1, n + 1)), 0.0]
+    return {value: above[value] - above[value + 1] for value in range(n + 1)}
 
 
-def test_scenario_one_is_read_off_the_released_number():
-    points, query = synthetic(), asked()
+def crowd(groups=4, size=4):
+    """Groups in which everybody has just enough neighbours: no outlier, and an extension that counts many."""
+    return Points.from_array(np.array([[100.0 * g, 0.1 * i] for g in range(groups) for i in range(size)]), name="crowd")
+
+
+LOSSES = [Loss("1/2"), Loss("3"), Loss("1", delta="1e-6"), Loss.zcdp("1/4")]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize(("points", "truth"), [(synthetic(), 5), (crowd(), 0)], ids=["calm", "crowded"])
+@pytest.mark.parametrize("mechanism", ["extension", "global", "smooth"])
+def test_what_an_interval_states_holds_by_the_law_of_its_noise(mechanism, points, truth, loss):
+    """The upper end always, with 97.5 %; both ends where `at_least` is stated, with 95 %. On the crowd a default count
+    is far too high, and states no lower end."""
+    if mechanism == "smooth" and loss.kind is not Kind.APPROXIMATE:
+        pytest.skip("smooth noise needs a delta")
+    query = asked(mechanism=mechanism, loss=loss)
+    readings = {value: query.reading(value, points) for value in range(points.n + 1)}
+    chances = law_of_count(points.n, _drawn_noise(query, points), lambda noise: query.answer(points, noise))
+    assert sum(chance for v, chance in chances.items() if readings[v].extras["at_most"] >= truth) >= 0.975
+    stated = {v for v, said in readings.items() if said.extras["at_least"] is not None}
+    assert stated == (set() if mechanism == "extension" else set(readings))
+    if mechanism != "extension" or points.name != "crowd":
+        assert sum(p for v, p in chances.items() if readings[v].interval[0] <= truth <= readings[v].interval[1]) >= 0.95
+
+
+def _drawn_noise(query, points):
+    """The law that an answer truly draws from: for `smooth` narrower than the stated one."""
+    script = Scripted()
+    query.answer(points, script)
+    ((law, scale), *_) = script.scales
+    return Additive(law, scale, query.noise(points.n, points.dimension).step)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize(("points", "truth"), [(synthetic(), 5), (crowd(), 0)], ids=["calm", "crowded"])
+def test_an_honest_interval_covers_whatever_the_data(points, truth, loss):
+    query = asked(interval="honest", loss=loss)
+    count = law_of_count(points.n, query.noise(points.n, 2), lambda noise: query.answer(points, noise))
+    floor = law_of_count(points.n, query.floor_noise(points.n, 2), lambda noise: query.answer(points, noise).floor)
+    covered = 0.0
+    for value, chance in count.items():
+        for below, other in floor.items():
+            low, high = query.reading(BoundedCount(value, below), points).interval
+            assert low <= value <= high
+            covered += chance * other * (low <= truth <= high)
+    assert covered >= 0.95
+
+
+def test_an_honest_answer_draws_twice_at_half_the_loss_each():
+    noise, query = Scripted(), asked(interval="honest", slack=3, loss=Loss("1", delta="1e-30"))
+    answer = query.answer(synthetic(), noise)
+    assert query.each == Loss("1/2", delta="5e-31")
+    assert query.cost() == Loss("1", delta="1e-30")
+    assert [scale for _, scale in noise.scales] == [2 * (4 * 128 + 1), 2 * (3 * 128 + 1)]
+    assert (answer, answer.floor) == (5, 5)
+    assert asked(interval="honest", loss=Loss.zcdp("1/3")).each == Loss.zcdp("1/6")
+
+
+def test_an_honest_release_is_a_whole_number_with_its_interval_and_comes_back_from_json(tmp_path):
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        ledger.grant("synthetic-1", Loss("3"), by="owner")
+        made = release(asked(interval="honest", loss=Loss("3")), synthetic(), ledger, analyst="ana")
+    again = Release.from_dict(json.loads(made.to_json()))
+    assert again == made
+    assert type(again.value) is int
+    assert again.interval == made.interval == (again.extras["at_least"], again.extras["at_most"])
+    assert again.extras["floor"] in range(51)
+    assert "whatever the data" in made.words
+    assert copy(made.value).floor == made.value.floor
+
+
+def test_the_plan_of_an_honest_interval_says_how_far_either_end_reaches():
+    query = asked(interval="honest", loss=Loss("1"))
+    plan = query.plan(n=10_000, dimension=7)
+    below, above = (law(10_000, 7).half_width() for law in (query.floor_noise, query.noise))
+    assert plan.verdict == f"useful: -{below:.3g} and +{above:.3g} (95 %, both ends proved) among 10,000 records"
+    assert above > 2 * asked().noise(10_000, 7).half_width() * 0.9
+    assert dict(plan.curve)[1.0] == above
+
+
+def test_scenario_one_is_read_off_the_released_number_and_states_what_is_proved():
+    points, query = synthetic(), asked(mechanism="global")
     low, high = (query.reading(value, points).extras["any"] for value in (0, 50))
     assert low["says"] is False
     assert high["says"] is True
     assert low["false_alarm"] <= 0.05
-    assert low["p_value"] > 0.5 > high["p_value"]
+    assert low["p_value"] == 1 > 0.5 > high["p_value"]
     noise = query.noise(50, 2)
     assert noise.upper_tail(low["threshold"] - 0.5) == low["false_alarm"]
     assert 1 - noise.upper_tail(low["threshold"] - 0.5 - low["found_from"]) <= 0.05
+    raised = asked().reading(50, points).extras["any"]
+    assert raised["says"] is True
+    assert raised["false_alarm"] is raised["p_value"] is None
+    honest = asked(interval="honest").reading(BoundedCount(50, 0), points).extras["any"]
+    assert (honest["says"], honest["p_value"], honest["found_from"]) == (False, 1.0, None)
+
+
+def test_the_words_state_a_lower_end_only_where_it_is_proved():
+    points = synthetic()
+    assert asked().reading(5, points).words.endswith("outliers, and with 97.5 % at most 14, whatever the data.")
+    assert asked(mechanism="global").reading(5, points).words.endswith("(95 % interval 0 to 50).")
+    assert (
+        asked(interval="honest")
+        .reading(BoundedCount(5, 4), points)
+        .words.endswith("(0 to 23 with 95 %, whatever the data).")
+    )
+
+
+def test_numbers_of_numpy_are_taken_as_what_they_are():
+    query = asked(neighbours=np.int64(3), radius=np.float64(1.5), slack=np.int16(2))
+    assert query == asked(radius=1.5, slack=2)
+    assert json.loads(json.dumps(query.to_json()))["neighbours"] == 3
+
+
+def test_noise_beyond_what_can_be_drawn_is_refused_before_anybody_pays(tmp_path):
+    tiny = Loss("1e-15", delta="1e-6")
+    for mechanism in ("extension", "global", "smooth"):
+        with Ledger.open(tmp_path / f"{mechanism}.db") as ledger:
+            ledger.grant("synthetic-1", Loss("1", delta="1/2"), by="owner")
+            with pytest.raises(ParameterError, match="epsilon"):
+                release(asked(mechanism=mechanism, loss=tiny), synthetic(), ledger, analyst="ana")
+            assert not ledger.history("synthetic-1", event="charge")
+    with pytest.raises(ParameterError, match="delta"):
+        asked(mechanism="smooth", loss=Loss("1", delta=Fraction(1, 10**120)))
+
+
+def test_a_mechanism_that_cannot_be_is_left_out_of_the_plan_of_another():
+    plan = asked(loss=Loss("1e-9", delta=Fraction(1, 10**120))).plan(n=1000, dimension=2)
+    assert [option.mechanism for option in plan.options] == ["extension", "global"]
 
 
 @pytest.mark.parametrize(
@@ -149,6 +308,12 @@ def test_scenario_one_is_read_off_the_released_number():
         ({"radius": -1.0}, ParameterError),
         ({"mechanism": "magic"}, ParameterError),
         ({"slack": 1}, ParameterError),
+        ({"slack": 2.5}, ParameterError),
+        ({"slack": 3.0}, ParameterError),
+        ({"slack": True}, ParameterError),
+        ({"interval": "wide"}, ParameterError),
+        ({"interval": "honest", "mechanism": "global"}, ParameterError),
+        ({"neighbours": 2.0}, ParameterError),
         ({"loss": "1"}, ParameterError),
         ({"loss": Loss(0)}, ParameterError),
         ({"mechanism": "smooth"}, ParameterError),

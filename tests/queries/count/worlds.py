@@ -49,6 +49,33 @@ def extension(points, radius, neighbours, slack, *, normalise=True):
     return -linprog(cost, A_ub=np.array(rows), b_ub=limits, bounds=bounds).fun
 
 
+def cliques(joined):
+    """All maximal sets of pairwise joined records one after the other."""
+    beside = [set(np.flatnonzero(row)) - {i} for i, row in enumerate(joined)]
+
+    def grown(members, others, done):
+        if not others and not done:
+            yield members
+        for new in list(others):
+            yield from grown([*members, new], others & beside[new], done & beside[new])
+            others, done = others - {new}, done | {new}
+
+    return grown([], set(range(len(joined))), set())
+
+
+def lower_bound(points, radius, neighbours, sensitivity, *, normalise=True):
+    """q_low, with a row for every clique of outliers."""
+    missing = neighbours - pairs(points, radius, normalise=normalise).sum(1)
+    places, missing = np.asarray(points, dtype=float)[missing > 0], missing[missing > 0]
+    if not len(places):
+        return 0.0
+    joined = pairs(places, 2 * radius * (1 + 1e-9), normalise=normalise)
+    rows = [np.where(np.isin(np.arange(len(places)), each), 1 / missing, 0.0) for each in cliques(joined)]
+    return -linprog(
+        -np.ones(len(places)), A_ub=np.array(rows), b_ub=np.full(len(rows), sensitivity - 1), bounds=(0, 1)
+    ).fun
+
+
 def tables(sites, n):
     """All tables of n records on the given sites, up to order."""
     for choice in product(range(len(sites)), repeat=n):
@@ -71,7 +98,9 @@ __all__ = [
     "LINE",
     "SQUARE",
     "Fraction",
+    "cliques",
     "extension",
+    "lower_bound",
     "neighbours_of",
     "outliers",
     "pairs",

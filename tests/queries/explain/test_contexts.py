@@ -40,7 +40,7 @@ def rows():
     return jobs, years, ages
 
 
-CONTEXTS = ["10010110010", "01111001101", "00001111111", "11111010011", "11111111111"]
+CONTEXTS = ["10010110010", "11101110101", "01000001110", "01111001101", "00001111111", "11111010011", "11111111111"]
 
 
 def selected(bits):
@@ -80,8 +80,10 @@ def test_frames_select_the_records_of_the_context(bits, library, write):
 
 
 def test_predicates_read_well_and_drop_what_allows_everything():
-    assert predicate([JOBS, YEARS, AGES], "11111" + "100" + "110") == "year IN {2001} AND age IN {[0, 18), [18, 65)}"
-    assert predicate([JOBS, YEARS], "10110" + "111") == 'job title IN {O\'Neil, "a, b", ""}'
+    assert predicate([JOBS, YEARS, AGES], "11111" + "100" + "110") == "year IN {2001} AND age IN {[0, 65)}"
+    assert predicate([JOBS, YEARS], "10100" + "111") == 'job title IN {O\'Neil, "a, b"}'
+    assert predicate([JOBS, YEARS], "11011" + "011") == 'job title is all but "a, b" AND year is all but 2001'
+    assert predicate([AGES], "101") == "age IN {[0, 18), [65, 120]}"
     assert predicate([JOBS, YEARS], "11111111") == "all records"
     assert where([YEARS], "111") == "1 = 1"
 

@@ -12,7 +12,10 @@ from wallflower.errors import BudgetExhausted, DataError, ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours
 from wallflower.queries.explain.detectors import Custom, Distance, Grubbs, Lof, Tukey
+from wallflower.queries.explain.draws.utilities import Rating
 from wallflower.queries.explain.exact import valid_contexts
+from wallflower.queries.explain.modes import chance_of_none
+from wallflower.queries.explain.space.contexts import predicate
 from wallflower.synthetic import salaries
 
 JOBS, YEARS = tuple("abcd"), (2008, 2009, 2010)
@@ -135,6 +138,10 @@ def test_a_detector_without_a_margin_is_not_quietly_less_private():
         ({"mode": "ocdp", "near": "0100001"}, "near"),
         ({"mode": "ocdp", "utility": "overlap", "near": "01"}, "7 bits"),
         ({"mode": "ocdp", "start": "0100001"}, "looking"),
+        ({"mode": "ocdp", "start": "01", "unseen": True}, "7 bits"),
+        ({"size": 2 * 10**9}, "size"),
+        ({"detector": "clamped-grubbs:low=0,high=5e-324"}, "wider"),
+        ({"detector": "clamped-grubbs:largest=99"}, "largest is 99, and tables may have 100"),
         ({"doubt": 1}, "doubt"),
         ({"clear": 0}, "clear"),
         ({"loss": wf.Loss("1", delta="1e-6")}, "delta"),
@@ -170,6 +177,45 @@ def test_tables_outside_what_is_public_are_refused_without_a_value():
         asked().view(wf.load(people, schema=other))
 
 
+def test_a_function_that_fails_is_refused_before_the_charge_or_finds_nothing(tmp_path):
+    people, book = opened(tmp_path)
+    table = wf.load(people, schema=asked().wants(), name="people")
+    broken = [{"detector": Custom(lambda values, index: values[1000] > 1)}]
+    broken += [{"detector": "grubbs", "utility": Rating(lambda bits, values: int(values[0] / 0), 1)}]
+    for given in broken:
+        with pytest.raises(ParameterError, match="made-up numbers"):
+            wf.release(asked(mode="ocdp", **given), table, book)
+    assert not book.history("people", event="charge")
+    fragile = Custom(lambda values, index: bool([True][len(values) > 1000]))
+    assert wf.release(asked(mode="ocdp", detector=fragile), table, book).value
+
+
+def test_a_start_takes_the_record_s_own_values_in(tmp_path):
+    people, book = opened(tmp_path)
+    query = asked(mode="ocdp", detector="grubbs", search="bfs", start="1000100", unseen=True, samples=1)
+    (item,) = wf.release(query, wf.load(people, schema=query.wants(), name="people"), book).value
+    assert (item["bits"][1], item["bits"][6]) == ("1", "1")
+
+
+def test_headlines_name_the_shorter_list_and_leave_bits_to_programs(tmp_path):
+    people, book = opened(tmp_path)
+    query = asked(loss=wf.Loss("20"))
+    made = wf.release(query, wf.load(people, schema=query.wants(), name="people"), book)
+    value = [{"context": predicate(query.domains, "1110111"), "bits": "1110111"}]
+    assert query.reading(value, made.facts).words.startswith(
+        "In salary, the record is an outlier among records where job is all but d "
+    )
+    assert made.said == made.value[0]["context"]
+    assert made.value[0]["bits"] not in f"{made}{made._repr_html_()}"
+    assert made.value[0]["bits"] in made.to_json()
+
+
+def test_sums_over_too_many_records_are_refused_without_a_table_of_them():
+    people = frame()
+    with pytest.raises(ParameterError, match="rounded"):
+        asked(detector="clamped-grubbs", size=10**9).view(wf.load(people, schema=asked().wants()))
+
+
 def test_points_have_contexts_by_edges():
     values = np.random.default_rng(1).normal(size=(500, 2))
     values[3] = (0.1, 40.0)
@@ -200,6 +246,42 @@ def test_nothing_is_said_where_nothing_stands_out():
     assert "None" in query.reading([], view).words
     assert "None" in asked(mode="ocdp").reading([], view).words
     assert asked(mode="ocdp", detector="grubbs").answer(view, system_noise()) == []
+
+
+NAMED = [{"context": "all records", "bits": "1111111"}]
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "label", "rule"),
+    [
+        ({}, NAMED, "reliable", "invalid with a chance of at most"),
+        ({"doubt": 0}, NAMED, "use with care", "invalid with a chance of at most"),
+        ({}, [], "reliable", "none is said under 1 % of the time where the record stands out by 10 % of a context"),
+        ({"detector": "bins"}, [], "unreliable", "none is said 98 % of the time"),
+        ({"detector": "bins"}, NAMED, "unreliable", "invalid with a chance"),
+        ({"detector": "distance:k=10,radius=9", "loss": wf.Loss("5")}, [], "use with care", "nobody near"),
+        ({"mode": "ocdp"}, NAMED, "reliable", "only contexts are named in which the record is an outlier"),
+        ({"mode": "ocdp"}, [], "reliable", "every context was examined"),
+        ({"mode": "ocdp", "search": "walk"}, [], "use with care", "not every context"),
+    ],
+    ids=str,
+)
+def test_an_answer_says_how_far_to_rely_on_it(given, value, label, rule):
+    query = asked(**given)
+    reading = query.reading(value, query.view(wf.load(frame(), schema=query.wants())))
+    assert reading.quality.label == label
+    assert rule in reading.quality.rule
+
+
+def test_notes_tell_what_naming_a_context_or_none_is_worth():
+    facts = asked().view(wf.load(frame(), schema=asked().wants()))
+    assert "in at most 1.1 % of answers" in asked().reading(NAMED, facts).notes[0]
+    assert "whether or not" in asked(doubt=0).reading(NAMED, facts).notes[0]
+    assert asked().reading([], facts).notes == ()
+    assert "at least 98 % of the time" in asked(detector="bins").reading([], facts).notes[0]
+    assert asked(mode="ocdp").reading([], facts).notes == ()
+    for deciding in (Fraction(1, 1000), Fraction(1), Fraction(5), Fraction(100), Fraction(1005), Fraction(10**5)):
+        assert 1 - chance_of_none(0.0, deciding) <= (1 / 99 if deciding <= 5 else 1 / 50)
 
 
 def test_the_plan_forecasts_and_the_loss_matters():

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from oracle import permute_and_flip_law
 
 from wallflower.neighbours.noisy_count import count_noise
 from wallflower.privacy import Kind, Loss, epsilon_of_zcdp
-from wallflower.queries.subspaces.choice import Draws, count_loss, draws, parts, precision
+from wallflower.queries.subspaces.choice import Draws, count_loss, draws, lead_needed, parts, precision
 
 
 def test_pure_choices_divide_the_loss_exactly():
@@ -78,6 +79,40 @@ def test_expected_precision_is_that_of_the_mechanism(mechanism, best, others, ga
 
     found = precision(made, candidates=best + others, top=best, lead=gap)
     assert found == pytest.approx(expected(best, others, best) / best, rel=1e-9)
+
+
+def hits(mechanism, scores, best, left, each):
+    """The expected number of the `best` first that `left` choices take, from the law of each choice."""
+    if left == 0:
+        return 0.0
+    weights = np.exp(float(each) * (np.array(scores) - max(scores)) / 2)
+    law = weights / weights.sum() if mechanism == "exponential" else permute_and_flip_law(scores, 1, float(each))
+    return sum(
+        chance * ((at < best) + hits(mechanism, scores[:at] + scores[at + 1 :], best - (at < best), left - 1, each))
+        for at, chance in enumerate(law)
+    )
+
+
+@pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip"])
+def test_precision_is_the_least_of_all_tables_whose_best_stand_out(mechanism):
+    made, lead = Draws(mechanism=mechanism, each=Fraction(4, 5)), 2
+    for top, others in ((1, 3), (2, 2), (2, 3)):
+        least = precision(made, candidates=top + others, top=top, lead=lead)
+        for above in combinations_with_replacement((0, 1, 6), top):
+            for below in combinations_with_replacement((0, 1, 6), others):
+                scores = [lead + score for score in above] + [-score for score in below]
+                found = hits(mechanism, scores, top, top, made.each) / top
+                assert found >= least - 1e-9
+                assert set(above + below) != {0} or found == pytest.approx(least, rel=1e-9)
+
+
+@pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip"])
+def test_the_lead_that_is_needed_is_just_enough(mechanism):
+    made = Draws(mechanism=mechanism, each=Fraction(1, 3))
+    for candidates, top in ((2, 1), (10, 2), (100_000, 4)):
+        lead = lead_needed(made, candidates=candidates, top=top, right=0.9)
+        at = [precision(made, candidates=candidates, top=top, lead=lead * part) for part in (0.998, 1.001)]
+        assert at[0] < 0.9 < at[1]
 
 
 def test_precision_goes_from_chance_to_certainty_for_long_lists_too():

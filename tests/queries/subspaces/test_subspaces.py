@@ -141,6 +141,50 @@ def test_a_plan_with_a_smaller_gap_promises_less():
     assert sizes[2] > 0.99
 
 
+def standing_out(columns, best, lead, n=60):
+    """In the `best` first columns `lead` records are alone, which is mass and count; in the others nobody is."""
+    values = np.zeros((n, columns))
+    values[:lead, :best] = 10.0 * np.arange(1, lead + 1)[:, None]
+    return Points.from_array(values, name="standing")
+
+
+@pytest.mark.parametrize("given", [{}, {"mechanism": "exponential"}, {"score": "count", "loss": Loss("9")}], ids=str)
+def test_as_many_names_are_wrong_as_the_plan_says(given, tmp_path):
+    points, times = standing_out(columns=6, best=2, lead=8), 250
+    query = asked(**{"radius": 1.0, "loss": Loss("2"), "gap": 8.0} | given)
+    plan = query.plan(n=points.n, dimension=points.dimension)
+    seen = next(option.figures for option in plan.options if option.mechanism == plan.chosen)
+    with wf.Ledger.open(str(tmp_path / "ledger.db")) as book:
+        book.grant("standing", Loss("5000"), by="owner")
+        named = [name for _ in range(times) for (name,) in wf.release(query, points, book, anyway=True).value]
+    wrong = sum(name not in points.columns[:2] for name in named) / len(named)
+    assert abs(wrong - seen["wrong"]) <= 6 * np.sqrt(seen["wrong"] * seen["precision"] / times)
+
+
+def test_no_lead_is_more_than_all_records_and_the_lead_for_nine_of_ten_is_said():
+    far, all_of_them = (asked(gap=gap).plan(n=500, dimension=10) for gap in (10_000, 500))
+    assert far.options == all_of_them.options
+    needed = far.options[0].figures["needed"]
+    at = [asked(gap=needed * part).plan(n=500, dimension=10).options[0].figures["wrong"] for part in (0.99, 1.01)]
+    assert at[0] > 0.1 > at[1]
+    assert asked(top=10).plan(n=500, dimension=10).options[0].figures["needed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "label"), [({"loss": Loss("6")}, "reliable"), ({}, "use with care"), ({"loss": Loss("1")}, "unreliable")]
+)
+def test_an_answer_says_how_many_names_to_doubt(given, label):
+    points = planted()
+    query = asked(**given)
+    reading = query.reading([["x1"], ["x2"]], points)
+    wrong = query.plan(n=500, dimension=10).options[0].figures["wrong"]
+    assert reading.quality.label == label
+    assert f"at most {100 * wrong:.0f} % of the names are expected to be wrong" in reading.quality.rule
+    assert "Nine of ten names are right where the best stand out by" in reading.notes[0]
+    hopeless = asked(loss=Loss("0.01")).reading([["x1"], ["x2"]], points)
+    assert "there are 500: no table is clear enough" in hopeless.notes[0]
+
+
 def test_delta_is_used_when_it_helps():
     assert asked(top=1, loss=Loss("1", delta="1e-6")).made(500, 10).mechanism == "permute-and-flip"
     assert asked(top=8, loss=Loss("1", delta="1e-3")).made(500, 10).mechanism == "exponential"
@@ -191,7 +235,7 @@ def test_what_does_not_fit_the_table_is_refused_without_a_charge(changes, error,
     with wf.Ledger.open(tmp_path / "ledger.db") as ledger:
         ledger.grant("planted", Loss("2"), by="owner")
         if error is None:
-            assert len(wf.release(asked(**changes), planted(), ledger).value) == 3
+            assert len(wf.release(asked(**changes), planted(), ledger, anyway=True).value) == 3
             return
         with pytest.raises(error, match=words):
             wf.release(asked(**changes), planted(), ledger)

@@ -1,5 +1,7 @@
 """What is usual, learnt privately: honest noise, right on large histories, useless ones said so."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -92,3 +94,39 @@ def test_bad_parameters_are_refused():
         Baseline(low=0.0, high=1.0, loss=Loss.zcdp("1"))
     with pytest.raises(ParameterError, match="low"):
         Baseline(low=1.0, high=0.0, loss=Loss("1"))
+    with pytest.raises(ParameterError, match="variance"):
+        Baseline(low=0.0, high=1.0, variance=0.0, loss=Loss("1"))
+
+
+def test_it_is_judged_by_the_spread_and_not_by_the_range():
+    """The same noise on the same bounds: enough for a wide sum, of no use for a narrow one."""
+    given = {"low": 0.0, "high": 20.0, "guess": 300.0, "furthest": 100.0, "loss": Loss("1")}
+    wide, narrow = (Baseline(**given, variance=v).plan(n=1000, dimension=30) for v in (400.0, 1.0))
+    assert wide.options[0].figures["centre"] == narrow.options[0].figures["centre"] < 20.0
+    assert wide.useful
+    assert not narrow.useful
+    assert "of a spread of 1," in narrow.verdict
+    assert float(narrow.smallest_useful_epsilon) > 1 >= float(wide.smallest_useful_epsilon)
+    assert "assumed" in Baseline(**given).plan(n=1000, dimension=30).verdict
+
+
+@pytest.mark.parametrize("guess", [3.0, 0.0])
+@pytest.mark.parametrize("n", [300, 5000])
+def test_what_is_stated_of_both_numbers_is_true(n, guess):
+    """Of 400 releases 95 % are inside; fewer than 360 has a chance of less than 1e-5, if the statement is true."""
+    points = history(n=n)
+    query = Baseline(low=-20.0, high=20.0, guess=guess, furthest=40.0, variance=12.0, loss=Loss("1"))
+    sums = points.values.sum(axis=1)
+    mean, spread = sums.mean(), sums.std()
+    planned = query.plan(n=n, dimension=3).options[0].figures
+    near, between, by_plan = 0, 0, 0
+    for _ in range(400):
+        value = query.answer(points, system_noise())
+        words = query.reading(value, points).words
+        numbers = [float(number) for number in re.findall(r"-?[0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?", words)]
+        centre, _, half, _, _, low, high = numbers
+        near += abs(centre - mean) <= half * 1.005
+        between += low * 0.9999 <= spread <= high * 1.0001
+        by_plan += abs(value["variance"] - spread**2) <= planned["variance"]
+    assert min(near, between) >= 360
+    assert by_plan >= 360 or guess != 3.0  # the plan goes by a guess that is right

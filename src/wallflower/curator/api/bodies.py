@@ -7,7 +7,7 @@ from datetime import date
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 
 from wallflower.errors import ParameterError
 from wallflower.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, entries_of, fill, loss_of, spends
@@ -19,9 +19,21 @@ from wallflower.units import Basis, Protection, Rows
 
 _MOST: Final = 1000
 _WHOLE: Final = 2**53
+_ANYWAY: Final = "anyway"
 
 Text = Annotated[str, Field(max_length=200)]
-Exactly = Annotated[str, Field(max_length=60, pattern=r"^[0-9]+([./][0-9]+)?([eE][-+]?[0-9]+)?$", examples=["0.5"])]
+_EXACT: Final = {"type": "string", "pattern": r"^[0-9]+([./][0-9]+)?([eE][-+]?[0-9]+)?$", "examples": ["0.5"]}
+
+
+def _require_no_number(value: Any) -> Any:
+    """A whole number would be exact, and the next one that is sent would not be; all others are refused where read."""
+    if type(value) is int:
+        raise ValueError("a number is sent as text, such as '1'")
+    return value
+
+
+# Read where it is used, so that every surface refuses it in the same words.
+Exactly = Annotated[Any, AfterValidator(_require_no_number), WithJsonSchema(_EXACT)]
 Reason = Annotated[str, Field(min_length=1, max_length=1000)]
 Positive = Annotated[int, Field(ge=1, le=10**9)]
 Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", examples=["2030-12-31"])]
@@ -165,6 +177,7 @@ def model(question: Question) -> type[Body]:
     own: dict[str, Any] = {blank.name: _field(blank) for blank in blanks(question)}
     if spends(question):
         own |= {name: (item.annotation, item) for name, item in LossBody.model_fields.items()}
+    own[_ANYWAY] = (bool, Field(False, description="answer even if the plan says that it is of no use"))
     name = question.__name__
     made: type[Body] = create_model(name, __base__=Body, __doc__=question.question, **own)
     made.model_config["json_schema_extra"] = {"examples": [example(question)]}
@@ -175,8 +188,13 @@ def model(question: Question) -> type[Body]:
 def query_of(question: Question, body: Body) -> Query[Any, Any]:
     """The question that a body asks."""
     hints = {blank.name: blank.hint for blank in blanks(question)}
-    given = {name: getattr(body, name) for name in body.model_fields_set}
+    given = {name: getattr(body, name) for name in body.model_fields_set if name != _ANYWAY}
     return fill(question, {name: _rich(value, hints.get(name)) for name, value in given.items()})
+
+
+def is_wanted(body: Body) -> bool:
+    """Whether the answer is wanted even if it is of no use."""
+    return bool(getattr(body, _ANYWAY, False))
 
 
 def example(question: Question) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Path, Request
 
 from wallflower.curator.api.analyst import Key, problem_docs, with_signature
-from wallflower.curator.api.bodies import Body, Observations, model, query_of
+from wallflower.curator.api.bodies import Body, Observations, is_wanted, model, query_of
 from wallflower.curator.api.callers import AnyCaller
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk.watches import Watches, decisions_json
@@ -65,6 +65,6 @@ async def observe(watch: WatchId, body: Observations, caller: AnyCaller, found: 
 
 def _opening(question: Question) -> Any:
     def opening(dataset: str, body: Body, caller: Any, desk: Any, key: str | None, watches: Watches) -> dict[str, Any]:
-        return watches.open(caller, dataset, query_of(question, body), key=key).to_json()
+        return watches.open(caller, dataset, query_of(question, body), key=key, anyway=is_wanted(body)).to_json()
 
     return opening

@@ -18,7 +18,7 @@ from wallflower.curator.desk.logs import log_failure, tell
 from wallflower.curator.desk.metrics import Metrics
 from wallflower.curator.desk.problems import Refusal, unanswered_refusal
 from wallflower.curator.desk.records import Records
-from wallflower.curator.desk.shelf import USUAL, Shelf
+from wallflower.curator.desk.shelf import Shelf
 from wallflower.curator.desk.tokens import Caller, Tokens
 from wallflower.curator.settings import Settings
 from wallflower.data import Table
@@ -32,9 +32,10 @@ from wallflower.names import account_name
 from wallflower.privacy import Exact, Loss
 from wallflower.queries import QUERIES
 from wallflower.query import Plan, Query
-from wallflower.release import Release, notice, pay
+from wallflower.release import Release, notice, pay, plan_for
 from wallflower.release.steward_key import steward_key
 from wallflower.units import Claim, Protection
+from wallflower.watching import USUAL
 
 OTHERS: Final = "(others)"
 LARGE: Final = 10  # a limit above this epsilon promises next to nothing, and is confirmed
@@ -68,12 +69,14 @@ class Outline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """A question that may wait for its answer: who asks what of which data set, under which key."""
+    """A question that may wait for its answer: who asks what of which data set, under which key, and whether it is
+    wanted even if it is of no use."""
 
     caller: Caller
     dataset: str
     query: Query[Any, Any]
     key: str | None
+    anyway: bool = False
 
 
 class Desk:
@@ -140,20 +143,22 @@ class Desk:
         claim = self._outline(caller, name, query).claim
         return self.ledger.quote(name, query, analyst=caller.name, claim=claim)
 
-    def admit(self, caller: Caller, name: str, query: Query[Any, Any], key: str | None) -> Admission:
+    def admit(
+        self, caller: Caller, name: str, query: Query[Any, Any], key: str | None, *, anyway: bool = False
+    ) -> Admission:
         """Refuse what can be refused before the question waits in line; the budget is decided when it is charged."""
         self._require_named(caller, name, query)
         self.shelf.find(name)
         if key is not None:
             _require_key(key)
-        return Admission(caller=caller, dataset=name, query=query, key=key)
+        return Admission(caller=caller, dataset=name, query=query, key=key, anyway=anyway)
 
     def ask(self, admitted: Admission) -> Release[Any]:
         """Pay, look and record. After the charge only one thing can be said to have gone wrong."""
         query, caller = admitted.query, admitted.caller
         try:
             table, key = self.shelf.table(admitted.dataset), own_key(caller, admitted.key)
-            paid = pay(query, table, self.ledger, analyst=caller.name, key=key)
+            paid = pay(query, table, self.ledger, analyst=caller.name, key=key, anyway=admitted.anyway)
         except PrivacyError:
             self.metrics.count("asks", kind=query.kind, outcome="refused")
             raise
@@ -275,7 +280,7 @@ class Desk:
         found = self.shelf.find(name)
         if found.source is not None:
             view = query.view(self.shelf.table(name))
-            return Outline(plan=query.plan(n=view.n, dimension=view.dimension), claim=query.claim(view))
+            return Outline(plan=plan_for(query, view), claim=query.claim(view))
         stream = self.shelf.stream(name, getattr(query, "columns", None))
         plan = query.plan(n=found.schema.rows or USUAL, dimension=stream.dimension)
         return Outline(plan=plan, claim=query.claim(stream))

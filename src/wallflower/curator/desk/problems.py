@@ -15,6 +15,7 @@ from wallflower.errors import (
     KeyConflict,
     LedgerError,
     LossMismatch,
+    NotUseful,
     ParameterError,
     PrivacyError,
     SourceError,
@@ -43,6 +44,7 @@ KINDS: Final[Mapping[str, tuple[int, str]]] = {
     "conflict": (409, "It is there already"),
     "too-large": (413, "The body is too large"),
     "parameter": (422, "A parameter cannot be used"),
+    "not-useful": (422, "The answer would be of no use"),
     "data": (422, "The data set does not fit the question"),
     "source": (422, "The source cannot be used"),
     "too-many-attempts": (429, "Too many attempts without a valid token"),
@@ -53,6 +55,7 @@ KINDS: Final[Mapping[str, tuple[int, str]]] = {
 _TYPES: Final[tuple[tuple[type[PrivacyError], str], ...]] = (
     (BudgetExhausted, "budget-exhausted"),
     (Untranslatable, "unit-refused"),
+    (NotUseful, "not-useful"),
     (ChainBroken, "chain-broken"),
     (KeyConflict, "key-conflict"),
     (LedgerError, "ledger"),
@@ -106,6 +109,8 @@ def problem(error: PrivacyError) -> dict[str, Any]:
             more |= {"part": error.part, "why": error.why, "remedy": error.remedy}
         case Untranslatable():
             more = {"dataset": error.dataset, "part": "unit", "why": error.why, "remedy": error.remedy}
+        case NotUseful():
+            more = {"query": error.kind, "verdict": error.verdict, "smallest": error.smallest}
         case ChainBroken():
             more = {"entry": error.entry}
         case DataError(column=str() as column):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, RLock
-from typing import Any, Final
+from typing import Any
 
 from wallflower.columns import pick
 from wallflower.curator.desk.problems import Refusal
@@ -17,8 +17,6 @@ from wallflower.data import Table, describe, load
 from wallflower.errors import DataError, ParameterError, PrivacyError
 from wallflower.names import account_name, require_account_name
 from wallflower.schema import Schema
-
-USUAL: Final = 1000  # what a plan on a stream reckons with, if its schema states no rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from wallflower.curator.desk.tokens import Caller, new_id
 from wallflower.errors import EpochClosed, KeyConflict, PrivacyError, StateError
 from wallflower.privacy import Loss
 from wallflower.query import Query
+from wallflower.release import require_use
 from wallflower.schema import Schema
 from wallflower.watching import Decisions, Watching, watching
 
@@ -62,7 +63,9 @@ class Watches:
         self._turns: dict[str, RLock] = {}
         self._guard = Lock()
 
-    def open(self, caller: Caller, dataset: str, query: Query[Any, Any], *, key: str | None) -> WatchView:
+    def open(
+        self, caller: Caller, dataset: str, query: Query[Any, Any], *, key: str | None, anyway: bool = False
+    ) -> WatchView:
         """Open a watch and pay for it; under a key used before, the one that was opened then."""
         self._desk.admit(caller, dataset, query, key)
         body = json.dumps(query.to_json(), sort_keys=True)
@@ -71,6 +74,8 @@ class Watches:
         known = self._desk.records.find(WATCHES, row["id"])
         if known is not None and any(known[name] != value for name, value in own.items()):
             raise KeyConflict(f"{dataset}: the key was used before, for another watch. Open this one under a new key.")
+        if known is None and not anyway:
+            require_use(self._desk.plan(caller, dataset, query))
         with self._taken(row) as watch:
             self._desk.records.add(WATCHES, row)
             return _watched(row, watch, query)
@@ -162,6 +167,7 @@ class Watches:
             analyst=row["analyst"],
             key=f"{row['analyst']}/watch/{row['id']}",
             state=self._place(row["id"]),
+            anyway=True,  # judged when it was opened
         )
 
     def _schema(self, dataset: str) -> Schema:
@@ -170,10 +176,9 @@ class Watches:
 
 
 def decisions_json(told: Decisions) -> dict[str, Any]:
-    """Decisions, in order."""
-    flags = told.flags.tolist()
-    scores = {} if told.scores is None else {"scores": told.scores.tolist()}
-    return {"first": told.first, "outlier": flags, **scores, "exhausted": told.exhausted}
+    """Decisions, in order; null where an observation was passed over."""
+    scores = {} if told.noisy_scores is None else {"scores": told.noisy_scores}
+    return {"first": told.first, "outlier": told.outliers, **scores, "exhausted": told.exhausted}
 
 
 def _watched(row: dict[str, Any], watch: Watching, query: Query[Any, Any]) -> WatchView:

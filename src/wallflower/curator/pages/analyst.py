@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -133,12 +134,17 @@ async def ask(visit: Visit) -> Response:
     try:
         query = fields.read_form(question, visit.form)
         key = _key(visit, query)
-        admitted = await run_sync(desk.admit, caller, name, query, key)
+        admitted = await run_sync(partial(desk.admit, anyway=is_ticked(visit)), caller, name, query, key)
         found = await visit.jobs.answer(lambda: desk.ask(admitted), caller, name, query.kind, later=False)
     except PrivacyError as refusal:
         again = f"{_plan_at(shown, question)}?{urlencode(_typed(question, visit.form))}"
         return refusal_page(visit, refusal, again=again, dataset=name)
     return to(f"/releases/{found.ledger_id}" if isinstance(found, Release) else f"/jobs/{found.id}")
+
+
+def is_ticked(visit: Visit) -> bool:
+    """Whether the box was ticked that asks for an answer of no use."""
+    return visit.form.get("anyway") == "yes"
 
 
 def job(visit: Visit) -> Response:
@@ -167,7 +173,8 @@ def release(visit: Visit) -> Response:
     texts = None
     if query is not None:
         place = (query, visit.origin, made.dataset)
-        texts = (fields.python_text(*place), fields.command_text(*place))
+        anyway = not query.plan(n=made.facts.n, dimension=made.facts.dimension).useful
+        texts = (fields.python_text(*place, anyway=anyway), fields.command_text(*place, anyway=anyway))
     return visit.render("release.html", made=made, picture=charts.picture(made), texts=texts, query=query)
 
 
@@ -252,7 +259,8 @@ def _outlook(visit: Visit, shown: DatasetView, question: Question, form: Mapping
         offers_tradeoff=_curves(visit).known(query, plan.facts.get("dimension", 1)) is None,
         expected=[(words, rough(figures[name])) for name, words in plan.headings.items() if name in figures],
     )
-    return {"outlook": outlook, "words": None, "begun": True, "advice": ADVICE}
+    told = {"outlook": outlook, "words": None, "begun": True, "advice": ADVICE}
+    return told | {"anyway": form.get("anyway") == "yes"}
 
 
 def _tradeoff(visit: Visit, query: Query[Any, Any], plan: Plan) -> Tradeoff | None:

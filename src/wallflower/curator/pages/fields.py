@@ -118,9 +118,10 @@ def decimal(value: str | Fraction) -> str:
         return str(value)
 
 
-def python_text(query: Query[Any, Any], url: str, dataset: str) -> str:
-    """The same question in Python."""
-    given = ", ".join(f"{name}={_literal(value)}" for name, value in entries_of(query).items())
+def python_text(query: Query[Any, Any], url: str, dataset: str, *, anyway: bool = False) -> str:
+    """The same question in Python; `anyway`: its answer is of no use."""
+    entries = entries_of(query) | ({"anyway": True} if anyway else {})
+    given = ", ".join(f"{name}={_literal(value)}" for name, value in entries.items())
     return (
         "import wallflower as wf\n\n"
         f"service = wf.connect({_literal(url)})  # your token is read from $WALLFLOWER_TOKEN\n"
@@ -128,10 +129,10 @@ def python_text(query: Query[Any, Any], url: str, dataset: str) -> str:
     )
 
 
-def command_text(query: Query[Any, Any], url: str, dataset: str) -> str:
-    """The same question on the command line."""
+def command_text(query: Query[Any, Any], url: str, dataset: str, *, anyway: bool = False) -> str:
+    """The same question on the command line; `anyway`: its answer is of no use."""
     lines = [shlex.join(["wallflower", query.kind, dataset]), shlex.join(["--server", url])]
-    for name, value in entries_of(query).items():
+    for name, value in (entries_of(query) | ({"anyway": True} if anyway else {})).items():
         option = f"--{name.replace('_', '-')}"
         if isinstance(value, bool):
             lines.append(option if value else option.replace("--", "--no-", 1))

@@ -2,15 +2,17 @@
 
 A record is an outlier when fewer than `neighbours` others lie within `radius` [KN98]. One person can flip many
 records, so noise goes on a Lipschitz extension of the count whose sensitivity is `slack` + 1 whatever the dimension.
+The extension never counts too few; an honest interval has a second number that never counts too many.
 
-Released    one whole number in [0, N]               Neighbours  replace one record, N public
+Released    one whole number in [0, N], or two       Neighbours  replace one record, N public
 Guarantee   pure ε-DP, (ε, δ)-DP or ρ-zCDP           Arithmetic  whole-number noise on a grid of 1/128
-Proof       proof.md, labels (E) (C1) (C2) (N); the paper's own: (G) (U) (S) (L)
+Proof       proof.md, labels (E) (C1) (C2) (N), (Q1) (Q2) (H) (A); the paper's own: (G) (U) (S) (L)
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -21,21 +23,56 @@ from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.mechanisms import Additive, calibrate, smooth_additive, smooth_beta
 from wallflower.neighbours.limits import check_loss, check_neighbours, check_radius, rounding_bound, view_points
-from wallflower.neighbours.noisy_count import STEP, SURE, count_noise, interval, noisy_steps, usual_slack, whole
+from wallflower.neighbours.noisy_count import GAP, STEP, SURE, count_noise, noisy_steps, usual_slack, whole
+from wallflower.neighbours.noisy_count import interval as noise_interval
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
-from wallflower.query import Option, Plan, PublicFacts, Query, Reading, Status, least_amount
+from wallflower.query import (
+    COVERS,
+    Condition,
+    Label,
+    Option,
+    Plan,
+    PublicFacts,
+    Quality,
+    Query,
+    Reading,
+    Status,
+    least_amount,
+    require_settings_of_mode,
+)
 
 if TYPE_CHECKING:
+    import wallflower.neighbours.pairs as _pairs
     import wallflower.queries.count.exact as _exact
+    import wallflower.queries.count.lower as _lower
     import wallflower.queries.count.sensitivity as _sensitivity
 else:
+    _pairs = Lazy("wallflower.neighbours.pairs")
     _exact = Lazy("wallflower.queries.count.exact")
+    _lower = Lazy("wallflower.queries.count.lower")
     _sensitivity = Lazy("wallflower.queries.count.sensitivity")
 
 
 USEFUL: Final = 0.1  # an interval that reaches further than this share of the records says little
+INTERVALS: Final = ("noise", "honest")
+ONE_SIDED: Final = (
+    "The lower end of the interval covers the noise alone and is not proved: the count is too high where many records "
+    "have barely enough neighbours. An honest interval (interval='honest') proves both ends."
+)
+CLOSE: Final = 0.5  # noise that is more than this share of the count leaves little of it
 EPSILONS: Final = ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5")
+
+
+class BoundedCount(int):
+    """A released count, and beside it `floor`, released with it: before noise, it counts no record too many."""
+
+    floor: int
+
+    def __new__(cls, value: int, floor: int = 0) -> Self:
+        made = super().__new__(cls, value)
+        made.floor = floor
+        return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +84,7 @@ class Count(Query[Points, int]):
     """
 
     kind: ClassVar[str] = "count"
-    label: ClassVar[str] = "outlier-count/1"
+    label: ClassVar[str] = "outlier-count/2"
     question: ClassVar[str] = "How many outliers are there?"
     proof: ClassVar[str] = "queries/count/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
@@ -74,48 +111,71 @@ class Count(Query[Points, int]):
     normalise: bool = field(
         default=True, metadata={"help": "distances per column (as in the papers) rather than plain Euclid"}
     )
+    interval: str = field(
+        default="noise",
+        metadata={
+            "help": "noise: only the upper end is proved; honest: both ends are, with half of the loss for each",
+            "choices": INTERVALS,
+            "when": Condition("mechanism", "extension"),
+        },
+    )
 
     def __post_init__(self) -> None:
         check_neighbours(self.neighbours)
         check_radius(self.radius)
-        if self.mechanism not in _NOISE:
-            allowed = ", ".join(_NOISE)
-            raise ParameterError(f"mechanism: {self.mechanism!r} is not known; it is one of {allowed}.")
-        if self.slack is not None and not 2 <= self.slack <= 10**6:
-            raise ParameterError(
-                f"slack: {self.slack!r} is outside 2 to 1,000,000. With less, even a dense crowd is crowded; "
-                "2 or 3 suits most tables."
-            )
+        for name, choices in {"mechanism": tuple(_NOISE), "interval": INTERVALS}.items():
+            if getattr(self, name) not in choices:
+                raise ParameterError(
+                    f"{name}: {getattr(self, name)!r} is not known; it is one of {', '.join(choices)}."
+                )
+        if self.slack is not None:
+            _check_slack(self.slack)
         check_loss(self.kind, self.loss)
-        if self.mechanism == "smooth" and self.loss.kind is not Kind.APPROXIMATE:
-            raise ParameterError("delta: smooth noise needs one above 0; pass one such as '1e-6', or use extension.")
+        if self.mechanism == "smooth":
+            _check_smooth(self.loss)
+        require_settings_of_mode(self)
+        for name in ("neighbours", "slack"):  # numbers of numpy do not fit into JSON
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, operator.index(getattr(self, name)))
+        object.__setattr__(self, "radius", self.radius if isinstance(self.radius, int) else float(self.radius))
 
     def cost(self) -> Loss:
         return self.loss
 
     def view(self, data: Any) -> Points:
-        return view_points(data, self.columns, self.neighbours)
+        points = view_points(data, self.columns, self.neighbours)
+        self.noise(points.n, points.dimension)  # refused here if it is beyond what can be drawn, before the charge
+        return points
 
     def answer(self, data: Points, noise: Noise) -> int:
-        steps = _ANSWERS[self.mechanism](self, data, noise)
-        return whole(steps, data.n)
+        value = whole(_ANSWERS[self.mechanism](self, data, noise), data.n)
+        return value if self.interval == "noise" else BoundedCount(value, _floor(self, data, noise))
 
     def reading(self, value: int, facts: PublicFacts) -> Reading:
-        noise = self.noise(facts.n, facts.dimension)
-        low, high = interval(value, facts.n, noise)
+        low, high = noise_interval(value, facts.n, self.noise(facts.n, facts.dimension))
+        low = min(value, self._floor_interval(value, facts)[0]) if self.interval == "honest" else low  # (H)
+        extras = {
+            "at_most": high,
+            "at_least": low if self._is_two_sided else None,
+            "any": self._any_outlier(value, facts),
+            **self._extension_facts(value, facts),
+        }
         return Reading(
             mechanism=self.mechanism,
             interval=(float(low), float(high)),
-            words=f"About {value:,} of {facts.n:,} records are outliers (95 % interval {low:,} to {high:,}).",
-            extras={"any": any_outlier(value, noise)} | self._extension_facts(facts.n),
+            covers=COVERS if self._is_two_sided else "noise alone, 95 %:",
+            words=f"About {value:,} of {facts.n:,} records are outliers{self._certainty(low, high)}",
+            extras=extras,
+            notes=() if self._is_two_sided else (ONE_SIDED,),
+            quality=self._quality(value, facts),
         )
 
     def plan(self, *, n: int, dimension: int) -> Plan:
         options = tuple(option for option in (self._option(name, n, dimension) for name in _NOISE) if option)
-        width = next(option.figures["half_width"] for option in options if option.mechanism == self.mechanism)
+        width = self.noise(n, dimension).half_width(SURE)
         useful = width <= USEFUL * n
         smallest = self._smallest_useful(n, dimension)
-        limit = f"±{width:.3g} (95 %) among {n:,} records"
+        limit = f"{self._reach(n, dimension)} among {n:,} records"
         advice = (
             f"; from {self._symbol} = {smallest} on it would be" if smallest else "; no reasonable loss makes it so"
         )
@@ -134,16 +194,33 @@ class Count(Query[Points, int]):
         )
 
     def noise(self, n: int, dimension: int) -> Additive:
-        """The noise from public facts; for `smooth`, the most it can be."""
+        """The noise of the count from public facts; for `smooth`, the most it can be."""
         return _NOISE[self.mechanism](self, n, dimension)
 
-    def slack_for(self, n: int) -> int:
+    def floor_noise(self, n: int, dimension: int) -> Additive:
+        """The noise of the number below the count that an honest interval begins at (H)."""
+        return count_noise(self.slack_for(n, dimension) - 1, self.each)
+
+    def slack_for(self, n: int, dimension: int | None = None) -> int:
         """The slack asked for, or one that suits tables of this size: the more records, the less noise matters."""
-        return self.slack if self.slack is not None else usual_slack(n, self.neighbours, self.loss)
+        if self.slack is not None:
+            return self.slack
+        return usual_slack(n, self.neighbours, self.each, dimension=dimension)
+
+    @property
+    def each(self) -> Loss:
+        """The loss of each released number: an honest interval has two (H)."""
+        loss, numbers = self.loss, 2 if self.interval == "honest" else 1
+        return Loss(loss.amount / numbers, delta=loss.delta / numbers, kind=loss.kind, neighbours=loss.neighbours)
 
     @classmethod
     def example(cls) -> Self:
         return cls(neighbours=5, radius=1.3, loss=Loss("0.5"))
+
+    @property
+    def _is_two_sided(self) -> bool:
+        """Whether both ends of the interval are proved (A)."""
+        return self.mechanism != "extension" or self.interval == "honest"
 
     @property
     def _symbol(self) -> str:
@@ -153,15 +230,60 @@ class Count(Query[Points, int]):
         loss = self.loss
         return replace(self, loss=Loss(amount, delta=loss.delta, kind=loss.kind, neighbours=loss.neighbours))
 
-    def _extension_facts(self, n: int) -> dict[str, int]:
-        return {"slack": self.slack_for(n)} if self.mechanism == "extension" else {}
+    def _reach(self, n: int, dimension: int) -> str:
+        """How far the interval reaches, and what that covers."""
+        width = self.noise(n, dimension).half_width(SURE)
+        if self.interval == "honest":
+            below = self.floor_noise(n, dimension).half_width(SURE)
+            return f"-{below:.3g} and +{width:.3g} (95 %, both ends proved)"
+        return f"{'noise within ' if self.mechanism == 'extension' else ''}±{width:.3g} (95 %)"
+
+    def _certainty(self, low: int, high: int) -> str:
+        if self.interval == "honest":
+            return f" ({low:,} to {high:,} with 95 %, whatever the data)."
+        if self.mechanism != "extension":
+            return f" (95 % interval {low:,} to {high:,})."
+        return f", and with 97.5 % at most {high:,}, whatever the data."
+
+    def _quality(self, value: int, facts: PublicFacts) -> Quality:
+        width = self.noise(facts.n, facts.dimension).half_width(SURE)
+        of_count, of_records = width / max(1, value), width / facts.n
+        label: Label = "unreliable" if of_records > USEFUL else "use with care" if of_count > CLOSE else "reliable"
+        rule = (
+            f"the noise, ±{width:.3g} (95 %), is {of_count:.3g} of the count and {of_records:.2g} of the records; "
+            f"up to {CLOSE} and {USEFUL} an answer is called reliable"
+        )
+        return Quality(label, rule)
+
+    def _floor_interval(self, value: int, facts: PublicFacts) -> tuple[int, int]:
+        floor = value.floor if isinstance(value, BoundedCount) else 0
+        return noise_interval(floor, facts.n, self.floor_noise(facts.n, facts.dimension))
+
+    def _any_outlier(self, value: int, facts: PublicFacts) -> dict[str, Any]:
+        """What is not proved is None: the extension may count too many, and the floor too few (A)."""
+        if isinstance(value, BoundedCount):
+            return any_outlier(value.floor, self.floor_noise(facts.n, facts.dimension)) | {"found_from": None}
+        said = any_outlier(value, self.noise(facts.n, facts.dimension))
+        return said if self.mechanism != "extension" else said | {"false_alarm": None, "p_value": None}
+
+    def _extension_facts(self, value: int, facts: PublicFacts) -> dict[str, int]:
+        if self.mechanism != "extension":
+            return {}
+        known = {"slack": self.slack_for(facts.n, facts.dimension)}
+        return known | ({"floor": value.floor} if isinstance(value, BoundedCount) else {})
 
     def _option(self, name: str, n: int, dimension: int) -> Option | None:
-        if name == "smooth" and self.loss.kind is not Kind.APPROXIMATE:
+        try:
+            noise = (self if name == self.mechanism else self._by(name)).noise(n, dimension)
+        except ParameterError:
+            if name == self.mechanism:
+                raise
             return None
-        noise = replace(self, mechanism=name).noise(n, dimension)
         figures = (noise.mean_error(), noise.half_width(SURE), noise.deviation())
         return Option(mechanism=name, figures=dict(zip(_HEADINGS, figures, strict=True)), note=_NOTES[name])
+
+    def _by(self, mechanism: str) -> Self:
+        return replace(self, mechanism=mechanism, interval="noise")
 
     def _smallest_useful(self, n: int, dimension: int) -> str | None:
         """The least amount, to two digits, at which the interval stays within the useful share of the records."""
@@ -169,11 +291,11 @@ class Count(Query[Points, int]):
 
 
 def any_outlier(value: int, noise: Additive) -> dict[str, Any]:
-    """Scenario 1, is there any outlier at all: read off the released count, which costs nothing more.
+    """Scenario 1, is there any outlier at all: read off the released count, which costs nothing more (A).
 
-    `says` is yes from `threshold` on. Without any outlier it says yes with probability `false_alarm`; with at least
-    `found_from` of them it says no with probability 1 - `SURE` at most. `p_value` is how often a count this high or
-    higher is released when there is none. (Sparse data can raise the count, never lower it, before noise.)
+    `says` is yes from `threshold` on. Without any outlier it says yes with probability `false_alarm` at most; with at
+    least `found_from` of them it says no with probability 1 - `SURE` at most. `p_value` is how often a count this high
+    or higher is released when there is none.
     """
     threshold = max(1, math.ceil(noise.half_width(1 - 2 * (1 - SURE)) + 0.5))
     return {
@@ -181,12 +303,26 @@ def any_outlier(value: int, noise: Additive) -> dict[str, Any]:
         "threshold": threshold,
         "false_alarm": noise.upper_tail(threshold - 0.5),
         "found_from": 2 * threshold,
-        "p_value": noise.upper_tail(value - 0.5),
+        "p_value": noise.upper_tail(value - 0.5) if value > 0 else 1.0,
     }
 
 
+def _check_slack(slack: int) -> None:
+    if isinstance(slack, bool) or not hasattr(slack, "__index__") or not 2 <= slack <= 10**6:
+        raise ParameterError(
+            f"slack: {slack!r} is not a whole number from 2 to 1,000,000. With less, even a dense crowd is crowded; "
+            "leave it out, or pass one such as 3."
+        )
+
+
+def _check_smooth(loss: Loss) -> None:
+    if loss.kind is not Kind.APPROXIMATE:
+        raise ParameterError("delta: smooth noise needs one above 0; pass one such as '1e-6', or use extension.")
+    smooth_beta(loss.epsilon, loss.delta, least=1, step=STEP)
+
+
 def _extension_noise(query: Count, n: int, dimension: int) -> Additive:
-    return count_noise(query.slack_for(n), query.loss)
+    return count_noise(query.slack_for(n, dimension), query.each)
 
 
 def _global_noise(query: Count, n: int, dimension: int) -> Additive:
@@ -199,10 +335,18 @@ def _smooth_noise(query: Count, n: int, dimension: int) -> Additive:
 
 
 def _extension_answer(query: Count, data: Points, noise: Noise) -> Fraction:
-    slack = query.slack_for(data.n)  # (P) (E) (C1) (C2) (N)
+    slack = query.slack_for(data.n, data.dimension)  # (P) (E) (C1) (C2) (N)
     normalise = query.normalise
-    steps = noisy_steps(data.values, query.radius, query.neighbours, slack, query.loss, noise, normalise=normalise)
+    steps = noisy_steps(data.values, query.radius, query.neighbours, slack, query.each, noise, normalise=normalise)
     return Fraction(steps)
+
+
+def _floor(query: Count, data: Points, noise: Noise) -> int:
+    slack = query.slack_for(data.n, data.dimension)  # (P) (Q1) (Q2) (Q3) (H): one record moves it by at most that
+    tree = _pairs.grow_tree(data.values, query.radius, normalise=query.normalise)
+    bounds = _lower.certify_lower(tree, query.neighbours, float(slack), GAP)
+    steps = math.floor(bounds.lower * STEP.denominator + 0.5)
+    return whole(Fraction(steps + query.floor_noise(data.n, data.dimension).draw(noise)), data.n)
 
 
 def _global_answer(query: Count, data: Points, noise: Noise) -> Fraction:

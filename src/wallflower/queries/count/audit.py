@@ -10,25 +10,31 @@ import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.audit import (
+    ROUNDING,
     TRIALS,
+    Attack,
     Finding,
     Floats,
     ScriptedNoise,
+    Way,
     World,
     audit,
     audit_bound,
     audit_exact,
     replay_sampler,
 )
+from wallflower.audit.calibrations import attack_calibrations, attack_smooth_noise
 from wallflower.audit.laws import Law, audit_law, law_of
+from wallflower.audit.scripts import ShortNoise
 from wallflower.data import Points
-from wallflower.mechanisms import Additive, calibrate
+from wallflower.mechanisms import Additive, calibrate, smooth_beta
 from wallflower.neighbours.extension import certify
 from wallflower.neighbours.limits import global_bound
 from wallflower.neighbours.noisy_count import GAP, STEP
@@ -36,8 +42,9 @@ from wallflower.neighbours.pairs import plant
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
+from wallflower.queries.count.audit_lower import lower_findings
 from wallflower.queries.count.exact import count_outliers
-from wallflower.queries.count.sensitivity import local_bounds, rounded_smooth_bound, sweep, window
+from wallflower.queries.count.sensitivity import local_bounds, sweep, window
 
 Cover = Callable[[Floats, NDArray[np.bool_], float], int]
 
@@ -85,27 +92,35 @@ ROW: Final = World(((0.0, 0.0), (3.0, 0.0), (6.0, 0.0), (9.0, 0.0), (20.0, 0.0))
 
 
 def findings(*, quick: bool) -> Iterator[Finding]:
-    """Every attack: what must hold, then what must be caught."""
-    laws = {name: [_law(asked, each) for each in tables] for name, (asked, *tables) in SOUND.items()}
-    for name, (asked, *_) in SOUND.items():
-        yield audit_law(*laws[name], claimed=asked.loss, name=name)
-    for name in DRAWN if quick else SOUND:
+    """Every attack, mechanism by mechanism: what must hold, then what must be caught."""
+    for attack in ATTACKS.values():
+        yield from attack(quick)
+
+
+def _attack(mechanism: str, quick: bool) -> Iterator[Finding]:
+    """The laws of answers, and what their noise hides."""
+    here = {name: case for name, case in SOUND.items() if case[0].mechanism == mechanism}
+    for name, (asked, *tables) in here.items():
+        first, second = (_law(asked, each) for each in tables)
+        yield audit_law(first, second, claimed=asked.loss, name=name)
+    for name, (asked, *tables) in here.items():
+        if name in DRAWN or not quick:
+            samplers = [replay_sampler(partial(asked.answer, _points(each))) for each in tables]
+            trials = QUICK_TRIALS if quick else TRIALS
+            yield audit(*samplers, claimed=asked.loss, trials=trials, name=f"{name}, by draws")
+    yield from _BOUNDS[mechanism]()
+    for name in (name for name in here if name in SHORTENED):
         asked, *tables = SOUND[name]
-        samplers = [replay_sampler(partial(asked.answer, _points(each))) for each in tables]
-        trials = QUICK_TRIALS if quick else TRIALS
-        yield audit(*samplers, claimed=asked.loss, trials=trials, name=f"{name}, by draws")
-    yield from _oracles()
-    yield from _sound_bounds()
-    for name in SHORTENED:
-        asked, *tables = SOUND[name]
-        first, second = (_law(asked, each, Short) for each in tables)
+        first, second = (_law(asked, each, ShortNoise) for each in tables)
         yield audit_law(first, second, claimed=asked.loss, name=f"broken: a tenth short, {name}", expected=True)
+
+
+def _broken_laws() -> Iterator[Finding]:
     first, second = _broken_by_value([0.5, *CROWD]), _broken_by_value([FAR, *CROWD])
     yield audit_law(first, second, claimed=PURE, name="broken: leaves out itself by value", expected=True)
     asked, name = SOUND[ROUNDED][0], "broken: 5k + 1 in spite of rounding"
     first, second = (_broken_strict(asked, each) for each in _ON_HEXAGON)
     yield audit_law(first, second, claimed=asked.loss, name=name, expected=True)
-    yield from _broken_bounds()
 
 
 def _count(neighbours: int, loss: Loss, mechanism: str = "extension") -> Count:
@@ -134,12 +149,13 @@ SOUND: Final[dict[str, tuple[Count, Any, Any]]] = {
     ROUNDED: (Count(neighbours=5, radius=1.0, loss=Loss("2"), mechanism="global"), *_ON_HEXAGON),
 }
 DRAWN: Final = ("extension, pure",)
-SHORTENED: Final = (
+SHORTENED: Final = {
     "extension, pure",
     "extension, zCDP",
+    "extension, approximate",
     "global, Laplace on a line",
     "global, Gaussian",
-)
+}
 
 
 def _law(query: Count, records: Any, through: Callable[[Noise], Noise] = lambda noise: noise) -> Law:
@@ -177,26 +193,66 @@ def _count_by_value(values: Floats) -> int:
 # Bounds that must hold
 
 
-def _sound_bounds() -> Iterator[Finding]:
-    outliers = partial(count_outliers, radius=1.0, neighbours=1, normalise=False)
-    local = partial(local_bounds, radius=1.0, neighbours=1, upto=0, normalise=False)
+def _extension_bounds() -> Iterator[Finding]:
     for neighbours, (place, world) in enumerate({"plus": SMALL_PLUS, "path": PATH}.items(), start=1):
         inliers, hidden = partial(_inliers, neighbours=neighbours), partial(_hidden, _count(neighbours, PURE))
         yield audit_bound(hidden, inliers, world, name=f"extension: what its noise hides, on a {place}")
-    hidden = partial(_hidden, _count(1, PURE, "global"))
+    yield _solver_off(SMALL_PLUS)
+
+
+def _solver_off(world: World) -> Finding:
+    """Whether the noise hides one record even where the solver is as far off as it may be, on one table and not on the
+    other, and rounding favours the attacker."""
+    query = _count(1, PURE)
+    exact = {table: _inliers(np.array(table), 1) for table in world.tables()}
+    off = {table: (_steps(world.size - value), _steps(world.size - value + GAP)) for table, value in exact.items()}
+    shown = max(off[other][1] - off[table][0] for table in exact for other in world.neighbours(table))
+    claimed = _hidden(query, np.array(next(world.tables()))) / float(STEP)
+    return Finding(
+        name="extension: what its noise hides, the solver off by as much as it may be",
+        way=Way.WORLD,
+        claimed=claimed,
+        lower=float(shown),
+        caught=shown > claimed * (1 + ROUNDING),
+        words=f"the steps move by {shown}, the noise hides {claimed:.6g}",
+    )
+
+
+def _steps(count: float) -> int:
+    return math.floor(count / STEP + Fraction(1, 2))
+
+
+def _global_bounds() -> Iterator[Finding]:
+    outliers, hidden = partial(_outliers, radius=1.0), partial(_hidden, _count(1, PURE, "global"))
     yield audit_bound(hidden, outliers, DIAMOND, name="global: what its noise hides, on a diamond")
+
+
+def _smooth_bounds() -> Iterator[Finding]:
+    local = partial(local_bounds, radius=1.0, neighbours=1, upto=0, normalise=False)
     for place, world in {"path": PATH, "diamond": DIAMOND}.items():
-        yield audit_bound(lambda values: local(values)[0], outliers, world, name=f"local bound on a {place}")
+        bound, outliers = (lambda values: local(values)[0]), partial(_outliers, radius=1.0)
+        yield audit_bound(bound, outliers, world, name=f"local bound on a {place}")
     yield _smooth("on a path", PATH, 1.0)
     yield _smooth("on a plus", PLUS, 1.2)
     yield _smooth("on a row", ROW, 1.0)
     yield _smooth("where rounding favours the attacker", CIRCLE, 1.0, normalise=True)
+    yield from attack_smooth_noise()
+
+
+_BOUNDS: Final = {"extension": _extension_bounds, "global": _global_bounds, "smooth": _smooth_bounds}
+
+
+def _outliers(values: Floats, radius: float, normalise: bool = False) -> int:
+    return count_outliers(values, radius, 1, normalise=normalise)
 
 
 def _smooth(place: str, world: World, radius: float, *, normalise: bool = False) -> Finding:
-    truth = partial(count_outliers, radius=radius, neighbours=1, normalise=normalise)
-    bound = partial(rounded_smooth_bound, radius=radius, neighbours=1, beta=BETA, normalise=normalise)
-    return audit_bound(bound, truth, world, beta=BETA, name=f"smooth bound {place}")
+    """What the noise of an answer goes by: large enough on every table, and as smooth as its δ needs."""
+    query = Count(neighbours=1, radius=radius, loss=APPROXIMATE, mechanism="smooth", normalise=normalise)
+    truth = partial(_outliers, radius=radius, normalise=normalise)
+    beta = smooth_beta(APPROXIMATE.epsilon, APPROXIMATE.delta, least=1, step=STEP)
+    name = f"smooth: what its noise hides, {place}"
+    return audit_bound(partial(_hidden, query), truth, world, beta=beta + 1e-12, name=name)
 
 
 def _inliers(values: Floats, neighbours: int) -> float:
@@ -208,7 +264,10 @@ def _hidden(query: Count, values: Floats) -> float:
     script = ScriptedNoise()
     query.answer(_points(values), script)
     ((_, scale),) = script.asked
-    return float(scale * query.loss.epsilon * (STEP if query.mechanism == "extension" else 1))
+    return float(scale * query.loss.epsilon * _UNITS[query.mechanism])
+
+
+_UNITS: Final = {"extension": STEP, "global": Fraction(1), "smooth": STEP / 2}  # smooth: half of ε is for the value
 
 
 def _everywhere(values: Floats) -> float:
@@ -216,25 +275,6 @@ def _everywhere(values: Floats) -> float:
 
 
 # Broken, on purpose
-
-
-class Short:
-    """BROKEN: nine tenths of the noise that was asked for."""
-
-    def __init__(self, noise: Noise) -> None:
-        self.noise = noise
-
-    def laplace(self, scale: Fraction) -> int:
-        return self.noise.laplace(scale * 9 / 10)
-
-    def gaussian(self, scale: Fraction) -> int:
-        return self.noise.gaussian(scale * 9 / 10)
-
-    def below(self, bound: int) -> int:
-        return self.noise.below(bound)
-
-    def flip(self, exponent: Fraction) -> bool:
-        return self.noise.flip(exponent)
 
 
 def _broken_by_value(records: list[float]) -> Law:
@@ -337,6 +377,15 @@ def _broken_cap(values: Floats, radius: float, beta: float) -> float:
     return best
 
 
+ATTACKS: Final[dict[str, Attack]] = {
+    "noise": lambda quick: attack_calibrations(),
+    "extension": partial(_attack, "extension"),
+    "global": partial(_attack, "global"),
+    "smooth": partial(_attack, "smooth"),
+    "exact": lambda quick: _oracles(),
+    "broken": lambda quick: chain(_broken_laws(), _broken_bounds()),
+    "honest": lambda quick: lower_findings(),
+}
 BROKEN_COVERS: Final[dict[str, tuple[Cover, World]]] = {
     "Algorithm 1 skips the last record": (_broken_skip_last, PATH),
     "the Japanese bound on a line": (_broken_at_records, PATH),

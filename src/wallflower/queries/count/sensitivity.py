@@ -26,6 +26,7 @@ __all__ = [
     "peel",
     "rounded_smooth_bound",
     "rounding_bound",
+    "rows",
     "smooth_bound",
     "sweep",
     "window",
@@ -94,7 +95,7 @@ class _Ladder:
         self.steps = [np.abs(degree - level) for level in (neighbours, neighbours - 1)]
         band = np.flatnonzero(np.minimum(*self.steps) <= self.upto)
         self.steps = [step[band] for step in self.steps]
-        self.cover = _Cover(_rows(tree)[band], tree, covers)
+        self.cover = _Cover(rows(tree)[band], tree, covers)
 
     def ceiling(self, t: int) -> int:
         """What U_t cannot exceed, without looking at places."""
@@ -138,7 +139,7 @@ class _Cover:
         return int(np.count_nonzero(beside >= np.arange(1, len(beside) + 1)))
 
 
-def _rows(tree: Tree) -> Floats:
+def rows(tree: Tree) -> Floats:
     """The records in tree order."""
     inner = np.arange(tree.blocks.shape[2]) < np.diff(tree.starts)[:, None]
     return np.ascontiguousarray(tree.blocks.transpose(0, 2, 1)[inner])

@@ -11,8 +11,7 @@ Arithmetic  whole-number scores, exact draws; best-first search: real numbers   
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -22,12 +21,24 @@ from wallflower.lazy import Lazy
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.privacy import exact as exactly
+from wallflower.queries.explain import words
 from wallflower.queries.explain.case import Case
-from wallflower.queries.explain.detector_names import detector_of, kind_of, text_of
-from wallflower.queries.explain.detectors import Detector
+from wallflower.queries.explain.detector_names import detector_of, kind_of, name_of, text_of
+from wallflower.queries.explain.detectors import ClampedGrubbs, Detector
 from wallflower.queries.explain.rules import MODES, SEARCHES, UTILITIES, check
 from wallflower.queries.explain.space.contexts import Domain, pandas_filter, polars_filter, predicate, where
-from wallflower.query import Choices, Condition, Option, Plan, PublicFacts, Query, Reading, Status, least_amount
+from wallflower.queries.explain.words import SILENT, SURE
+from wallflower.query import (
+    Choices,
+    Condition,
+    Option,
+    Plan,
+    PublicFacts,
+    Query,
+    Reading,
+    Status,
+    least_amount,
+)
 from wallflower.schema import Column, Schema
 from wallflower.units import Claim
 
@@ -40,8 +51,7 @@ else:
 
 REAL: Final = ("best-first",)  # searches that draw real numbers
 PATIENCE: Final = 60.0  # seconds that examining every context may take before a search takes its place
-USEFUL: Final = 0.5
-SURE: Final = 0.05
+USEFUL: Final = 0.5  # of the population of the largest context, on average
 EPSILONS: Final = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5")
 
 Value = list[dict[str, str]]
@@ -119,7 +129,8 @@ class Explain(Query[Case, Value]):
         metadata={"help": "part of the loss that decides whether to say none; 0: never", "when": DP},
     )
     clear: float = field(
-        default=0.1, metadata={"help": "for the plan only: the margin of a context, as a share of its records"}
+        default=0.1,
+        metadata={"help": "for the plan only: by which share of a context the record stands out, if it can"},
     )
 
     def __post_init__(self) -> None:
@@ -177,9 +188,14 @@ class Explain(Query[Case, Value]):
 
     def made(self, size: int) -> Detector:
         """The detector, for tables of at most `size` records."""
-        if isinstance(self.detector, str):
-            return detector_of(self.detector, self._column(self.metric), size)
-        return self.detector
+        asked = self.detector
+        found = detector_of(asked, self._column(self.metric), size) if isinstance(asked, str) else asked
+        if isinstance(found, ClampedGrubbs) and found.largest < size:
+            raise ParameterError(
+                f"detector: largest is {found.largest:,}, and tables may have {size:,} records. Leave largest out, or "
+                f"pass {size:,} or more."
+            )
+        return found
 
     def searched(self, n: int) -> str:
         """How contexts are found: as asked, or by what is public.  (A)"""
@@ -195,9 +211,11 @@ class Explain(Query[Case, Value]):
         search = self.searched(facts.n)
         bits = [item["bits"] for item in value]
         return Reading(
-            mechanism=f"{self.mode}, {search}, {text_of(self.detector).partition(':')[0]} by {self.utility}",
+            mechanism=f"{self.mode}, {search}, {name_of(self.detector)} by {self.utility}",
             interval=None,
-            words=self._words(value),
+            words=words.reading(self, value),
+            notes=words.notes(self, value, facts.n),
+            quality=words.quality(self, value, facts.n),
             extras={"contexts": self.contexts} | ({"filters": [self._filters(each) for each in bits]} if bits else {}),
             status=Status.REAL_ARITHMETIC if search in REAL else None,
         )
@@ -208,23 +226,23 @@ class Explain(Query[Case, Value]):
 
     def plan(self, *, n: int, dimension: int) -> Plan:
         size = self.size or self.domain.rows or n
+        if self.mode == "dp":
+            _modes.check(self, self.made(size), size)  # a plan for what is refused would promise nothing
         chosen = self.searched(size)
         ways = ("direct",) if self.mode == "dp" else tuple(dict.fromkeys((chosen, *SEARCHES)))
-        options = tuple(self._option(way, size) for way in ways)
-        figures = options[0].figures
-        smallest = least_amount(lambda amount: self._at(amount)._is_useful(size))
+        smallest = least_amount(lambda amount: self._at(amount).is_useful(size))
         return Plan(
             query=self.kind,
             cost=self.cost(),
             facts={"n": size, "dimension": dimension, "values": sum(self.sizes), "contexts": self.contexts},
             chosen=chosen,
             headings=_HEADINGS,
-            options=options,
-            useful=self._is_useful(size),
-            verdict=self._verdict(figures, smallest),
+            options=tuple(self._option(way, size) for way in ways),
+            useful=self.is_useful(size),
+            verdict=words.verdict(self, size, smallest),
             smallest_useful_epsilon=smallest,
-            curve=tuple((float(e), self._at(e)._utility("direct", size)) for e in EPSILONS),
-            measure="expected utility: population as a share of the largest",
+            curve=tuple((float(e), self._at(e)._gain(size)) for e in EPSILONS),
+            measure="expected utility: population as a share of the largest, 0 for none",
             scale="linear",
         )
 
@@ -259,59 +277,40 @@ class Explain(Query[Case, Value]):
         whole = self.loss.epsilon
         return whole * self.doubt, whole * (1 - self.doubt) / self.top
 
+    def is_useful(self, size: int) -> bool:
+        """Whether a clear outlier is as good as sure of a valid context, and a large one."""
+        if self.mode == "ocdp":
+            return self.expected_utility("direct", size) >= USEFUL
+        seen = self.outlook(size)
+        return seen.none <= SILENT and seen.invalid <= SURE and seen.utility >= USEFUL
+
     def _option(self, way: str, size: int) -> Option:
         figures: dict[str, float] = {}
-        if way in ("direct", "best-first", "uniform"):
-            figures["utility"] = self._utility(way, size)
         if self.mode == "dp":
-            figures["invalid"] = self._invalid(size)
+            figures |= asdict(self.outlook(size))
+        elif way in ("direct", "best-first", "uniform"):
+            figures["utility"] = self.expected_utility(way, size)
         if way == "direct":
             figures["seconds"] = _forecast.seconds(self.kind_of_detector, self.contexts, size)
         return Option(mechanism=way, figures=figures, note=_NOTES["dp" if self.mode == "dp" else way])
 
-    def _utility(self, way: str, size: int) -> float:
-        """Under the model of `forecast`."""
+    def outlook(self, size: int) -> _forecast.Outlook:
+        """Under the model of `forecast`, in mode dp."""
+        model = _forecast.spread(self.sizes)
+        return _forecast.outlook(model, self.made(size), size, parts=self.parts(), top=self.top, clear=self.clear)
+
+    def expected_utility(self, way: str, size: int) -> float:
+        """Under the model of `forecast`, in mode ocdp."""
         model = _forecast.spread(self.sizes)
         if way == "uniform":
-            return float(model.best_of(self.samples))
+            return model.best_of(self.samples)
+        return model.utility(model.shares * size, float(self.loss.epsilon / self.top))
+
+    def _gain(self, size: int) -> float:
         if self.mode == "ocdp":
-            return float(model.utility(model.shares * size, float(self.loss.epsilon / self.top)))
-        each = self.parts()[1]
-        scale = _modes.scale_of(self.contexts, size, each)
-        scores = model.shares * size * min(1 / float(scale), self.clear)
-        return float(model.utility(scores, float(each) / 2))
-
-    def _invalid(self, size: int) -> float:
-        """A bound on the chance of a context in which the record is no outlier.  (I)"""
-        each = self.parts()[1]
-        records = size * _forecast.spread(self.sizes).ranked(self.top)
-        best = min(records / float(_modes.scale_of(self.contexts, size, each)), self.clear * records)
-        return float(min(1.0, self.top * math.exp(math.log(self.contexts) - _modes.weight(best, each))))
-
-    def _is_useful(self, size: int) -> bool:
-        return self._utility("direct", size) >= USEFUL and (self.mode == "ocdp" or self._invalid(size) <= SURE)
-
-    def _verdict(self, figures: Any, smallest: str | None) -> str:
-        said = f"one of {self.contexts:,} contexts"
-        if "utility" in figures:
-            said += f", with {figures['utility']:.0%} of the records of the largest valid one expected"
-        if "invalid" in figures:
-            said += f"; invalid with a chance of at most {figures['invalid']:.2g}"
-        said += " (if records spread evenly over the values"
-        said += f", and the record stands out by {self.clear:.0%} of a context)" if self.mode == "dp" else ")"
-        if self._is_useful(self.size or self.domain.rows or 1):
-            return f"useful: {said}"
-        advice = f"; from ε = {smallest} on it would be" if smallest else "; no reasonable loss makes it so"
-        return f"not useful: {said}{advice}"
-
-    def _words(self, value: Value) -> str:
-        if not value and self.mode == "dp":
-            return "None: no context makes this record an outlier clearly enough to say so at this loss."
-        if not value:
-            return "None: no context was found in which this record is an outlier."
-        found = "; or ".join(_among(item["context"]) for item in value)
-        hedge = "" if self.mode == "ocdp" else " (unless the draw was unlucky: the plan bounds the chance)"
-        return f"In {self.metric}, the record is an outlier among {found}{hedge}."
+            return self.expected_utility("direct", size)
+        seen = self.outlook(size)
+        return (1 - seen.none) * seen.utility
 
     def _filters(self, bits: str) -> dict[str, str]:
         domains = self.domains
@@ -339,10 +338,6 @@ class Explain(Query[Case, Value]):
         return replace(self, loss=Loss(amount, kind=self.loss.kind, neighbours=self.loss.neighbours))
 
 
-def _among(context: str) -> str:
-    return context if context == predicate((), "") else f"records where {context}"
-
-
 def _schema(domain: Any) -> Schema:
     """The domain, from a file or plain JSON where it is not a Schema yet."""
     if isinstance(domain, Schema):
@@ -351,8 +346,12 @@ def _schema(domain: Any) -> Schema:
 
 
 _HEADINGS: Final = {
-    "utility": "expected utility",
+    "baseless": "baseless, at most",
+    "least_none": "none, at least",
+    "none": "none",
+    "valid": "valid",
     "invalid": "invalid, at most",
+    "utility": "expected utility",
     "seconds": "seconds, about",
 }
 _NOTES: Final = {

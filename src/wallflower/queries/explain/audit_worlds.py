@@ -11,11 +11,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from wallflower.audit import Finding, Floats, Records, World, audit_bound, audit_exact
+from wallflower.audit import Finding, Floats, Records, ScriptedNoise, World, audit_bound, audit_exact
+from wallflower.data import Points
+from wallflower.privacy import Loss
+from wallflower.queries.explain import Explain
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Distance, FixedBins, Grubbs, Tukey
 from wallflower.queries.explain.draws import direct
 from wallflower.queries.explain.exact import evaluate
 from wallflower.queries.explain.space.ranked_table import RankedTable, rank_table
+from wallflower.schema import Schema
 
 VALUES: Final = 3  # of the one context attribute; V has the first
 OWN: Final = 5.0
@@ -56,6 +60,45 @@ def attack_worlds() -> Iterator[Finding]:
     exact, brute = partial(_contexts, DETECTORS["distance"]), partial(_brute, Distance(1, 1.0))
     name = "broken: exact contexts, V counted among its own neighbours"
     yield audit_exact(exact, brute, OTHERS.arrays(), name=name, expected=True)
+
+
+def attack_none() -> Iterator[Finding]:
+    """What the noise that decides whether to say none hides, by its own word."""
+    for name, detector in NAMED.items():
+        bound, truth = partial(_hidden, detector), partial(_best, detector)
+        yield audit_bound(bound, truth, OTHERS, name=f"none: what its noise hides, {name}")
+
+
+NAMED: Final = {
+    "distance": "distance:k=2,radius=1",
+    "bins": "bins:points=3,fraction=0.4",
+    "tukey": "tukey:points=4",
+    "clamped Grubbs": "clamped-grubbs",
+}
+
+
+def _question(detector: str) -> Explain:
+    domain = Schema.of(["a", "x"], edges={"a": [0.5, 1.5]}, bounds={"x": (0, 10)})
+    asked: dict[str, Any] = {"record": "0", "metric": "x", "context": ("a",), "domain": domain, "size": 8}
+    return Explain(**asked, detector=detector, loss=Loss("1"), doubt=Fraction(1, 2))
+
+
+def _case(query: Explain, others: Floats) -> Any:
+    rows = np.vstack([[0.0, OWN], others])
+    return query.view(Points.from_array(rows, columns=("a", "x"), name="made-up"))
+
+
+def _hidden(detector: str, others: Floats) -> float:
+    """In steps: the answer is asked with a draw so low that it says none and draws no more."""
+    query, script = _question(detector), ScriptedNoise(-(10**9))
+    query.answer(_case(query, others), script)
+    return float(script.asked[0][1] * query.loss.epsilon * query.doubt)
+
+
+def _best(detector: str, others: Floats) -> float:
+    query = _question(detector)
+    case = _case(query, others)
+    return direct.best_margin(case.table(), query.made(case.n))
 
 
 def _table(others: Floats) -> RankedTable:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from wallflower.columns import pick
 from wallflower.data import Points, Table
 from wallflower.errors import DataError
+from wallflower.queries.explain.detectors import HUGE
 from wallflower.queries.explain.space.contexts import Domain
 from wallflower.queries.explain.space.ranked_table import RankedTable, rank_table
 
@@ -41,7 +42,8 @@ class Case:
         """The records as the engines see them."""
         codes = np.stack([_codes(self.data, domain) for domain in self.domains], axis=1)
         sizes = [len(domain.labels) for domain in self.domains]
-        return rank_table(codes, sizes, _numbers(self.data, self.metric), self.row)
+        metric = np.clip(_numbers(self.data, self.metric), -HUGE, HUGE)  # what is beyond could overflow, and would tell
+        return rank_table(codes, sizes, metric, self.row)
 
     def __repr__(self) -> str:
         return f"Case(at most {self.n} records, columns={self.columns!r})"

@@ -58,6 +58,15 @@ def text_of(detector: Detector | str) -> str:
     return f"{_NAMES[kind]}:{settings}" if settings else _NAMES[kind]
 
 
+def name_of(detector: Detector | str) -> str:
+    """Its name alone.
+
+    >>> name_of("lof:k=5")
+    'lof'
+    """
+    return text_of(detector).partition(":")[0]
+
+
 def detector_of(text: str, metric: Column, size: int) -> Detector:
     """The detector that a text describes; grids and clamps without bounds take those of the metric.
 

@@ -68,6 +68,8 @@ class ClampedGrubbs:
     def __post_init__(self) -> None:
         Grubbs(self.alpha)
         _check_bounds(self.low, self.high)
+        width = self.high - self.low
+        _check("low, high", (self.low, self.high), width >= 1 / HUGE, "ranges of 1e-100 or more", "pass a wider one")
         _check("largest", self.largest, 3 <= self.largest <= 2**31, "3 to 2^31", "pass a public bound on the records")
         _check("steps", self.steps, 2 <= self.steps <= 1000, "2 to 1000", "pass 48 unless you know better")
 
@@ -269,6 +271,17 @@ def kappas(alpha: float, largest: int) -> Floats:
     """
     table = _kappas(alpha, max(6, (max(largest, 1)).bit_length()))
     return table[: largest + 1]
+
+
+def kappas_at(alpha: float, many: Floats) -> Floats:
+    """κ for these numbers of records, without a table of all below them.
+
+    >>> kappas_at(0.05, np.array([1.0, 2.0, 10.0])).tolist() == kappas(0.05, 10)[[1, 2, 10]].tolist()
+    True
+    """
+    some = np.maximum(many, 3.0)
+    t = -_special.stdtrit(some - 2, alpha / (2 * some))
+    return np.where(many < 3, np.maximum(many - 1, 0.0), some * (some - 1) / ((some - 2) / t**2 + some))
 
 
 @lru_cache(maxsize=8)

@@ -32,7 +32,7 @@ from wallflower.queries.explain.space.bitsets import Bitsets, bitsets, members, 
 from wallflower.queries.explain.space.blocks import Part, Walk, in_blocks, walk_parts
 from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.cube import Bools, Counts, Ints, far, few, settle, sums_of
-from wallflower.queries.explain.space.ranked_table import RankedTable, rank_table
+from wallflower.queries.explain.space.ranked_table import Floats, RankedTable, rank_table
 
 T = TypeVar("T")
 Look = Callable[[int, Bools, Counts], None]  # fills in validity from an index on, where populations are known
@@ -116,6 +116,14 @@ def parts(table: RankedTable, detector: Detector) -> Iterator[Part]:
     return ENGINES.get(type(detector), _asked)(table, detector)
 
 
+def ask(detector: Detector, values: Floats, index: int) -> bool:
+    """What a detector without an engine says; where it fails it found no outlier, since the failure would tell."""
+    try:
+        return bool(detector.outlier(values, index))
+    except Exception:  # noqa: BLE001 - it is not our code, and it is looking at records
+        return False
+
+
 def examiner(table: RankedTable, detector: Detector) -> Callable[[int], tuple[bool, int]]:
     """Answers about single contexts, for searches that ask about few: whether one is valid, and its population."""
     bits, place = bitsets(table), table.record
@@ -129,7 +137,7 @@ def examiner(table: RankedTable, detector: Detector) -> Callable[[int], tuple[bo
             look(index, valid, np.array([population], np.int32))
             return bool(valid[0]), population
         chosen = np.unpackbits(words.view(np.uint8), bitorder="little", count=table.n).view(np.bool_)
-        return detector.outlier(table.values[chosen], int(np.count_nonzero(chosen[:place]))), population
+        return ask(detector, table.values[chosen], int(np.count_nonzero(chosen[:place]))), population
 
     return examine
 
@@ -221,7 +229,7 @@ def _asked(table: RankedTable, detector: Detector) -> Iterator[Part]:
             inside = table.members(start + x)
             populations[x] = np.count_nonzero(inside)
             place = int(np.count_nonzero(inside[: table.record]))
-            valid[x] = detector.outlier(table.values[inside], place)
+            valid[x] = ask(detector, table.values[inside], place)
 
     yield 0, table.space.count, fill
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import DataError, ParameterError
 from wallflower.jit import kernel
-from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Distance, FixedBins, Tukey, kappas
+from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Distance, FixedBins, Tukey, kappas, kappas_at
 from wallflower.queries.explain.engines.sums import beyond, fences, moments, near, nothing
 from wallflower.queries.explain.exact import HELD
 from wallflower.queries.explain.space.blocks import Part, Walk, in_blocks, walk_parts
@@ -63,6 +63,16 @@ def margins_in_blocks(
         known = ", ".join(sorted(kind.__name__ for kind in MARGINS))
         raise ParameterError(f"detector: {type(detector).__name__} has no margin; those with one are {known}.")
     return in_blocks(table.space, MARGINS[type(detector)](table, detector), np.float64, reduce)
+
+
+def greatest_margins(detector: Detector, populations: Floats) -> Floats:
+    """The largest margin that contexts of so many records can have, whatever the records are.  (U)
+
+    >>> greatest_margins(FixedBins((0.0, 1.0, 2.0)), np.array([400.0, 4000.0])).round(2).tolist()
+    [0.0, 9.02]
+    """
+    found: Floats = GREATEST[type(detector)](detector, populations)
+    return found
 
 
 def _loneliness(table: RankedTable, detector: Distance) -> Iterator[Part]:
@@ -148,4 +158,11 @@ MARGINS: Final[dict[type, Callable[[RankedTable, Any], Iterator[Part]]]] = {
     Distance: _loneliness,
     FixedBins: _sparseness,
     Tukey: _beyond,
+}
+
+GREATEST: Final[dict[type, Callable[[Any, Floats], Floats]]] = {  # (U)
+    ClampedGrubbs: lambda detector, n: n - 1 - kappas_at(detector.alpha, n),
+    Distance: lambda detector, n: np.full(len(n), float(detector.k)),
+    FixedBins: lambda detector, n: (detector.fraction * n - 1) / max(detector.fraction, 1 - detector.fraction),
+    Tukey: lambda detector, n: (n - 4) / 3,
 }

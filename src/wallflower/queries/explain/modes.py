@@ -8,29 +8,35 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
+import numpy as np
+
 from wallflower.errors import ParameterError
+from wallflower.mechanisms import Additive
 from wallflower.noise import Noise
 from wallflower.queries.explain.case import Case
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector
 from wallflower.queries.explain.draws import best_first, direct, walks
 from wallflower.queries.explain.draws import guided_search as guided
-from wallflower.queries.explain.draws.utilities import Overlap, Population, Utility
+from wallflower.queries.explain.draws.utilities import Overlap, Population, Rating, Utility
 from wallflower.queries.explain.exact import ASKED, ENGINES, HELD
 from wallflower.queries.explain.space.blocks import SWEPT
-from wallflower.queries.explain.space.ranked_table import RankedTable
+from wallflower.queries.explain.space.contexts import Space
+from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
 from wallflower.units import Claim
 
 Way = Callable[[Any, RankedTable, Detector, Utility, Noise], list[int]]
 
 MISSED: Final = 100  # one in so many draws may be invalid where the record stands out enough
 REACH: Final = 3  # a context of all records scores so many times what is enough
-DOUBTED: Final = 50  # one in twice so many tables without any clear context gets one all the same
+DOUBTED: Final = 50  # about one in twice so many answers names a context where nothing stands out
+_DOUBT: Final = Fraction(math.log(DOUBTED))
 
 
 def check(query: Any, detector: Detector, size: int) -> None:
     """Refuse by public facts, before anything is paid: too many contexts, or too much rounding."""
     bits, way = query.contexts.bit_length() - 1, query.searched(size)
     asking = type(detector) not in ENGINES or not isinstance(query.utility, str)
+    _try_out(query, detector)
     most = {"direct": ASKED.bit_length() - 1 if asking else SWEPT, "best-first": best_first.LENGTH, "guided": SWEPT}
     if bits > most.get(way, bits):
         raise ParameterError(
@@ -44,11 +50,27 @@ def check(query: Any, detector: Detector, size: int) -> None:
         )
     if isinstance(detector, ClampedGrubbs) and query.mode == "dp":
         places = (detector.low, (detector.low + detector.high) / 2, detector.high)
-        if max(direct.rounding(detector, own) for own in places) >= 1 / (2 * direct.GRID):
+        far = detector.largest >= direct.ROUNDED
+        if far or max(direct.rounding(detector, own) for own in places) >= 1 / (2 * direct.GRID):
             raise ParameterError(
                 f"size: sums over {detector.largest:,} records are rounded by more than the grid of scores allows. "
                 "Pass a smaller bound on the records, or choose another detector."
             )
+
+
+def _try_out(query: Any, detector: Detector) -> None:
+    """Refuse foreign code that fails on made-up values: on records it would fail in silence, and be paid for."""
+    values = np.append(np.linspace(0.0, 1.0, 99), 10.0)
+    try:
+        if type(detector) not in ENGINES:
+            detector.outlier(values, 99)
+        if isinstance(query.utility, Rating):
+            query.utility.function("1" * sum(query.sizes), values)
+    except Exception as error:
+        raise ParameterError(
+            "detector, utility: a function of your own fails on a hundred made-up numbers of which the record is the "
+            f"last, with {type(error).__name__}. It must answer for any numbers. Mend it, or install what it needs."
+        ) from error
 
 
 def claim_more(stated: Claim, query: Any, detector: Detector) -> Claim:
@@ -80,9 +102,21 @@ def enough(contexts: int, each: Fraction) -> Fraction:
     return Fraction(math.ceil(1000 * 2 / float(each) * math.log(contexts * MISSED)), 1000)
 
 
-def weight(score: float, each: Fraction) -> float:
-    """The exponent that a draw gives a score, in records; a step of the grid is lost in rounding.  (D)"""
-    return float(each) / 2 * (direct.GRID * score - 1) / (direct.GRID + 1)
+def exponents(margins: Floats, populations: Floats, *, contexts: int, size: int, each: Fraction) -> Floats:
+    """The logarithms of the weights of contexts with such margins and populations.  (D)"""
+    step = direct.GRID / float(scale_of(contexts, size, each))
+    most = min(direct.HIGHEST, int(direct.GRID * REACH * enough(contexts, each)))
+    scores = np.minimum(np.floor(step * populations), np.floor(direct.GRID * margins))
+    return np.clip(scores, -most, most) * float(each) / (2 * direct.STEPS)
+
+
+def chance_of_none(margin: float, deciding: Fraction) -> float:
+    """How likely it is to say none where the largest margin of all contexts is this one.  (N)"""
+    if not deciding:
+        return 0.0
+    spread = direct.STEPS / deciding
+    lacking = math.ceil(spread * _DOUBT) - math.floor(direct.GRID * margin)
+    return Additive("laplace", spread, Fraction(1)).upper_tail(1 - lacking)  # noise is as likely as its negative
 
 
 def _by_margin(query: Any, table: RankedTable, size: int, detector: Detector, noise: Noise) -> list[int]:
@@ -97,8 +131,8 @@ def _by_margin(query: Any, table: RankedTable, size: int, detector: Detector, no
 
 def _stands_out(table: RankedTable, detector: Detector, epsilon: Fraction, noise: Noise) -> bool:
     """Whether the largest margin, with noise, is above what noise alone would make of none.  (N)"""
-    spread = (direct.GRID + 1) / epsilon
-    return direct.best_margin(table, detector) + noise.laplace(spread) >= spread * Fraction(math.log(DOUBTED))
+    spread = direct.STEPS / epsilon
+    return direct.best_margin(table, detector) + noise.laplace(spread) >= spread * _DOUBT
 
 
 def _by_search(query: Any, table: RankedTable, size: int, detector: Detector, noise: Noise) -> list[int]:
@@ -146,10 +180,15 @@ def _start(table: RankedTable, detector: Detector, ask: walks.ContextScores, noi
     return found
 
 
+def _given(space: Space, bits: str) -> int:
+    """The start that was asked for, with the record's own values: whether it has them is not known before the look."""
+    return space.index(space.widened(bits))
+
+
 def _stepping(way: str, step: Callable[..., list[int]]) -> Way:
     def search(query: Any, table: RankedTable, detector: Detector, utility: Utility, noise: Noise) -> list[int]:
         ask = walks.score_contexts(table, detector, utility)
-        start = _start(table, detector, ask, noise) if query.start is None else table.space.index(query.start)
+        start = _start(table, detector, ask, noise) if query.start is None else _given(table.space, query.start)
         if start is None or ask.score(start) is None:
             return []
         rate = _rate(query, way, utility)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from wallflower.errors import ParameterError
 from wallflower.privacy import Kind, Loss, Neighbours
-from wallflower.queries.explain.detector_names import text_of
+from wallflower.queries.explain.detector_names import name_of
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Tukey
 from wallflower.queries.explain.space.contexts import predicate
 from wallflower.query import require_settings_of_mode
@@ -38,7 +38,7 @@ def _check_names(query: Any) -> None:
 
 
 def _check_numbers(query: Any) -> None:
-    for name, least, most in (("top", 1, MOST), ("samples", 1, 100_000), ("size", 1, 2**31)):
+    for name, least, most in (("top", 1, MOST), ("samples", 1, 100_000), ("size", 1, 10**9)):
         number = getattr(query, name)
         if number is not None and (
             isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most
@@ -56,7 +56,7 @@ def _check_mode(query: Any) -> None:
     found = query.kind_of_detector
     if query.mode is None and found not in WITH_MARGIN:
         raise ParameterError(
-            f"detector: {text_of(query.detector).partition(':')[0]} has no margin, so there is no differential "
+            f"detector: {name_of(query.detector)} has no margin, so there is no differential "
             "privacy for it. Choose tukey, distance, bins or clamped-grubbs, or accept the weaker relation of the "
             "paper with mode ocdp."
         )
@@ -89,8 +89,8 @@ def _check_choices(query: Any) -> None:
     require_settings_of_mode(query)
     if (query.near is None) != (query.utility != "overlap"):
         raise ParameterError("near: overlap needs the bits of a context, and nothing else does. Pass both or neither.")
-    if query.near is not None:
-        predicate(query.domains, query.near)
+    for bits in filter(None, (query.near, query.start)):
+        predicate(query.domains, bits)
     if query.search in ("best-first", "guided") and rated:
         raise ParameterError(f"search: {query.search} needs a utility that counts records. Search another way.")
     if query.start is not None and not query.unseen:

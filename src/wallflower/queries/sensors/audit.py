@@ -1,7 +1,7 @@
 """Attacks on sensors: what a device and the keys must hold, and broken ones that an audit has to catch.
 
-A device is attacked by the likelihood ratio of its own law, the best statistic there is: noise that is too small shows
-at once. A key is attacked by its bytes, which must look the same whatever the score.
+A device is attacked by the law of its sampler (`audit_laws.py`), and with real noise by the likelihood ratio of that
+law, the best statistic there is. A key is attacked by its bytes, which must look the same whatever the score.
 
 The broken ones live here, named broken, and nothing that sends a reading can reach them.
 """
@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.audit import Finding, Sampler, Way, audit
+from wallflower.audit import Attack, Finding, Sampler, Way, audit
 from wallflower.lazy import Lazy
 from wallflower.noise import Noise, SystemNoise, system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.sensors import comparison, perturb, threshold
+from wallflower.queries.sensors.audit_laws import attack_laws
 from wallflower.queries.sensors.audit_worlds import attack_worlds
 from wallflower.queries.sensors.comparison import Keys
 
@@ -34,7 +35,7 @@ Floats = NDArray[np.float64]
 Reading = tuple[int, ...]  # in steps
 Pair = tuple[Reading, Reading]
 
-TRIALS, QUICK_TRIALS = 200_000, 100_000
+TRIALS, QUICK_TRIALS, HISTOGRAMS = 200_000, 100_000, 20_000
 VIEWS, QUICK_VIEWS = 20_000, 6_000
 STEP: Final = Fraction(1, 8)
 RANGE: Final = Fraction(10)  # of what is normal, in each of two columns
@@ -46,17 +47,29 @@ DIAGONAL: Final = Fraction(SPAN * 2**0.5 * 1.000001) * STEP
 
 
 def findings(*, quick: bool) -> Iterator[Finding]:
-    """Every attack: what must hold, then what must be caught."""
-    trials, views = (QUICK_TRIALS, QUICK_VIEWS) if quick else (TRIALS, VIEWS)
+    """Every attack, mechanism by mechanism: what must hold, then what must be caught."""
+    for attack in ATTACKS.values():
+        yield from attack(quick)
+
+
+def _attack_devices(quick: bool) -> Iterator[Finding]:
+    trials = QUICK_TRIALS if quick else TRIALS
     for name, (device, pair, claimed) in SOUND.items():
         yield _attacked(name, device, pair, claimed, trials)
-    yield from attack_worlds()
-    yield from _sound_keys(trials, views)
-    yield _histogram("histogram with one server's noise", "1", trials)
     for name, (device, pair, claimed) in BROKEN.items():
         yield _attacked(f"broken: {name}", device, pair, claimed, trials, expected=True)
     yield _redrawn(trials)
+
+
+def _attack_keys(quick: bool) -> Iterator[Finding]:
+    trials, views = (QUICK_TRIALS, QUICK_VIEWS) if quick else (TRIALS, VIEWS)
+    yield from _sound_keys(trials, views)
     yield from _broken_keys(trials, views)
+
+
+def _attack_histograms(quick: bool) -> Iterator[Finding]:
+    trials = HISTOGRAMS if quick else TRIALS
+    yield _histogram("histogram with one server's noise", "1", trials)
     yield _histogram("broken: noise for one bin, where a reading moves two", "2", trials, expected=True)
 
 
@@ -258,3 +271,12 @@ def _histogram(name: str, spent: str, trials: int, **more: Any) -> Finding:
         return sample
 
     return audit(sampler(bins[0]), sampler(bins[1]), claimed=Loss("1"), trials=trials, name=name, **more)
+
+
+ATTACKS: Final[dict[str, Attack]] = {
+    "laws": lambda quick: attack_laws(),
+    "devices": _attack_devices,
+    "worlds": lambda quick: attack_worlds(),
+    "keys": _attack_keys,
+    "histograms": _attack_histograms,
+}

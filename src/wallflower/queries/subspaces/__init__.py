@@ -7,7 +7,7 @@ whole is one question with one charge.
 
 Released    names of columns, in order; with `counts` a whole number in [0, N] for each
 Guarantee   pure ε-DP, (ε, δ)-DP or ρ-zCDP           Neighbours  replace one record, N public
-Arithmetic  whole-number scores, exact coins          Proof       proof.md, labels (M) (K) (T) (B) (C) (R)
+Arithmetic  whole-number scores, exact coins          Proof       proof.md, labels (M) (K) (T) (B) (E) (C) (R)
 """
 
 from __future__ import annotations
@@ -22,23 +22,42 @@ from wallflower.data import Points
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.mechanisms import peel
-from wallflower.neighbours.limits import check_loss, check_neighbours, check_radius, rounding_bound, view_points
+from wallflower.neighbours.limits import (
+    check_loss,
+    check_neighbours,
+    check_radius,
+    rounding_bound,
+    unit_cautions,
+    view_points,
+)
 from wallflower.neighbours.noisy_count import SURE, count_noise, interval, noisy_steps, usual_slack, whole
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.privacy import exact as exactly
+from wallflower.queries.subspaces import words
 from wallflower.queries.subspaces.choice import (
     CHOOSERS,
     Draws,
     check_mechanism,
     count_loss,
     draws,
+    lead_needed,
     parts,
     precision,
     rho_of,
 )
 from wallflower.queries.subspaces.family import Family, Subspace
-from wallflower.query import Bars, Option, Plan, PublicFacts, Query, Reading, Status, least_amount
+from wallflower.queries.subspaces.words import RIGHT, USEFUL
+from wallflower.query import (
+    Bars,
+    Option,
+    Plan,
+    PublicFacts,
+    Query,
+    Reading,
+    Status,
+    least_amount,
+)
 from wallflower.units import Claim
 
 if TYPE_CHECKING:
@@ -48,8 +67,6 @@ else:
 
 MOST: Final = 100  # choices share the loss: more of them would all be near chance
 STANDS_OUT: Final = Fraction(1, 50)  # the share of the records by which a plan lets the best stand out
-NEAR_CHANCE: Final = 0.1  # of the way from chance to certainty
-USEFUL: Final = 0.5
 EPSILONS: Final = ("0.1", "0.2", "0.4", "0.8", "1.2", "1.6", "2.4", "3.2", "6.4", "12.8")
 SCORES: Final = ("mass", "count")
 
@@ -143,8 +160,12 @@ class Subspaces(Query[Points, Value]):
 
     def view(self, data: Any) -> Points:
         points = view_points(data, self.columns, self.neighbours)
-        self._candidates(points.dimension)
+        self.candidates(points.dimension)
         return points
+
+    def cautions(self, data: Points) -> tuple[str, ...]:
+        """Whether columns that share a radius are of different units."""
+        return unit_cautions(data)
 
     def answer(self, data: Points, noise: Noise) -> Value:
         family = self.family.subspaces(data.columns)
@@ -158,18 +179,20 @@ class Subspaces(Query[Points, Value]):
         return [{"columns": here, "outliers": count} for here, count in zip(names, found, strict=True)]
 
     def reading(self, value: Value, facts: PublicFacts) -> Reading:
-        candidates = self._candidates(facts.dimension)
+        candidates = self.candidates(facts.dimension)
         named = [" × ".join(columns) for columns in _columns(value)]
         counted = zip(named, _outliers(value), self._intervals(value, facts.n), strict=False)
         more = "".join(
-            f" In {name} about {count:,} of {facts.n:,} records are outliers (95 % interval {low:,} to {high:,})."
-            for name, count, (low, high) in counted
+            f" In {name} about {count:,} of {facts.n:,} records are outliers, and with 97.5 % at most {high:,}."
+            for name, count, (_, high) in counted
         )
         where = self.family.words(facts.dimension)
         return Reading(
             mechanism=f"{self.made(facts.n, facts.dimension).mechanism} by {self.score}",
             interval=None,
             words=f"Of {where} ({candidates:,}), outliers show most in {', then '.join(named)}.{more}",
+            notes=words.notes(self, facts.n, facts.dimension),
+            quality=words.quality(self, facts.n, facts.dimension),
             extras={"candidates": candidates, "chance": self.top / candidates}
             | ({"intervals": [list(ends) for ends in self._intervals(value, facts.n)]} if self.counts else {}),
         )
@@ -190,12 +213,10 @@ class Subspaces(Query[Points, Value]):
         )
 
     def plan(self, *, n: int, dimension: int) -> Plan:
-        candidates = self._candidates(dimension)
+        candidates = self.candidates(dimension)
         options = tuple(self._option(name, n, dimension) for name in CHOOSERS)
         chosen = self.made(n, dimension).mechanism
-        reached = next(option.figures["precision"] for option in options if option.mechanism == chosen)
-        lift = self._lift(n, dimension)
-        smallest = least_amount(lambda amount: self._at(amount)._lift(n, dimension) >= USEFUL)
+        smallest = least_amount(lambda amount: self._at(amount).lift(n, dimension) >= USEFUL)
         return Plan(
             query=self.kind,
             cost=self.cost(),
@@ -208,11 +229,11 @@ class Subspaces(Query[Points, Value]):
             chosen=chosen,
             headings=_HEADINGS | (_COUNTING if self.counts else {}),
             options=options,
-            useful=lift >= USEFUL,
-            verdict=self._verdict(reached, lift, candidates, n, smallest),
+            useful=self.lift(n, dimension) >= USEFUL,
+            verdict=words.verdict(self, n, dimension, smallest),
             smallest_useful_epsilon=smallest,
-            curve=tuple((float(e), self._at(e)._precision(n, dimension)) for e in EPSILONS),
-            measure="expected precision",
+            curve=tuple((float(e), self._at(e).precision(n, dimension)) for e in EPSILONS),
+            measure="share of right names expected, at least",
             scale="linear",
         )
 
@@ -220,7 +241,8 @@ class Subspaces(Query[Points, Value]):
     def example(cls) -> Self:
         return cls(neighbours=5, radius=0.5, size=1, top=2, loss=Loss("1.6"))
 
-    def _candidates(self, dimension: int) -> int:
+    def candidates(self, dimension: int) -> int:
+        """How many subspaces are looked at, or a refusal."""
         candidates = self.family.check(dimension)
         if self.top > candidates:
             raise ParameterError(
@@ -280,46 +302,48 @@ class Subspaces(Query[Points, Value]):
         return draws(mechanism, loss, self.top)
 
     def _promise(self, way: Draws, n: int, dimension: int) -> float:
+        """The least expected share of right names, where the best stand out by `gap`.  (E)"""
+        lead = self.lead(n) / self._unit(n, dimension)
+        return precision(way, candidates=self.candidates(dimension), top=self.top, lead=lead)
+
+    def _unit(self, n: int, dimension: int) -> int:
+        """How many records one sensitivity is, at most.  (M) (K)"""
         widest = self.family.widest(dimension)
-        unit = 2 if self.score == "mass" else max(1, rounding_bound(n, widest, self.neighbours))
-        return precision(way, candidates=self._candidates(dimension), top=self.top, lead=self._gap(n) / unit)
+        return 2 if self.score == "mass" else max(1, rounding_bound(n, widest, self.neighbours))
 
-    def _gap(self, n: int) -> float:
-        return self.gap if self.gap is not None else max(1.0, float(n * STANDS_OUT))
+    def lead(self, n: int) -> float:
+        """By how many records the best are taken to stand out: no table has a lead of more than all of them."""
+        return min(float(n), self.gap or max(1.0, float(n * STANDS_OUT)))
 
-    def _precision(self, n: int, dimension: int) -> float:
+    def needed_lead(self, way: Draws, n: int, dimension: int) -> float:
+        """By how many records the best must stand out for `RIGHT` of the names to be right.  (E)"""
+        candidates = self.candidates(dimension)
+        if self.top == candidates:
+            return 0.0
+        return self._unit(n, dimension) * lead_needed(way, candidates=candidates, top=self.top, right=RIGHT)
+
+    def precision(self, n: int, dimension: int) -> float:
+        """The share of right names to expect, at least, of the mechanism that is taken."""
         return self._promise(self.made(n, dimension), n, dimension)
 
-    def _lift(self, n: int, dimension: int) -> float:
+    def lift(self, n: int, dimension: int) -> float:
         """How far from chance to certainty the precision is."""
-        chance = self.top / self._candidates(dimension)
-        return 1.0 if chance == 1 else (self._precision(n, dimension) - chance) / (1 - chance)
+        chance = self.top / self.candidates(dimension)
+        return 1.0 if chance == 1 else (self.precision(n, dimension) - chance) / (1 - chance)
 
     def _option(self, mechanism: str, n: int, dimension: int) -> Option:
         way = self._way(mechanism)
         figures = {
             "precision": self._promise(way, n, dimension),
-            "chance": self.top / self._candidates(dimension),
+            "wrong": 1 - self._promise(way, n, dimension),
+            "chance": self.top / self.candidates(dimension),
+            "needed": self.needed_lead(way, n, dimension),
             "each": float(way.each),
         }
         if self.counts:
             slack, loss = self._counting(n)
             figures["half_width"] = count_noise(slack, loss).half_width(SURE)
         return Option(mechanism=mechanism, figures=figures, note=_NOTES[mechanism])
-
-    def _verdict(self, reached: float, lift: float, candidates: int, n: int, smallest: str | None) -> str:
-        chance = f"{reached:.2f} of the released are expected to be right, {self.top / candidates:.2f} by chance"
-        if self.gap is None:
-            chance += f", if the best stand out by {self._gap(n):g} records (2 %)"
-        else:
-            chance += f", if the best stand out by {self.gap:g} records"
-        if lift >= USEFUL:
-            return f"useful: {chance}"
-        symbol = "ρ" if self.loss.kind is Kind.ZCDP else "ε"
-        advice = (
-            f"; from {symbol} = {smallest} on it would be useful" if smallest else "; no reasonable loss makes it so"
-        )
-        return f"{'near chance' if lift < NEAR_CHANCE else 'weak'}: {chance}{advice}"
 
     def _at(self, amount: str) -> Self:
         loss = self.loss
@@ -339,7 +363,13 @@ def _rounds(n: int) -> int:
     return 2 + math.ceil(math.log(max(n, 2), 4))
 
 
-_HEADINGS: Final = {"precision": "expected precision", "chance": "by chance", "each": "ε of each choice"}
+_HEADINGS: Final = {
+    "precision": "right, at least",
+    "wrong": "wrong, at most",
+    "chance": "by chance",
+    "needed": "90 % right from",
+    "each": "ε of each choice",
+}
 _COUNTING: Final = {"half_width": "counts, 95 % within ±"}
 _NOTES: Final = {
     "permute-and-flip": "the better one at equal loss",

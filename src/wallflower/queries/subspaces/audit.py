@@ -16,15 +16,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from wallflower.audit import Finding, Floats, Sampler, World, audit, audit_bound, audit_exact
-from wallflower.audit.laws import Law, audit_law, law_of
+from wallflower.audit import Attack, Finding, Floats, Sampler, World, audit, audit_bound, audit_exact
+from wallflower.audit.calibrations import attack_conversion
+from wallflower.audit.laws import Law, audit_law, audit_parts, law_of, loss_between, range_between
 from wallflower.data import Points
 from wallflower.mechanisms import exponential, peel
 from wallflower.neighbours.limits import rounding_bound
 from wallflower.noise import Noise, system_noise
-from wallflower.privacy import Loss
+from wallflower.privacy import Kind, Loss, zcdp_of_epsilon
 from wallflower.queries.subspaces import Subspaces
-from wallflower.queries.subspaces.choice import Draws
+from wallflower.queries.subspaces.choice import Draws, parts
 from wallflower.queries.subspaces.exact import scores
 
 TRIALS, QUICK_TRIALS = 20_000, 2_000
@@ -63,21 +64,37 @@ TIED: Final = Pair(  # the same from a tie: in one column others stand apart, in
     second=[(0.0, FAR), (-1.0, -1.0), (1.0, 1.0), *((4 * FAR, place * FAR) for place in (5, 6, 7))],
     falling=frozenset({0}),
 )
+_BESIDE: Final = [(-1.0, -1.0), (1.0, 1.0), *((4 * FAR, place * FAR) for place in (5, 6, 7, 7))]
 CORNERS: Final = World(tuple((float(x), float(y)) for x in (0, 1) for y in (0, 1, 2)), 4)
 LINE: Final = World(tuple((float(x), 0.0) for x in range(5)), 4)
 
 
+BOTH: Final = Pair(  # one column falls from a tie and its outliers go, in the other it is the reverse
+    first=[(FAR, 0.0), *_BESIDE],
+    second=[(0.0, FAR), *_BESIDE],
+    falling=frozenset({0}),
+)
+
+
 def findings(*, quick: bool) -> Iterator[Finding]:
-    """Every attack: what must hold, then what must be caught."""
+    """Every attack, mechanism by mechanism: what must hold, then what must be caught."""
+    for attack in ATTACKS.values():
+        yield from attack(quick)
+
+
+def _attack_choices(quick: bool) -> Iterator[Finding]:
     for name, (query, pair) in SOUND.items():
         yield audit_law(*_laws(query, pair), claimed=query.loss, name=name)
-    for name, (query, pair) in list(PEELED.items())[: 2 if quick else None]:
+    for name, (query, pair) in list(PEELED.items())[: 1 if quick else None]:
         yield audit_law(*_laws(query, pair, _peeled), claimed=query.loss, name=name)
+    for name, query in COMPOSED.items():
+        yield audit_parts(_choices(query), claimed=_whole(query.loss), name=f"{name}, each")
     for name, (query, pair) in list(DRAWN.items())[: 1 if quick else None]:
         trials = QUICK_TRIALS if quick else TRIALS
         yield audit(*_samplers(query, pair), claimed=query.loss, trials=trials, name=f"{name}, by draws")
-    yield from _oracles()
-    yield from _bounds()
+
+
+def _broken_choices(quick: bool) -> Iterator[Finding]:
     for name, (query, pair, broken) in BROKEN.items():
         yield audit_law(
             *_laws(query, pair, partial(_broken, choose=broken)),
@@ -85,6 +102,80 @@ def findings(*, quick: bool) -> Iterator[Finding]:
             name=f"broken: {name}",
             expected=True,
         )
+
+
+# Several choices, and counts: parts that add up
+
+
+def _whole(loss: Loss) -> float:
+    """What all parts may be: an ε, or in squares a ρ."""
+    if loss.kind is Kind.APPROXIMATE:
+        return zcdp_of_epsilon(float(loss.epsilon), float(loss.delta))
+    return float(loss.amount)
+
+
+def _choices(query: Subspaces) -> dict[str, float]:
+    """What each choice spends, measured at the first, where one column rises from a tie and the other falls."""
+    first, second = (law_of(partial(_first_columns, query, _points(table))) for table in (TURNED.first, TURNED.second))
+    spent = _MEASURES[query.mechanism or "", query.loss.kind](first, second)
+    return {f"choice {place}": spent for place in range(1, query.top + 1)}
+
+
+def _first_columns(query: Subspaces, data: Points, noise: Noise) -> str:
+    found: Any = query.answer(data, noise)[0]
+    return str(found["columns"] if isinstance(found, dict) else found)
+
+
+def _plain(first: Law, second: Law) -> float:
+    return loss_between(first, second, Loss("1"))
+
+
+_MEASURES: Final[dict[tuple[str, Kind], Callable[[Law, Law], float]]] = {
+    ("permute-and-flip", Kind.PURE): _plain,
+    ("exponential", Kind.PURE): range_between,
+    ("permute-and-flip", Kind.ZCDP): lambda first, second: _plain(first, second) ** 2 / 2,
+    ("exponential", Kind.ZCDP): lambda first, second: range_between(first, second) ** 2 / 8,
+    ("exponential", Kind.APPROXIMATE): lambda first, second: range_between(first, second) ** 2 / 8,
+}
+
+
+def _attack_counts(quick: bool) -> Iterator[Finding]:
+    """A choice and then a count, and two counts after two choices, where one pair shows all of it."""
+    for name, query in COUNTED.items():
+        yield audit_law(*_counted_laws(query), claimed=query.loss, name=name)
+    for name, query in COUNTED_IN_PARTS.items():
+        counts = parts(query.loss, query.share)[1]
+        first, second = _count_laws(query)
+        spent = {"a count": loss_between(first, second, counts)}
+        yield audit_parts(spent, claimed=float(counts.amount), name=f"{name}, a count")
+    query = COUNTED["mass, then a count"]
+    short = replace(query, loss=Loss(query.loss.epsilon * Fraction(10, 9)))
+    name = "broken: a tenth short, mass, then a count"
+    yield audit_law(*_counted_laws(short), claimed=query.loss, name=name, expected=True)
+
+
+def _counted_laws(query: Subspaces) -> list[Law]:
+    return [law_of(partial(_sides, query, _points(table))) for table in (BOTH.first, BOTH.second)]
+
+
+def _count_laws(query: Subspaces) -> list[Law]:
+    """Of the count alone: there is but one column to choose."""
+    tables = ([(left,) for left, _ in table] for table in (BOTH.first, BOTH.second))
+    return [law_of(partial(_count, query, _points(table))) for table in tables]
+
+
+def _count(query: Subspaces, data: Points, noise: Noise) -> int:
+    found: Any = query.answer(data, noise)
+    return int(found[0]["outliers"])
+
+
+def _sides(query: Subspaces, data: Points, noise: Noise) -> Any:
+    """What is released, in order, and on which side of where the tables differ each count is."""
+    found: Any = query.answer(data, noise)
+    return tuple((str(item["columns"]), item["outliers"] >= _MANY[item["columns"][0]]) for item in found)
+
+
+_MANY: Final = {"x1": 3, "x2": 3}  # outliers: in the first table of BOTH there are 3 and 2, in the second 0 and 5
 
 
 def _asked(loss: Loss, **details: Any) -> Subspaces:
@@ -240,7 +331,6 @@ _BY_COUNT: Final = {"score": "count"}
 SOUND: Final[dict[str, tuple[Subspaces, Pair]]] = {
     "mass, permute-and-flip": (_asked(PURE), TURNED),
     "mass, exponential": (_asked(PURE, mechanism="exponential"), HUB),
-    "mass, then a count": (_asked(PURE, counts=True), TURNED),
     "count, permute-and-flip": (_asked(PURE, **_BY_COUNT), TIED),
     "count, exponential": (_asked(PURE, mechanism="exponential", **_BY_COUNT), HUB),
 }
@@ -248,6 +338,22 @@ PEELED: Final[dict[str, tuple[Subspaces, Pair]]] = {
     "mass, two in order": (_asked(PURE, top=2), TURNED_TWICE),
     "mass, exponential at δ, two in order": (_asked(APPROXIMATE, top=2, mechanism="exponential"), TURNED_TWICE),
     "mass, exponential at ρ, two in order": (_asked(CONCENTRATED, top=2, mechanism="exponential"), TURNED_TWICE),
+}
+_FLIPS, _POWERS = {"mechanism": "permute-and-flip"}, {"mechanism": "exponential"}
+COMPOSED: Final[dict[str, Subspaces]] = {
+    "two flips": _asked(PURE, top=2, **_FLIPS),
+    "two flips at ρ": _asked(CONCENTRATED, top=2, **_FLIPS),
+    "two exponentials": _asked(PURE, top=2, **_POWERS),
+    "two exponentials at ρ": _asked(CONCENTRATED, top=2, **_POWERS),
+    "two exponentials at δ": _asked(APPROXIMATE, top=2, **_POWERS),
+}
+COUNTED: Final[dict[str, Subspaces]] = {
+    "mass, then a count": _asked(PURE, counts=True, **_FLIPS),
+    "mass, two and their counts": _asked(PURE, counts=True, top=2, **_FLIPS),
+}
+COUNTED_IN_PARTS: Final[dict[str, Subspaces]] = {
+    "mass at ρ": _asked(CONCENTRATED, counts=True, **_FLIPS),
+    "mass at δ": _asked(APPROXIMATE, counts=True, **_POWERS),
 }
 DRAWN: Final[dict[str, tuple[Subspaces, Pair]]] = {
     "mass, permute-and-flip": (_asked(PURE), TURNED),
@@ -260,4 +366,12 @@ BROKEN: Final[dict[str, tuple[Subspaces, Pair, Choose]]] = {
     "two choices at the whole loss each": (_asked(PURE, top=2), TURNED_TWICE, _broken_unshared),
     "mass chosen as if it moved by 1": (_asked(PURE), TURNED, _broken_sensitivity),
     "counts chosen as if they moved by 1": (_asked(PURE, **_BY_COUNT), TIED, _broken_unscaled),
+}
+ATTACKS: Final[dict[str, Attack]] = {
+    "choices": _attack_choices,
+    "counts": _attack_counts,
+    "exact": lambda quick: _oracles(),
+    "bounds": lambda quick: _bounds(),
+    "conversion": lambda quick: attack_conversion(),
+    "broken": _broken_choices,
 }

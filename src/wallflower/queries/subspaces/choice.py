@@ -1,6 +1,6 @@
 """How the best subspaces are chosen: by which mechanism, at what loss each, and how often that will be right.
 
-Everything here follows from public facts. Proved in proof.md, labels (T) (B) (C) (R).
+Everything here follows from public facts. Proved in proof.md, labels (T) (B) (E) (C) (R).
 """
 
 from __future__ import annotations
@@ -13,16 +13,22 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wallflower.errors import ParameterError
 from wallflower.mechanisms import bounded_range_pays, epsilon_each, exponential, permute_and_flip
 from wallflower.neighbours.noisy_count import count_noise
 from wallflower.privacy import Kind, Loss, zcdp_of_epsilon
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
 CHOOSERS: Final[Mapping[str, Callable[..., int]]] = {
     "permute-and-flip": permute_and_flip,
     "exponential": exponential,
 }
+FINE: Final = 1e-3  # a lead that is needed is found to a thousandth
+_NEVER: Final = 1e-18
 _DOWN: Final = Fraction(10**9 - 1, 10**9)  # roots and logarithms of floats are rounded down by more than their error
 
 
@@ -104,9 +110,10 @@ def count_loss(loss: Loss, top: int, slack: int) -> Loss:
     return min(ways, key=lambda way: count_noise(slack, way).deviation())
 
 
+@lru_cache(maxsize=256)
 def precision(made: Draws, *, candidates: int, top: int, lead: float) -> float:
-    """The expected share of truly best ones among the released, when the `top` best stand out from the others, which
-    are all alike, by `lead` (in sensitivities).
+    """The least expected share of truly best ones among the released, when the `top` best all stand out from the
+    others by `lead` (in sensitivities) or more; reached where the best are alike, and the others too.  (E)
 
     >>> made = draws("permute-and-flip", Loss("1000"), 2)
     >>> [round(precision(made, candidates=10, top=2, lead=lead), 3) for lead in (5.0, 0.0)]
@@ -114,29 +121,47 @@ def precision(made: Draws, *, candidates: int, top: int, lead: float) -> float:
     """
     tail = math.exp(-float(made.each) * lead / 2)
     right = _RIGHT[made.mechanism]
-    reached = {top: 1.0}  # how many of the best are left, and how likely that is
+    left, chances = np.array([top]), np.ones(1)  # how many of the best are left, and how likely that is
     for drawn in range(top):
-        after: dict[int, float] = {}
-        for left, chance in reached.items():
-            others = candidates - drawn - left
-            good = right(left, others, tail)
-            after[left - 1] = after.get(left - 1, 0.0) + chance * good
-            after[left] = after.get(left, 0.0) + chance * (1 - good)
-        reached = {left: chance for left, chance in after.items() if chance > 0}
-    return sum((top - left) * chance for left, chance in reached.items()) / top
+        good = np.where(left > 0, right(np.maximum(left, 1), candidates - drawn - left, tail), 0.0)
+        after = np.append(chances * (1 - good), 0.0)
+        after[1:] += chances * good
+        likely = np.flatnonzero(after > _NEVER)
+        kept = slice(likely[0], likely[-1] + 1)  # neighbours stay neighbours
+        left, chances = np.append(left, left[-1] - 1)[kept], after[kept]
+    return float((top - left) @ chances) / top
 
 
-def _right_exponential(best: int, others: int, tail: float) -> float:
-    return best / (best + others * tail)
+def lead_needed(made: Draws, *, candidates: int, top: int, right: float) -> float:
+    """The smallest lead (in sensitivities), but for a thousandth, from which on `precision` is at least `right`.  (E)
+
+    >>> round(lead_needed(draws("exponential", Loss("2"), 1), candidates=2, top=1, right=0.9), 1)
+    2.2
+    """
+    low, high = 0.0, 1.0
+    while precision(made, candidates=candidates, top=top, lead=high) < right:
+        low, high = high, 2 * high
+    while high - low > FINE * high:
+        middle = (low + high) / 2
+        enough = precision(made, candidates=candidates, top=top, lead=middle) >= right
+        low, high = (low, middle) if enough else (middle, high)
+    return high
 
 
-def _right_permute_and_flip(best: int, others: int, tail: float) -> float:
+def _right_exponential(best: Ints, others: Ints, tail: float) -> Floats:
+    found: Floats = best / (best + others * tail)
+    return found
+
+
+def _right_permute_and_flip(best: Ints, others: Ints, tail: float) -> Floats:
     """No other one whose coin shows heads stands before the first of the best: an integral over where that stands."""
     where, weights = _nodes()
-    return float(weights @ (best * (1 - where) ** (best - 1) * (1 - tail * where) ** others))
+    logs = np.outer(best - 1, np.log1p(-where)) + np.outer(others, np.log1p(-tail * where))
+    found: Floats = best * (np.exp(logs) @ weights)
+    return found
 
 
-_RIGHT: Final[Mapping[str, Callable[[int, int, float], float]]] = {
+_RIGHT: Final[Mapping[str, Callable[[Ints, Ints, float], Floats]]] = {
     "permute-and-flip": _right_permute_and_flip,
     "exponential": _right_exponential,
 }

@@ -12,30 +12,31 @@ Arithmetic  whole numbers on a grid, coins from proved tables        Proof      
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from wallflower.data import Points, Schema, points_of
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.noise import Noise
-from wallflower.privacy import Kind, Loss
+from wallflower.privacy import Loss
 from wallflower.queries.watch.claims import claim_of
 from wallflower.queries.watch.gauge import STATISTICS, Gauge, gauge
 from wallflower.queries.watch.modes import LEVELS, MODES, bounds_of, check_mode, check_numbers, loss_at_level, mode_of
-from wallflower.query import Condition, Option, Plan, PublicFacts, Query, Reading, Status, Ticks, Tradeoff, least_amount
+from wallflower.queries.watch.statement import Statement
+from wallflower.query import Condition, Plan, PublicFacts, Query, Reading, Status, Ticks, Tradeoff
 from wallflower.units import Claim
 
 if TYPE_CHECKING:
     import wallflower.queries.watch.forecast as _forecast
+    import wallflower.queries.watch.plans as _plans
 else:
     _forecast = Lazy("wallflower.queries.watch.forecast")
+    _plans = Lazy("wallflower.queries.watch.plans")
 
-USEFUL: Final = 0.1  # true positives less false positives: below this a watch tells next to nothing
+SPOKEN, SHOWN = 12, 3  # times of flagged observations in words, and under a picture
 STAYS: Final = (1, 10, 100)  # for how many observations a person's loss is stated
-ROC_EPSILONS: Final = ("0.05", "0.1", "0.2", "0.35", "0.5", "0.75", "1", "1.5", "2", "4")
-EPSILONS: Final = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10")
 
 EVENT, PERSON = Condition("level", "event"), Condition("level", "person")
 WEIGHTED: Final = Condition("statistic", "weighted")
@@ -86,8 +87,17 @@ class Watch(Query[Points, dict[str, Any]]):
     outlier_from: float | None = field(
         default=None, metadata={"help": "for the plan: from this distance on it is an outlier; left out: the threshold"}
     )
+    outlier_share: float | None = field(
+        default=None,
+        metadata={
+            "help": "for the plan: the share of observations that are outliers; left out: as the variance has it"
+        },
+    )
     columns: tuple[str, ...] | None = field(
         default=None, metadata={"help": "the columns of an observation; all number columns unless given"}
+    )
+    time: str | None = field(
+        default=None, metadata={"help": "the column of times, public by the schema: flagged ones are told by it too"}
     )
     weights: tuple[float, ...] | None = field(default=None, metadata={"help": "one for each column", "when": WEIGHTED})
     mean: tuple[float, ...] | None = field(default=None, metadata={"help": "public mean of each column"})
@@ -124,28 +134,53 @@ class Watch(Query[Points, dict[str, Any]]):
 
     def view(self, data: Any) -> Points:
         points = points_of(data, self.columns)
-        self.detector(self.gauge(points.dimension, points.schema))
+        made = self.gauge(points.dimension, points.schema)
+        self.detector(made)
+        self.require_reach(made)
+        if self.time is not None:
+            points.times(self.time)
         return points
 
     def gauge(self, dimension: int, schema: Schema | None = None) -> Gauge:
         """How observations are measured: the statistic on its grid."""
-        usual = self.centre
-        if usual is None:
-            usual = _dot(self.weights or (1.0,) * dimension, self.mean) if self.mean else 0.0
         return gauge(
             self.statistic,
             bounds_of(self, dimension, schema),
-            centre=usual,
+            centre=self._usual(dimension),
             weights=self.weights,
             mean=self.mean,
             covariance=self.covariance,
             rho=self.change,
         )
 
+    def statement(self, dimension: int) -> Statement:
+        """What is said of the observations."""
+        return Statement(
+            statistic=self.statistic,
+            weights=self.weights or (1.0,) * dimension,
+            centre=self._usual(dimension),
+            mean=self.mean,
+            variance=self.variance,
+            covariance=self.covariance,
+            truth=self.threshold if self.outlier_from is None else self.outlier_from,
+        )
+
     def detector(self, made: Gauge) -> Any:
         """Who decides, for distances of this gauge."""
-        public = {"threshold": made.steps(self.threshold), "move": made.move}
-        return MODES[mode_of(self)](self, public)
+        return self.detector_of(made.steps(self.threshold), made.move)
+
+    def detector_of(self, threshold: int, move: int) -> Any:
+        """Who decides, for distances in steps of which one entry moves them by no more than so many."""
+        return MODES[mode_of(self)](self, {"threshold": threshold, "move": move})
+
+    def require_reach(self, made: Gauge) -> None:
+        """Refuse a threshold that no observation within the bounds can reach: every flag would be false."""
+        if made.steps(self.threshold) > made.farthest:
+            raise ParameterError(
+                f"threshold: {self.threshold:g} is out of reach, since entries are clipped to their bounds and no "
+                f"observation is more than {made.farthest * made.step:.6g} from the centre. Lower it, or widen the "
+                "bounds."
+            )
 
     def answer(self, data: Points, noise: Noise) -> dict[str, Any]:
         made = self.gauge(data.dimension, data.schema)
@@ -153,27 +188,25 @@ class Watch(Query[Points, dict[str, Any]]):
         found = detector.decide(made.measure(data.values), detector.secret(noise), 0, noise)
         flagged = [place + 1 for place in found.flags.nonzero()[0].tolist()]
         value: dict[str, Any] = {"flagged": flagged, "decided": found.decided}
+        if self.time is not None:
+            times = data.times(self.time)  # public, cell by cell: whoever has the flags could look them up
+            value["times"] = [times[place - 1] for place in flagged]
         return value | ({"scores": found.scores.tolist()} if found.scores is not None else {})
 
     def reading(self, value: dict[str, Any], facts: PublicFacts) -> Reading:
         flags, decided = len(value["flagged"]), value["decided"]
         over = "" if decided == facts.n else f" Then the watch was exhausted; {facts.n - decided:,} were not looked at."
         stays = {f"{steps}": str(found) for steps in STAYS if (found := self.staying(steps)) is not None}
-        expected = (
-            {}
-            if (ahead := self._outlook(facts.dimension)) is None
-            else {
-                "true_positive_rate": ahead.rates.true_positive,
-                "false_positive_rate": ahead.rates.false_positive,
-            }
-        )
+        ahead = _plans.prospect(self, facts.dimension)
         return Reading(
             mechanism=f"{mode_of(self)} on the {self.statistic}",
             interval=None,
-            words=f"{flags:,} of {decided:,} observations were flagged.{over}",
-            extras=expected
+            words=f"{flags:,} of {decided:,} observations were flagged{_at_times(value, SPOKEN)}.{over}",
+            extras=({} if ahead is None else _plans.figures_of(ahead))
             | ({"present_in_so_many": stays} if stays else {})
             | ({"assumed": assumed} if (assumed := self._assumed()) else {}),
+            notes=_plans.notes_of(self, facts.dimension, ahead),
+            quality=_plans.quality_of(self, facts.dimension, ahead),
         )
 
     def _assumed(self) -> list[str]:
@@ -184,9 +217,13 @@ class Watch(Query[Points, dict[str, Any]]):
         }
         return [rule for rule, taken in rules.items() if taken]
 
+    def cautions(self, data: Points) -> tuple[str, ...]:
+        """What public facts of the columns warn of."""
+        return _plans.cautions_of(self, self.gauge(data.dimension, data.schema))
+
     def picture(self, value: dict[str, Any], facts: PublicFacts) -> Ticks:
-        flagged = tuple(value["flagged"])
-        return Ticks(places=flagged, known=value["decided"], until=facts.n, across="observations, flagged ones marked")
+        across = f"observations, flagged ones marked{_at_times(value, SHOWN)}"
+        return Ticks(places=tuple(value["flagged"]), known=value["decided"], until=facts.n, across=across)
 
     def staying(self, steps: int) -> Loss | None:
         """At event level: what a person present in so many observations pays."""
@@ -194,98 +231,30 @@ class Watch(Query[Points, dict[str, Any]]):
         return found
 
     def plan(self, *, n: int, dimension: int) -> Plan:
-        ahead = self._outlook(dimension)
-        if ahead is None:
-            raise ParameterError(
-                "variance: how often a watch is right depends on how the statistic usually spreads. Pass its public "
-                "variance, or mean and covariance; and low and high, which a plan does not take from a schema."
-            )
-        options = (ahead, *self._others(dimension))
-        smallest = least_amount(lambda amount: self._at(amount)._lift(dimension) >= USEFUL)
-        return Plan(
-            query=self.kind,
-            cost=self.cost(),
-            facts={"n": n, "dimension": dimension},
-            chosen=ahead.mechanism,
-            headings=_HEADINGS,
-            options=tuple(_option(each) for each in options),
-            useful=ahead.lift >= USEFUL,
-            verdict=self._verdict(ahead, smallest),
-            smallest_useful_epsilon=smallest,
-            curve=tuple((float(e), max(0.0, self._at(e)._lift(dimension))) for e in EPSILONS),
-            measure="true less false positives",
-            scale="linear",
-        )
+        if self.low is not None and self.high is not None:
+            self.require_reach(self.gauge(dimension))
+        return _plans.plan_of(self, n=n, dimension=dimension)
 
     def tradeoffs(self, *, dimension: int) -> tuple[Tradeoff, ...]:
         """ROC curves over thresholds, at ten losses and at this one."""
-        amounts = sorted({*ROC_EPSILONS, f"{float(self.loss.amount):g}"}, key=float)
-        return tuple(curve for amount in amounts if (curve := self._at(amount)._tradeoff(amount, dimension)))
+        return _plans.tradeoffs_of(self, dimension)
 
     @classmethod
     def example(cls) -> Self:
-        return cls(threshold=2.0, low=-5.0, high=5.0, variance=2.0, loss=Loss("1"))
+        return cls(threshold=4.0, low=-5.0, high=5.0, variance=4.0, loss=Loss("4"))
 
-    def _outlook(self, dimension: int) -> Any:
-        """What to expect, or None when too little is public."""
-        setting = self._setting(dimension)
-        if setting is None:
-            return None
-        made = self.gauge(dimension)
-        return _forecast.outlook(self.detector(made), made.move * made.step, **setting)
+    def _usual(self, dimension: int) -> float:
+        """The public mean of the statistic."""
+        if self.centre is not None or not self.mean:
+            return self.centre or 0.0
+        return _dot(self.weights or (1.0,) * dimension, self.mean)
 
-    def _others(self, dimension: int) -> list[Any]:
-        made = self.gauge(dimension)
-        found: list[Any] = _forecast.others(
-            self.detector(made), made.move * made.step, **self._setting(dimension) or {}
-        )
-        return found
 
-    def _setting(self, dimension: int) -> dict[str, float] | None:
-        spread = self.variance
-        if spread is None and self.covariance is not None and self.statistic in ("sum", "weighted"):
-            factors = self.weights or (1.0,) * dimension
-            spread = _dot(factors, [_dot(factors, row) for row in self.covariance])
-        if spread is None or self.low is None or self.high is None or self.statistic not in ("sum", "weighted"):
-            return None
-        truth = self.outlier_from if self.outlier_from is not None else self.threshold
-        return {"variance": spread, "truth": truth, "threshold": self.threshold}
-
-    def _tradeoff(self, amount: str, dimension: int) -> Tradeoff | None:
-        setting = self._setting(dimension)
-        if setting is None:
-            raise ParameterError("variance: trade-offs need the public variance of the statistic, and low and high.")
-        made = self.gauge(dimension)
-        try:
-            drawn = _forecast.curve(self.detector(made), made.move * made.step, **setting)
-        except ParameterError:  # too little for the tables of this mechanism
-            return None
-        return Tradeoff(amount=amount, setting=drawn.thresholds, alarms=drawn.false_positive, found=drawn.true_positive)
-
-    def _lift(self, dimension: int) -> float:
-        try:
-            return float(self._outlook(dimension).lift)
-        except ParameterError:  # too little for the tables of this mechanism
-            return 0.0
-
-    def _verdict(self, ahead: Any, smallest: str | None) -> str:
-        found = ahead.rates
-        said = f"{found.true_positive:.1%} of outliers and {found.false_positive:.1%} of the others would be flagged"
-        low, high = ahead.run
-        run = f"; in one run, of the others, {low:.1%} to {high:.1%}" if high > low else ""
-        if ahead.bounded is not None:
-            run += f"; with a threshold that flags 10% of the others, {ahead.bounded:.1%} of outliers"
-        if (stays := self.staying(STAYS[1])) is not None:
-            run += f"; someone present in {STAYS[1]} observations pays {stays}"
-        if ahead.lift >= USEFUL:
-            return f"useful: {said}{run}"
-        symbol = "ρ" if self.loss.kind is Kind.ZCDP else "ε"
-        advice = f"; from {symbol} = {smallest} on it would be" if smallest else "; no reasonable loss makes it so"
-        return f"not useful: {said}{run}{advice}"
-
-    def _at(self, amount: str) -> Self:
-        loss = self.loss
-        return replace(self, loss=Loss(amount, delta=loss.delta, kind=loss.kind, neighbours=loss.neighbours))
+def _at_times(value: Mapping[str, Any], most: int) -> str:
+    """The first times of flagged observations, in words."""
+    times = value.get("times") or ()
+    more = f" and {len(times) - most:,} more" if len(times) > most else ""
+    return f": {', '.join(times[:most])}{more}" if times else ""
 
 
 def _dot(one: Sequence[float], other: Sequence[float]) -> float:
@@ -294,27 +263,3 @@ def _dot(one: Sequence[float], other: Sequence[float]) -> float:
             f"mean, weights, covariance: {len(other)} numbers where {len(one)} are needed. Pass one for each column."
         )
     return math.fsum(a * b for a, b in zip(one, other, strict=True))
-
-
-def _option(ahead: Any) -> Option:
-    found, (low, high) = ahead.rates, ahead.run
-    figures = {"true_positive": found.true_positive, "false_positive": found.false_positive}
-    if high > low:
-        figures |= {"run_low": low, "run_high": high}
-    return Option(mechanism=ahead.mechanism, figures=figures, note=_NOTES.get(ahead.mechanism, ""))
-
-
-_HEADINGS: Final = {
-    "true_positive": "outliers flagged",
-    "false_positive": "others flagged",
-    "run_low": "in one run, from",
-    "run_high": "to",
-}
-_NOTES: Final = {
-    "staircase": "the best single threshold there is for one entry",
-    "laplace": "plain noise on the distance",
-    "paper": "as printed, at its true cost for one entry",
-    "svt-exponential": "one-sided noise; stops after the cutoff",
-    "svt-laplace": "the usual sparse vector; stops after the cutoff",
-    "gaussian": "noise on every observation",
-}

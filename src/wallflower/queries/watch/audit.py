@@ -1,7 +1,8 @@
 """Attacks on the watch: the detectors we release, and broken ones that an audit has to catch.
 
-Where decisions come from tables, the loss between two neighbouring streams is added up by `oracle.py`, not estimated.
-The rest is drawn, from the detectors themselves.
+The detectors themselves are led through every branch (`audit_laws.py`), on pairs of streams that show the most. On all
+pairs of a tiny world the loss is added up by `oracle.py`, which follows their tables. A little is drawn, to see that
+real noise is what was scripted.
 
 The broken ones are mistakes that were made in print, or nearly by us. They live here, named broken, and no release can
 reach them: nothing but an audit imports this file.
@@ -11,46 +12,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import chain, product
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.audit import Finding, Sampler, Way, audit
+from wallflower.audit import Attack, Finding, Sampler, Way, audit
 from wallflower.data import Points
 from wallflower.noise import SystemNoise, system_noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.audit_answers import CROSSING, attack_answers
-from wallflower.queries.watch.audit_baseline import broken_baselines, sound_baselines
+from wallflower.queries.watch.audit_baseline import attack_baselines
 from wallflower.queries.watch.audit_gauge import broken_gauges, sound_gauges
-from wallflower.queries.watch.detectors import Ints, PaperDetector, Secret, Sparse, Staircase
+from wallflower.queries.watch.audit_laws import (
+    THRESHOLD,
+    attack_events,
+    attack_gaussians,
+    attack_paper,
+    attack_persons,
+    watch_for,
+)
+from wallflower.queries.watch.audit_laws import detector_of as released
+from wallflower.queries.watch.detectors import PaperDetector, Secret, Sparse, Staircase
 from wallflower.queries.watch.oracle import Flags, law, log_ratio, loss_between
 
 Stream = tuple[int, ...]  # distances, in moves
 
 TRIALS, QUICK_TRIALS = 12_000, 4_000
-SURE_TRIALS: Final = 30_000  # to be sure of catching what is broken
 EXACT: Final = 1e-12  # the relative error of a loss that was added up
 PURE, CONCENTRATED, APPROXIMATE = Loss("1"), Loss.zcdp("1/2"), Loss("1", delta="1/100")
-THRESHOLD: Final = 2  # moves
 
 
 def findings(*, quick: bool) -> Iterator[Finding]:
-    """Every attack: what must hold, then what must be caught."""
-    trials = QUICK_TRIALS if quick else TRIALS
-    yield from attack_answers()
-    yield from _sound_exactly(2 if quick else 3)
-    yield from _sound_by_draws(trials)
-    for name in list(SPARSE)[:: 4 if quick else 1]:
-        yield _sparse_by_draws(name, trials // 4)
-    yield from sound_gauges()
-    yield from sound_baselines(trials // 2, system_noise())
-    yield from _broken_exactly()
-    yield from _broken_by_draws(max(trials, SURE_TRIALS))
-    yield from broken_gauges()
-    yield from broken_baselines()
+    """Every attack, mechanism by mechanism: what must hold, then what must be caught."""
+    for attack in ATTACKS.values():
+        yield from attack(quick)
 
 
 # Findings
@@ -97,9 +95,7 @@ def _bits(flags: Iterable[bool]) -> str:
 
 def detector_of(**details: Any) -> Any:
     """Who decides for a watch of entries in [0, 1], with a threshold of two moves."""
-    usual: dict[str, Any] = {"threshold": float(THRESHOLD), "low": 0.0, "high": 1.0, "loss": PURE}
-    query = Watch(**usual | details)
-    return query.detector(query.gauge(1))
+    return released(watch_for(details.pop("loss", PURE), **details))
 
 
 def person(**details: Any) -> Any:
@@ -118,7 +114,8 @@ LONG: Final = ((1,) * 30 + (2,), (2,) * 30 + (1,)), "0" * 30 + "1"
 FOLDED: Final = ((1,) * 30 + (-2,), (2,) * 30 + (-1,)), "0" * 30 + "1"
 
 
-def _sound_exactly(length: int) -> Iterator[Finding]:
+def _on_worlds(quick: bool) -> Iterator[Finding]:
+    length = 2 if quick else 3
     event, window = detector_of(), person(window=3)
     yield _worst("event, bits", event, 1, _one_moves(length))
     yield _worst("event, bits at ε = 1/10", detector_of(loss=Loss("0.1")), 0.1, _one_moves(length))
@@ -157,19 +154,21 @@ def _ex_post() -> Finding:
     return exact("paper, after the fact, one person", 1, best, words)
 
 
-def _sound_by_draws(trials: int) -> Iterator[Finding]:
+def _by_draws(quick: bool) -> Iterator[Finding]:
+    trials = QUICK_TRIALS if quick else TRIALS
     samplers = [_answers(Watch(threshold=2.0, low=0.0, high=1.0, loss=PURE), stream) for stream in CROSSING]
     yield audit(samplers[0], samplers[1], claimed=PURE, trials=trials, name="answer, event")
-    samplers = [_scores(detector_of(scores=True), k, system_noise()) for k in (1, 2)]
-    yield audit(samplers[0], samplers[1], claimed=PURE, trials=trials, name="event, scores")
+    if quick:
+        return
     for loss in (CONCENTRATED, APPROXIMATE):
         every = person(loss=loss, steps=2)
         samplers = [_counts(every, k) for k in (1.5, 2.5)]
-        name = f"gaussian, two steps, {'ρ' if loss.kind is Kind.ZCDP else 'δ'}"
+        name = f"gaussian, two steps, {'ρ' if loss.kind is Kind.ZCDP else 'δ'}, by draws"
         yield audit(samplers[0], samplers[1], claimed=loss, trials=trials, name=name)
-    printed = detector_of(level="paper")
-    samplers = [_runs(printed, stream) for stream in ((2, 2, 1), (2, 1, 1))]
+    samplers = [_runs(detector_of(level="paper"), stream) for stream in ((2, 2, 1), (2, 1, 1))]
     yield audit(samplers[0], samplers[1], claimed=PURE, trials=trials // 4, name="paper, by draws")
+    for name in SPARSE:
+        yield _sparse_by_draws(name, trials // 4)
 
 
 def _sparse_by_draws(name: str, trials: int) -> Finding:
@@ -190,17 +189,12 @@ def _answers(query: Watch, rows: Any) -> Sampler:
     return sample
 
 
-def _scores(detector: Any, k: int, noise: SystemNoise) -> Sampler:
-    """Noisy scores of observations that are k moves away."""
-    return lambda size: np.asarray(detector.decide(np.full(size, k * detector.move), (), 0, noise).scores)
-
-
-def _counts(detector: Any, k: float, noise: SystemNoise | None = None) -> Sampler:
+def _counts(detector: Any, k: float) -> Sampler:
     """How many of the steps are flagged, when all distances are k moves."""
 
     def sample(size: int) -> NDArray[Any]:
         distances = np.full(size * detector.steps, int(k * detector.move))
-        found = detector.decide(distances, (), -len(distances), noise or system_noise())
+        found = detector.decide(distances, (), -len(distances), system_noise())
         return np.asarray(found.flags.reshape(size, -1).sum(axis=1))
 
     return sample
@@ -273,33 +267,37 @@ class _Unpaid(Sparse):
 _PUBLIC: Final[dict[str, Any]] = {"threshold": THRESHOLD, "move": 1, "epsilon": Fraction(1), "cutoff": 1}
 _QUIET: Final = ((1,) * 6, (0,) * 6)
 _MIXED: Final = ((1,) * 9 + (2,) * 9, (2,) * 9 + (1,) * 9), "0" * 9 + "1" * 9
-BROKEN: Final[dict[str, tuple[Any, tuple[Stream, Stream], str]]] = {
-    "no noise on the threshold": (_Bare(**_PUBLIC), _QUIET, "0" * 6),
-    "no cutoff": (_Endless(**_PUBLIC), _QUIET, "1" * 6),
-    "half the noise, sparse": (_Sharp(**_PUBLIC), *LONG),
-    "|s| as if it were monotone": (_Folded(**_PUBLIC), *FOLDED),
+_DETECTORS: Final[dict[str, tuple[Callable[[], Any], tuple[Stream, Stream], str]]] = {
+    "no noise on the threshold": (lambda: _Bare(**_PUBLIC), _QUIET, "0" * 6),
+    "no cutoff": (lambda: _Endless(**_PUBLIC), _QUIET, "1" * 6),
+    "half the noise, sparse": (lambda: _Sharp(**_PUBLIC), *LONG),
+    "|s| as if it were monotone": (lambda: _Folded(**_PUBLIC), *FOLDED),
     "adaptive, twice the limit": (
-        _Unpaid(**_PUBLIC, adaptive=True),
+        lambda: _Unpaid(**_PUBLIC, adaptive=True),
         ((1,) * 30 + (2,) * 2, (2,) * 30 + (1,) * 2),
         LONG[1] + "1",
     ),
-    "half the noise, event": (Staircase(threshold=2, move=1, epsilon=Fraction(2)), ((1,), (2,)), "1"),
-    "a move twice as far as stated": (Staircase(threshold=2, move=1, epsilon=Fraction(1)), ((1,), (3,)), "0"),
-    "event level for a person": (Staircase(threshold=2, move=1, epsilon=Fraction(1)), ((1,) * 2, (2,) * 2), "11"),
-    "window one too long": (person(window=3), ((1,) * 4, (2,) * 4), "1111"),
-    "paper's ε for a person": (PaperDetector(threshold=2, move=1, epsilon=Fraction(1, 4)), *_MIXED),
+    "half the noise, event": (lambda: _staircase(2), ((1,), (2,)), "1"),
+    "a move twice as far as stated": (lambda: _staircase(1), ((1,), (3,)), "0"),
+    "event level for a person": (lambda: _staircase(1), ((1,) * 2, (2,) * 2), "11"),
+    "window one too long": (lambda: person(window=3), ((1,) * 4, (2,) * 4), "1111"),
+    "paper's ε for a person": (lambda: PaperDetector(threshold=2, move=1, epsilon=Fraction(1, 4)), *_MIXED),
 }
 
 
-def _broken_exactly() -> Iterator[Finding]:
-    for name, (detector, pair, flags) in BROKEN.items():
-        yield _at(f"broken: {name}", detector, 1, pair, flags, expected=True)
+def _staircase(epsilon: int) -> Staircase:
+    return Staircase(threshold=2, move=1, epsilon=Fraction(epsilon))
+
+
+def _broken_on_worlds(quick: bool) -> Iterator[Finding]:
+    for name, (detector, pair, flags) in _DETECTORS.items():
+        yield _at(f"broken: {name}", detector(), 1, pair, flags, expected=True)
     yield _broken_baseline()
 
 
 def _broken_baseline() -> Finding:
     """BROKEN: the usual is the mean of the stream so far, so that one entry moves all distances after it."""
-    detector = Staircase(threshold=2, move=1, epsilon=Fraction(1))
+    detector = _staircase(1)
 
     def chance(stream: Sequence[float]) -> float:
         means = np.cumsum(stream) / np.arange(1, len(stream) + 1)
@@ -310,64 +308,15 @@ def _broken_baseline() -> Finding:
     return exact("broken: a baseline from the stream itself", 1, shown, "at 111", expected=True)
 
 
-class _Halved(SystemNoise):
-    """BROKEN: half the noise that was asked for."""
-
-    def laplaces(self, scale: Fraction, size: int) -> list[int]:
-        return super().laplaces(scale / 2, size)
-
-    def gaussians(self, scale: Fraction, size: int) -> list[int]:
-        return super().gaussians(scale / 2, size)
-
-
-class _Stuck(SystemNoise):
-    """BROKEN: one word for two observations."""
-
-    def words(self, size: int) -> NDArray[np.uint64]:
-        return np.repeat(super().words(size // 2), 2)
-
-
-def _broken_by_draws(trials: int) -> Iterator[Finding]:
-    event, scored = detector_of(), detector_of(scores=True)
-    every = person(loss=CONCENTRATED, steps=2)
-    caught: dict[str, tuple[Callable[[int], Sampler], Loss]] = {
-        "one draw for two observations": (lambda k: _pairs(event, k, _Stuck()), PURE),
-        "half the noise, scores": (lambda k: _scores(scored, k, _Halved()), PURE),
-        "a flag from another draw beside the score": (lambda k: _beside(scored, event, k), PURE),
-        "half the noise, gaussian": (lambda k: _counts(every, k + 0.5, _Halved()), CONCENTRATED),
-        "the noisy distance of a flag, unpaid": (lambda k: _told(k + 1), PURE),
-    }
-    for name, (sampler, loss) in caught.items():
-        yield audit(sampler(1), sampler(2), claimed=loss, trials=trials, name=f"broken: {name}", expected=True)
-
-
-def _pairs(detector: Any, k: int, noise: SystemNoise) -> Sampler:
-    def sample(size: int) -> NDArray[Any]:
-        distances = np.tile(np.array([1, k]) * detector.move, size)
-        return np.asarray(detector.decide(distances, (), 0, noise).flags.reshape(size, 2) @ np.array([2, 1]))
-
-    return sample
-
-
-def _beside(scored: Any, event: Any, k: int) -> Sampler:
-    def sample(size: int) -> NDArray[Any]:
-        flags = event.decide(np.full(size, k * event.move), (), 0, system_noise()).flags
-        return np.asarray(2 * _scores(scored, k, system_noise())(size) + flags)
-
-    return sample
-
-
-def _told(k: int) -> Sampler:
-    """BROKEN: what was compared with the threshold is told, from the draw that was compared."""
-    detector = person()
-
-    def one_sided(scale: Fraction, size: int) -> Ints:
-        drawn = np.array(system_noise().laplaces(scale, 3 * size), dtype=np.int64)
-        return drawn[drawn >= 0][:size]
-
-    def sample(size: int) -> NDArray[Any]:
-        noisy = k * detector.fineness + one_sided(detector.scale, size)
-        threshold = THRESHOLD * detector.fineness + one_sided(detector.fineness / detector.parts[0], size)
-        return np.where(noisy >= threshold, noisy, 10**9)
-
-    return sample
+ATTACKS: Final[dict[str, Attack]] = {
+    "answer": lambda quick: attack_answers(),
+    "event": attack_events,
+    "worlds": _on_worlds,
+    "gaussian": attack_gaussians,
+    "paper": attack_paper,
+    "gauge": lambda quick: chain(sound_gauges(), broken_gauges()),
+    "baseline": attack_baselines,
+    "person": attack_persons,
+    "draws": _by_draws,
+    "broken": _broken_on_worlds,
+}

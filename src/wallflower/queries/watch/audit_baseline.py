@@ -1,12 +1,9 @@
-"""Attacks on what is learnt of the usual: one entry moves both noisy sums at once, nearly as far as it can.
-
-Half of the history is at one end of its bounds and half at the other: the variance is large, and what is released
-tells both sums.
-"""
+"""Attacks on what is learnt of the usual: one entry, or one person, moves both noisy sums nearly as far as can be."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Final
@@ -16,58 +13,72 @@ import numpy as np
 from wallflower.audit import Finding, Floats, Sampler, ScriptedNoise, World, audit, audit_bound, audit_exact
 from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.data import Points
-from wallflower.noise import Noise
+from wallflower.noise import Noise, system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.watch.baseline import COARSE, Baseline
 
-LENGTH, WIDTH = 8, 16  # observations, and entries of each
 CLAIMED: Final = Loss("1")
 HISTORIES: Final = World(tuple((x,) for x in (0.0, 0.5, 1.0, 2.0)), 4)  # observations of one entry in [0, 2]
 
 
-def sound_baselines(trials: int, noise: Noise) -> Iterator[Finding]:
-    first, second = (_law(CLAIMED, rows) for rows in _histories())
-    yield audit_law(first, second, claimed=CLAIMED, name="baseline")
-    samplers = [_sampler(CLAIMED, rows, noise) for rows in _histories()]
-    yield audit(samplers[0], samplers[1], claimed=CLAIMED, trials=trials, name="baseline, by draws")
+@dataclass(frozen=True, slots=True)
+class Histories:
+    """Neighbours whose sums differ by nearly as much as they can: some observations are at one end of their bounds, the
+    others at the other, so that the variance is large and what is released tells both sums."""
+
+    query: Baseline
+    ones: int  # observations of ones, before those of zeros
+    zeros: int
+    width: int
+    changed: int  # of how many observations one entry becomes 0
+
+    def tables(self) -> tuple[Floats, Floats]:
+        rows = np.vstack([np.ones((self.ones, self.width)), np.zeros((self.zeros, self.width))])
+        after = rows.copy()
+        after[: self.changed, 0] = 0.0
+        return rows, after
+
+    def reach(self, data: Points, noise: Noise, query: Baseline) -> float:
+        """By how many moves the sums exceed those of the first history, both of them."""
+        value, n = query.answer(data, noise), self.ones + self.zeros
+        total, squares = n * value["centre"], n * (value["variance"] + value["centre"] ** 2)
+        return min(total - self.ones * self.width, (squares - self.ones * self.width**2) / (2 * self.width))
+
+    def laws(self, query: Baseline) -> list[Law]:
+        """Whether both sums are at least about those of the first history."""
+        tables = [Points.from_array(rows, name="made-up") for rows in self.tables()]
+        return [law_of(partial(self._reaches, data, query)) for data in tables]
+
+    def _reaches(self, data: Points, query: Baseline, noise: Noise) -> bool:
+        return self.reach(data, noise, query) >= -1e-6
+
+    def samplers(self) -> list[Sampler]:
+        tables = [Points.from_array(rows, name="made-up") for rows in self.tables()]
+        return [partial(self._sample, data) for data in tables]
+
+    def _sample(self, data: Points, size: int) -> Floats:
+        return np.array([self.reach(data, system_noise(), self.query) for _ in range(size)])
+
+
+ENTRY: Final = Histories(Baseline(low=0.0, high=1.0, loss=CLAIMED), 4, 4, 16, 1)
+PERSON: Final = Histories(Baseline(low=0.0, high=1.0, loss=Loss("16"), level="person"), 48, 1, 128, 48)
+
+
+def attack_baselines(quick: bool) -> Iterator[Finding]:
+    for name, each in {"one entry": ENTRY, "one person": PERSON}.items():
+        yield audit_law(*each.laws(each.query), claimed=each.query.loss, name=f"baseline, {name}")
+    trials = 400 if quick else 6_000
+    yield audit(*ENTRY.samplers(), claimed=CLAIMED, trials=trials, name="baseline, by draws")
     for at, name in enumerate(("sum", "sum of squares")):
         bound, truth = partial(_hidden, at), partial(_sums, at)
         yield audit_bound(bound, truth, HISTORIES, name=f"baseline: what the noise of its {name} hides")
     yield audit_exact(_quiet, _plain, _varied(), name="baseline beside plain mean and variance")
-
-
-def broken_baselines() -> Iterator[Finding]:
-    first, second = (_law(Loss(CLAIMED.epsilon * Fraction(10, 9)), rows) for rows in _histories())
-    yield audit_law(first, second, claimed=CLAIMED, name="broken: a tenth short, baseline", expected=True)
+    for name, each in {"one entry": ENTRY, "one person": PERSON}.items():
+        loss, name = each.query.loss, f"broken: a tenth short, baseline, {name}"
+        short = replace(each.query, loss=Loss(loss.epsilon * Fraction(10, 9)))
+        yield audit_law(*each.laws(short), claimed=loss, name=name, expected=True)
     name = "broken: baseline, variance of a sample"
     yield audit_exact(_quiet, partial(_plain, less=1), _varied(), name=name, expected=True)
-
-
-def _histories() -> tuple[Floats, Floats]:
-    rows = np.zeros((LENGTH, WIDTH))
-    rows[::2] = 1.0
-    changed = rows.copy()
-    changed[0, 0] = 0.0
-    return rows, changed
-
-
-def _reach(query: Baseline, data: Points, noise: Noise) -> float:
-    """By how many moves the sums exceed those of the first history, both of them."""
-    value, ones = query.answer(data, noise), LENGTH // 2
-    total = LENGTH * value["centre"]
-    squares = LENGTH * (value["variance"] + value["centre"] ** 2)
-    return min(total - ones * WIDTH, (squares - ones * WIDTH**2) / (2 * WIDTH))
-
-
-def _law(spent: Loss, rows: Floats) -> Law:
-    """Whether both sums are at least about those of the first history."""
-    query, data = Baseline(low=0.0, high=1.0, loss=spent), Points.from_array(rows, name="made-up")
-    return law_of(lambda noise: _reach(query, data, noise) >= -1e-6)
-
-
-def _sampler(spent: Loss, rows: Floats, noise: Noise) -> Sampler:
-    query, data = Baseline(low=0.0, high=1.0, loss=spent), Points.from_array(rows, name="made-up")
-    return lambda size: np.array([_reach(query, data, noise) for _ in range(size)])
 
 
 # Tiny worlds: the answer with draws of 0, and what it asked for

@@ -21,11 +21,39 @@ from wallflower.mechanisms import Additive, calibrate
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch import Watch
-from wallflower.query import Option, Plan, PublicFacts, Query, Reading, Status
+from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount
 from wallflower.units import Claim
 
 COARSE: Final = 64  # steps of the grid that one entry can move a distance by
 SURE: Final = 0.95
+SURER: Final = 0.975  # of each of two at once
+NEAR: Final = 0.25  # of a spread: a mean that is further off moves the threshold
+ROUGH: Final = 0.5  # of the variance: then the spread is known to about a quarter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Nearness:
+    """How near the released numbers are to those of the history, as a watch would measure it: 95 times of 100 the mean
+    is within `centre`. `first` and `second` are what noise adds to the mean and to the mean square, 95 times of 100
+    both at once; `rounding` is the most that the grid moves a distance by."""
+
+    rounding: float
+    centre: float
+    first: float
+    second: float
+
+    def variance(self, spread: float, off: float = 0.0) -> float:
+        """How near the variance is, where the mean is so far off the guess."""
+        return self._noise(off) + 2 * self.rounding * spread + self.rounding**2
+
+    def spread(self, variance: float, off: float) -> tuple[float, float]:
+        """Between what the spread lies, after what was released."""
+        low, high = variance - self._noise(off), variance + self._noise(off)
+        return max(math.sqrt(max(low, 0.0)) - self.rounding, 0.0), math.sqrt(high) + self.rounding
+
+    def _noise(self, off: float) -> float:
+        """The variance is the mean square less the square of the mean: noise on both."""
+        return self.second + 2 * abs(off) * self.first + self.first**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +84,10 @@ class Baseline(Query[Points, dict[str, float]]):
         default=None,
         metadata={"help": "distances from the guess count as no more than this; left out: as far as can be"},
     )
+    variance: float | None = field(
+        default=None,
+        metadata={"help": "public guess of the variance, for the plan; left out: of entries anywhere in their bounds"},
+    )
     columns: tuple[str, ...] | None = field(
         default=None, metadata={"help": "the columns of an observation; all number columns unless given"}
     )
@@ -66,6 +98,8 @@ class Baseline(Query[Points, dict[str, float]]):
             raise LossMismatch(f"baseline is pure; a {self.loss.kind} loss has no theorem here. Pass ε alone.")
         if self.furthest is not None and not 0 < self.furthest <= 1e100:
             raise ParameterError(f"furthest: {self.furthest!r} is not a positive distance; pass one, or leave it out.")
+        if self.variance is not None and not 0 < self.variance <= 1e200:
+            raise ParameterError(f"variance: {self.variance!r} is not a positive number; pass one, or leave it out.")
 
     @property
     def _watch(self) -> Watch:
@@ -103,39 +137,64 @@ class Baseline(Query[Points, dict[str, float]]):
         return {"centre": self.guess + mean * unit, "variance": variance * unit * unit}
 
     def reading(self, value: dict[str, float], facts: PublicFacts) -> Reading:
-        first, _ = self._noises(facts.n, facts.dimension)
-        width = first.half_width(SURE) / facts.n * self._unit(facts.dimension)
+        near = self._nearness(facts.n, facts.dimension)
+        low, high = near.spread(value["variance"], off=value["centre"] - self.guess)
         return Reading(
             mechanism="noisy sums",
             interval=None,
-            words=f"The sum is usually {value['centre']:.6g} (95 % interval ±{width:.3g}), give or take "
-            f"{math.sqrt(value['variance']):.4g}.",
+            words=f"The sum is usually {value['centre']:.6g} (95 % interval ±{near.centre:.3g}), give or take "
+            f"{math.sqrt(value['variance']):.4g} (95 % interval {low:.4g} to {high:.4g}).",
+            quality=_quality(near, value["variance"], value["centre"] - self.guess),
         )
 
     def plan(self, *, n: int, dimension: int) -> Plan:
-        first, second = self._noises(n, dimension)
-        unit = self._unit(dimension)
-        figures = {
-            "centre": first.half_width(SURE) / n * unit,
-            "variance": second.half_width(SURE) / n * unit * unit,
-        }
-        useful = figures["centre"] <= (self.high - self.low)
-        width = f"the mean within ±{figures['centre']:.3g} (95 %)"
+        near, spread = self._nearness(n, dimension), self._planned_spread(dimension)
+        centre, variance = near.centre / spread, near.variance(spread) / spread**2
+        smallest = least_amount(lambda amount: replace(self, loss=Loss(amount))._is_near(n, dimension))
+        useful = self._is_near(n, dimension)
+        said = (
+            f"the mean within ±{near.centre:.3g}, {centre:.1%} of a spread of {spread:.4g}, and the variance within "
+            f"±{variance:.1%} (95 %)"
+        )
+        rule = f"; useful is {NEAR:.0%} and {ROUGH:.0%} or less"
+        guess = "" if self.variance is not None else "; assumed: entries anywhere in their bounds, independently"
         return Plan(
             query=self.kind,
             cost=self.cost(),
             facts={"n": n, "dimension": dimension},
             chosen="noisy sums",
             headings={"centre": "mean, 95 % within ±", "variance": "variance, 95 % within ±"},
-            options=(Option(mechanism="noisy sums", figures=figures),),
+            options=(
+                Option(mechanism="noisy sums", figures={"centre": near.centre, "variance": near.variance(spread)}),
+            ),
             useful=useful,
-            verdict=f"useful: {width}" if useful else f"not useful: {width}, more than one entry can make up for",
-            smallest_useful_epsilon=None,
+            verdict=f"{'useful' if useful else 'not useful'}: {said}{'' if useful else rule}{guess}",
+            smallest_useful_epsilon=smallest,
         )
 
     @classmethod
     def example(cls) -> Self:
         return cls(low=-5.0, high=5.0, loss=Loss("1"))
+
+    def _is_near(self, n: int, dimension: int) -> bool:
+        """Whether a watch would know the usual well enough: by its spread, whatever the bounds are."""
+        near, spread = self._nearness(n, dimension), self._planned_spread(dimension)
+        return near.centre <= NEAR * spread and near.variance(spread) <= ROUGH * spread**2
+
+    def _planned_spread(self, dimension: int) -> float:
+        """The spread of the sum that the plan goes by."""
+        anywhere = (self.high - self.low) * math.sqrt(dimension / 12)
+        return math.sqrt(self.variance) if self.variance is not None else min(anywhere, self.furthest or anywhere)
+
+    def _nearness(self, n: int, dimension: int) -> _Nearness:
+        first, second = self._noises(n, dimension)
+        unit, made = self._unit(dimension), self._watch.gauge(dimension)
+        return _Nearness(
+            rounding=unit / 2 + dimension * made.step,
+            centre=first.half_width(SURE) / n * unit + unit / 2 + dimension * made.step,
+            first=first.half_width(SURER) / n * unit,
+            second=second.half_width(SURER) / n * unit**2,
+        )
 
     def _unit(self, dimension: int) -> float:
         made = self._watch.gauge(dimension)
@@ -152,3 +211,15 @@ class Baseline(Query[Points, dict[str, float]]):
         touched = 1 if self.level == "event" else n
         moves: Mapping[str, int] = {"sum": COARSE, "squares": 2 * self._far(dimension) * COARSE}
         return tuple(calibrate(move * touched, half, step=Fraction(1)) for move in moves.values())  # type: ignore[return-value]
+
+
+def _quality(near: _Nearness, variance: float, off: float) -> Quality:
+    """By the spread that was released, whatever was planned."""
+    spread = math.sqrt(variance)
+    centre, wide = near.centre / spread, near.variance(spread, off) / variance
+    label: Label = "unreliable" if centre > NEAR else "use with care" if wide > ROUGH else "reliable"
+    rule = (
+        f"the mean is within {centre:.0%} of the spread and the variance within {wide:.0%} of itself, 95 times of 100; "
+        f"reliable means {NEAR:.0%} and {ROUGH:.0%}, with care that the mean is so near"
+    )
+    return Quality(label, rule)

@@ -56,8 +56,13 @@ class Detector(Protocol):
     def secret(self, noise: Noise) -> Secret:
         """What is drawn once, and must be kept before the first decision is told."""
 
-    def decide(self, distances: Ints, secret: Secret, spent: int, noise: Noise) -> Decisions:
-        """Decide in order, as many as the limit allows."""
+    def ahead(self, looks: int) -> int:
+        """How much to set aside before so many looks. Where it is used up, they end."""
+
+    def decide(
+        self, distances: Ints, secret: Secret, spent: int, noise: Noise, *, most: int | None = None
+    ) -> Decisions:
+        """Decide in order, as many as the limit allows, or `most` where that is less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +93,12 @@ class Staircase:
     def secret(self, noise: Noise) -> Secret:
         return ()
 
-    def decide(self, distances: Ints, secret: Secret, spent: int, noise: Noise) -> Decisions:
+    def ahead(self, looks: int) -> int:
+        return 0
+
+    def decide(
+        self, distances: Ints, secret: Secret, spent: int, noise: Noise, *, most: int | None = None
+    ) -> Decisions:
         stairs = (np.abs(distances) - self.threshold) // self.move + 1
         if self.scores:
             noisy = stairs + draws(noise, "laplace", 1 / self.epsilon, len(stairs))
@@ -147,15 +157,20 @@ class Sparse:
     def secret(self, noise: Noise) -> Secret:
         return tuple(geometric(self.fineness / self.parts[0], noise) for _ in range(2 if self.two_sided else 1))
 
-    def decide(self, distances: Ints, secret: Secret, spent: int, noise: Noise) -> Decisions:
+    def ahead(self, looks: int) -> int:
+        return 2 * min(looks, max(1, self.cutoff // 64))
+
+    def decide(
+        self, distances: Ints, secret: Secret, spent: int, noise: Noise, *, most: int | None = None
+    ) -> Decisions:
         sides = (distances, -distances) if self.two_sided else (np.abs(distances),)
         costs = np.zeros(len(distances), dtype=np.int64)
         for side, above in zip(sides, secret, strict=True):
             gaps = self._coarse(self.threshold) + above - self._coarse(side)
             costs = np.where(costs == 0, self._costs(gaps, noise), costs)  # a side is asked only if none said yes
         total = spent + np.cumsum(costs)
-        last = int(np.searchsorted(total, self.limit - 1)) + 1
-        costs = costs[: 0 if self.is_over(spent) else last]
+        end = (self.limit if most is None else min(most, self.limit)) - 1  # one more flag must be affordable
+        costs = costs[: 0 if spent >= end else int(np.searchsorted(total, end)) + 1]
         return Decisions(costs > 0, spent + int(costs.sum()))
 
     def _costs(self, gaps: Ints, noise: Noise) -> Ints:
@@ -208,8 +223,14 @@ class Every:
     def secret(self, noise: Noise) -> Secret:
         return ()
 
-    def decide(self, distances: Ints, secret: Secret, spent: int, noise: Noise) -> Decisions:
-        asked = len(distances) if self.steps is None else max(0, min(len(distances), self.steps - spent))
+    def ahead(self, looks: int) -> int:
+        return 0 if self.steps is None else looks
+
+    def decide(
+        self, distances: Ints, secret: Secret, spent: int, noise: Noise, *, most: int | None = None
+    ) -> Decisions:
+        end = self.steps if self.steps is None or most is None else min(most, self.steps)
+        asked = len(distances) if end is None else max(0, min(len(distances), end - spent))
         coarse = np.abs(distances[:asked]) * FINEST // self.move
         law = calibrate(FINEST, self.loss, step=Fraction(1))
         noisy = coarse + draws(noise, "gaussian", law.scale, asked)
@@ -238,7 +259,12 @@ class PaperDetector:
     def secret(self, noise: Noise) -> Secret:
         return (noise.laplace(FINEST / (2 * self.epsilon)),)
 
-    def decide(self, distances: Ints, secret: Secret, spent: int, noise: Noise) -> Decisions:
+    def ahead(self, looks: int) -> int:
+        return 0
+
+    def decide(
+        self, distances: Ints, secret: Secret, spent: int, noise: Noise, *, most: int | None = None
+    ) -> Decisions:
         coarse = np.abs(distances) * FINEST // self.move
         noisy = coarse + draws(noise, "laplace", FINEST / self.epsilon, len(coarse))
         return Decisions(noisy >= self.threshold * FINEST // self.move + secret[0], 0)

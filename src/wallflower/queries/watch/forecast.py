@@ -1,138 +1,171 @@
-"""What a watch will be worth, from public numbers: rates of each mechanism, and what a person who stays pays."""
+"""What a watch will be worth, from public numbers: how often it is right, and what a person who stays pays."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 
 from wallflower.privacy import Kind, Loss, epsilon_of_zcdp
-from wallflower.queries.watch.adaptive_rates import IntegralRates, Normal, detector_law
+from wallflower.queries.watch.chances import Law, law_of, run_law
 from wallflower.queries.watch.detectors import Detector, Every, PaperDetector, Sparse, Staircase
-from wallflower.queries.watch.rates import (
-    Mechanism,
-    Rates,
-    rates,
-    rates_of_tail,
-    roc,
-    run_interval,
-    true_positive_at,
-)
+from wallflower.queries.watch.integrals import Tail
+from wallflower.queries.watch.population import Population
+from wallflower.queries.watch.rates import laplace_noise, sum_of_laplaces
+from wallflower.queries.watch.statement import population
 
 POINTS: Final = 120
-MOST_ALARMS: Final = 0.1  # who flags more of what is usual is judged by what it would find at this rate
+MOST_ALARMS: Final = 0.1  # of a watch for a person that flags more, it is said what it would find at this rate
+LIFT: Final = 0.5  # true less false positives, of a watch that is worth its loss
+RIGHT: Final = 0.5  # the share of its flags that are right
+CLEAR: Final = 0.8  # both of a watch that can be relied on
+RUNS: Final = (0.95, 0.05)  # how high the thresholds of a run are that flags few, and many
+FEW: Final = 2**12  # observations of a crowd where thresholds are searched
+_ENDS: Final = 1e-4  # false positives where a curve begins, and one less where it ends
+_NAMES: Final[Mapping[type, str]] = {
+    Staircase: "staircase",
+    PaperDetector: "paper",
+    Sparse: "svt-exponential",
+    Every: "gaussian",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """How often a mechanism is right; `run` is where the false positive rate of one run lies, nine times of ten."""
+    """How often a mechanism is right, where `share` of the observations are outliers.
+
+    `run` is where the false positive rate of one watch lies, nine times of ten, if something is drawn once a watch.
+    """
 
     mechanism: str
-    rates: Rates
-    run: tuple[float, float]
-    bounded: float | None = None
+    true_positive: float
+    false_positive: float
+    share: float
+    run: tuple[float, float] | None = None
 
     @property
     def lift(self) -> float:
-        """True less false positives; for a person, where more than `MOST_ALARMS` are flagged, at that rate instead."""
-        if self.bounded is not None:
-            return self.bounded - MOST_ALARMS
-        return self.rates.true_positive - self.rates.false_positive
+        """True less false positives."""
+        return self.true_positive - self.false_positive
+
+    @property
+    def right(self) -> float:
+        """How likely it is that an observation which is flagged is an outlier."""
+        hits, alarms = self.share * self.true_positive, (1 - self.share) * self.false_positive
+        return hits / (hits + alarms) if hits else 0.0
+
+    @property
+    def is_useful(self) -> bool:
+        return self.lift >= LIFT and self.right >= RIGHT
+
+    @property
+    def is_reliable(self) -> bool:
+        return min(self.lift, self.right) >= CLEAR
 
 
-def outlook(detector: Detector, move: float, *, variance: float, truth: float, threshold: float) -> Outlook:
-    """The rates of a detector whose distance one entry moves by `move`, in units of the statistic."""
-    if isinstance(detector, Every):
-        found = rates_of_tail(_normal(detector, move), variance=variance, truth=truth, threshold=threshold)
-        bounded = None
-        if found.false_positive > MOST_ALARMS:
-            bounded = _normal(detector, move).true_positive_at(MOST_ALARMS, variance, truth)
-        run = found.false_positive, found.false_positive
-        return Outlook(mechanism="gaussian", rates=found, run=run, bounded=bounded)
-    if isinstance(detector, Sparse) and (detector.two_sided or detector.adaptive):
-        return _twice(detector, move, variance=variance, truth=truth, threshold=threshold)
-    mechanism, own = _law(detector)
-    return _known(mechanism, {"variance": variance, "truth": truth, "threshold": threshold, "rho": move} | own)
+@lru_cache(maxsize=8)
+def scene(bare: Any, dimension: int) -> Population:
+    """The observations that a watch will see, as it measures them; `bare` says nothing of how it decides."""
+    return population(bare.statement(dimension), bare.gauge(dimension))
 
 
-def others(detector: Detector, move: float, *, variance: float, truth: float, threshold: float) -> list[Outlook]:
-    """What else could be done at the same loss, worse or for comparison."""
-    world = {"variance": variance, "truth": truth, "threshold": threshold, "rho": move}
+def name_of(detector: Detector) -> str:
+    """What the mechanism is called."""
+    return _NAMES[type(detector)]
+
+
+def outlook(detector: Detector, seen: Population, share: float) -> Outlook:
+    """How often a detector is right."""
+    return _judged(name_of(detector), law_of(detector), seen, share, _run(detector, seen))
+
+
+def others(detector: Detector, step: float, seen: Population, share: float) -> Iterator[Outlook]:
+    """What else could be done at the same loss, worse or for comparison; distances count `step` each."""
     match detector:
-        case Staircase(epsilon=epsilon):
-            plain, printed = {"epsilon": float(epsilon)}, {"epsilon": float(4 * epsilon)}
-            return [_known("laplace", world | plain), _known("paper", world | printed)]
-        case Sparse():
-            return [_known("svt-laplace", world | _law(detector)[1])]
-        case _:
-            return []
+        case Staircase(threshold=threshold, move=move, epsilon=epsilon):
+            plain = laplace_noise(move * step / float(epsilon))
+            yield _judged("laplace", _noisy(plain, threshold, step), seen, share)
+            yield outlook(PaperDetector(threshold=threshold, move=move, epsilon=epsilon), seen, share)
+        case Sparse(threshold=threshold, move=move, epsilon=epsilon, cutoff=cutoff):
+            unit, ratio = move * step / float(epsilon), (2 * cutoff) ** (2 / 3)
+            usual = sum_of_laplaces(2 * cutoff * unit * (1 + 1 / ratio), unit * (1 + ratio))
+            yield _judged("svt-laplace", _noisy(usual, threshold, step), seen, share)
 
 
-def _law(detector: Detector) -> tuple[Mechanism, dict[str, Any]]:
-    """The mechanism by the name its rates have, and what they need to know of it."""
-    match detector:
-        case Staircase(epsilon=epsilon):
-            return "staircase", {"epsilon": float(epsilon)}
-        case PaperDetector(epsilon=epsilon):
-            return "paper", {"epsilon": float(4 * epsilon)}
-        case Sparse(epsilon=epsilon, cutoff=cutoff, two_sided=two_sided):
-            return "svt-exponential", {"epsilon": float(epsilon), "cutoff": cutoff, "monotone": two_sided}
-        case _:
-            raise TypeError(f"{type(detector).__name__} has no rates")
+def _judged(
+    mechanism: str, law: Law, seen: Population, share: float, run: tuple[float, float] | None = None
+) -> Outlook:
+    return Outlook(
+        mechanism=mechanism,
+        true_positive=seen.outliers.mean(law),
+        false_positive=seen.others.mean(law),
+        share=share,
+        run=run,
+    )
 
 
-def _normal(detector: Every, move: float) -> Normal:
-    return Normal(move / math.sqrt(2 * float(detector.loss.rho)))
+def _run(detector: Detector, seen: Population) -> tuple[float, float] | None:
+    low, high = (law and seen.others.mean(law) for law in (run_law(detector, quantile) for quantile in RUNS))
+    return None if low is None or high is None else (low, high)
+
+
+def _noisy(tail: Tail, threshold: int, step: float) -> Law:
+    """Plain noise on the distance."""
+    return lambda distances: np.exp(tail.log_above((threshold - np.abs(distances)) * step))
+
+
+# Thresholds
 
 
 @dataclass(frozen=True, slots=True)
 class RocCurve:
-    """Points of a ROC curve, by rising false positives."""
+    """Points of a ROC curve, by rising false positives; thresholds in steps of the gauge."""
 
-    thresholds: tuple[float, ...]
+    thresholds: tuple[int, ...]
     false_positive: tuple[float, ...]
     true_positive: tuple[float, ...]
 
 
-def curve(detector: Detector, move: float, *, variance: float, truth: float, threshold: float) -> RocCurve:
+def curve(detector: Any, seen: Population) -> RocCurve:
     """The ROC of a detector over all thresholds."""
-    if isinstance(detector, Every):
-        return _drawn(_normal(detector, move), variance, truth)
-    if isinstance(detector, Sparse) and (detector.two_sided or detector.adaptive):
-        return _drawn(detector_law(detector, move), variance, truth)
-    mechanism, own = _law(detector)
-    world: dict[str, Any] = {"variance": variance, "truth": truth, "rho": move}
-    drawn = roc(mechanism, points=POINTS, **world | own)
-    order = np.argsort(drawn.false_positive)
-    parts = (drawn.thresholds, drawn.false_positive, drawn.true_positive)
-    return RocCurve(*(tuple(part[order].tolist()) for part in parts))
+    few = seen.thinned(FEW)
+    high, low = (_threshold_at(detector, few, level) for level in (_ENDS, 1 - _ENDS))
+    at = sorted({round(place) for place in np.linspace(low, high, POINTS).tolist()}, reverse=True)
+    laws = [law_of(replace(detector, threshold=threshold)) for threshold in at]
+    found = ([crowd.mean(law) for law in laws] for crowd in (few.others, few.outliers))
+    return RocCurve(tuple(at), *(tuple(np.clip(shares, 0, 1).tolist()) for shares in found))
 
 
-def _drawn(law: IntegralRates, variance: float, truth: float) -> RocCurve:
-    spread = math.sqrt(variance) + law.wide
-    at = np.linspace(truth + 5 * spread, -5 * spread, POINTS).tolist()
-    found = [law.rates(variance, truth, threshold) for threshold in at]
-    return RocCurve(tuple(at), *zip(*((r.false_positive, r.true_positive) for r in found), strict=True))
+def found_at_few_alarms(detector: Any, seen: Population) -> float:
+    """The true positive rate at the threshold where `MOST_ALARMS` of the others are flagged."""
+    few = seen.thinned(FEW)
+    threshold = _threshold_at(detector, few, MOST_ALARMS)
+    return few.outliers.mean(law_of(replace(detector, threshold=threshold)))
 
 
-def _known(mechanism: Mechanism, setting: dict[str, Any]) -> Outlook:
-    found, bounded = rates(mechanism, **setting), None
-    if found.false_positive > MOST_ALARMS and mechanism.startswith("svt"):  # the others have no flags to run out of
-        world = {name: value for name, value in setting.items() if name != "threshold"}
-        bounded = true_positive_at(mechanism, MOST_ALARMS, **world)[1]
-    return Outlook(mechanism=mechanism, rates=found, run=run_interval(mechanism, **setting), bounded=bounded)
+def _threshold_at(detector: Any, seen: Population, wanted: float) -> int:
+    """The lowest threshold, in steps, at which no more than a wanted share of the others is flagged."""
+    low, high = -1, int(np.max(np.abs(seen.others.distances))) + 1
+
+    def is_enough(threshold: int) -> bool:
+        return seen.others.mean(law_of(replace(detector, threshold=threshold))) <= wanted
+
+    while is_enough(low) and low > -(2**52):
+        low *= 2
+    while not is_enough(high) and high < 2**52:
+        high *= 2
+    while high - low > 1 + abs(high) // 2**12:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
 
 
-def _twice(detector: Sparse, move: float, *, variance: float, truth: float, threshold: float) -> Outlook:
-    law = detector_law(detector, move)
-    found, bounded = law.rates(variance, truth, threshold), None
-    if found.false_positive > MOST_ALARMS:
-        bounded = law.true_positive_at(MOST_ALARMS, variance, truth)
-    run = law.run_interval(variance, truth, threshold)
-    return Outlook(mechanism="svt-exponential", rates=found, run=run, bounded=bounded)
+# Prices
 
 
 def printed_costs(epsilon: Fraction, *, flags: int, observations: int) -> dict[str, Fraction]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +23,7 @@ Ints = NDArray[np.int64]
 
 PART: Final = 2**17  # entries measured at a time
 FINE: Final = 2**20  # steps of the grid that one entry can move the distance by, about
+CORNERS: Final = 10  # columns up to which all corners of the bounds are looked at
 LARGEST: Final = 2**52  # distances stay below this, so floats hold them exactly
 _SLIGHT: Final = 1e-9  # more than floats can be off in a sensitivity that is a quotient or a root
 
@@ -54,7 +56,8 @@ class Gauge:
     """A statistic on a grid: `measure` gives distances in whole steps, one entry moves each by `move` at most.
 
     `widest` is the most that one entry moves it by where no change is assumed, `span` the most that all entries of an
-    observation do together.  (C) (R) `signed` says that a distance has a sign, which side of the usual it is on.
+    observation do together.  (C) (R) `signed` says that a distance has a sign, which side of the usual it is on. No
+    observation is further off than `farthest`, whatever its entries are before they are clipped.
     """
 
     bounds: Bounds
@@ -62,6 +65,7 @@ class Gauge:
     move: int
     widest: int
     span: int
+    farthest: int
     signed: bool
     distance: Callable[[Floats], Ints]
 
@@ -126,6 +130,7 @@ def _sum(bounds: Bounds, moves: Floats, centre: float, weights: tuple[float, ...
     low, high = (_rounded(np.array(ends) * np.abs(factors), step) for ends in (bounds.low, bounds.high))
     signs = np.where(factors < 0, -1, 1).astype(np.int64)
     usual = math.floor(centre / step + 0.5)
+    ends = (int(np.sum(pick(signs * low, signs * high))) for pick in (np.minimum, np.maximum))
     enforced = bool((moves >= bounds.widths).all())
     widest, span = max(1, int(np.max(high - low))), max(1, int(np.sum(high - low)))
     move = widest if enforced else math.ceil(reach / step) + 1
@@ -136,7 +141,16 @@ def _sum(bounds: Bounds, moves: Floats, centre: float, weights: tuple[float, ...
             return np.asarray(signs[0] * _rounded(held[:, 0] * abs(factors[0]), step) - usual)
         return np.asarray(_rounded(held * np.abs(factors), step) @ signs - usual)
 
-    return Gauge(bounds=bounds, step=step, move=move, widest=widest, span=span, signed=True, distance=distance)
+    return Gauge(
+        bounds=bounds,
+        step=step,
+        move=move,
+        widest=widest,
+        span=span,
+        farthest=max(abs(end - usual) for end in ends),
+        signed=True,
+        distance=distance,
+    )
 
 
 def _mahalanobis(
@@ -168,6 +182,7 @@ def _mahalanobis(
         move=math.ceil(reach / step) + 1,
         widest=_whole(np.max(bounds.widths * lengths), step),
         span=_whole(np.sum(bounds.widths * lengths), step),
+        farthest=_whole(_longest(bounds, usual, factor), step),
         signed=False,
         distance=distance,
     )
@@ -191,8 +206,17 @@ def _max(
     def distance(rows: Floats) -> Ints:
         return _rounded(np.max(np.abs(bounds.hold(rows) - usual) / deviations, axis=1), step)
 
-    move, widest = math.ceil(reach / step) + 1, _whole(np.max(bounds.widths / deviations), step)
-    return Gauge(bounds=bounds, step=step, move=move, widest=widest, span=widest, signed=False, distance=distance)
+    widest = _whole(np.max(bounds.widths / deviations), step)
+    return Gauge(
+        bounds=bounds,
+        step=step,
+        move=math.ceil(reach / step) + 1,
+        widest=widest,
+        span=widest,
+        farthest=_whole(np.max(_farthest(bounds, usual) / deviations), step),
+        signed=False,
+        distance=distance,
+    )
 
 
 STATISTICS: Final[Mapping[str, Callable[..., Gauge]]] = {
@@ -221,6 +245,17 @@ def _baseline(
 
 def _farthest(bounds: Bounds, usual: Floats) -> Floats:
     return np.maximum(np.abs(np.array(bounds.low) - usual), np.abs(np.array(bounds.high) - usual))
+
+
+def _longest(bounds: Bounds, usual: Floats, factor: NDArray[Any]) -> float:
+    """The length at the farthest corner of the bounds, or where corners are too many no less than that."""
+    if len(usual) > CORNERS:
+        farthest = _farthest(bounds, usual)
+        together = float(np.linalg.norm(farthest) * np.linalg.norm(factor, 2))
+        return min(together, float(farthest @ np.linalg.norm(factor, axis=1)))
+    ends = zip(np.subtract(bounds.low, usual), np.subtract(bounds.high, usual), factor, strict=True)
+    sides = [(low * row, high * row) for low, high, row in ends]
+    return max(float(np.linalg.norm(np.sum(corner, axis=0))) for corner in product(*sides))
 
 
 def _check_width(steps: float) -> None:

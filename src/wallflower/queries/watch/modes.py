@@ -57,6 +57,8 @@ def check_numbers(query: Any) -> None:
         value = getattr(query, name)
         if value is not None and not 0 < value <= 1e200:
             raise ParameterError(f"{name}: {value!r} is not a positive number; pass one, or leave it out.")
+    if query.outlier_share is not None and not 0 < query.outlier_share < 1:
+        raise ParameterError(f"outlier_share: {query.outlier_share!r} is not a share; pass one between 0 and 1.")
     if query.low is not None and query.high is not None and not query.low < query.high:
         raise ParameterError(
             f"low, high: {query.low!r} is not below {query.high!r}; pass the public range of an entry."

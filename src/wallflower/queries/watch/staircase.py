@@ -84,7 +84,7 @@ class Table:
         >>> Table.of(Fraction(1)).flags(np.array([-5, 5]), np.array([2**63, 2**63], dtype=np.uint64))
         array([False,  True])
         """
-        ks, words = np.asarray(ks), np.asarray(words)
+        ks, words = np.asarray(ks), np.asanyarray(words)
         if ks.dtype != np.int64 or words.dtype != np.uint64 or ks.shape != words.shape:
             raise ParameterError("flags: takes int64 steps and as many uint64 words; convert both, exactly, before.")
         return np.asarray(words < self.thresholds[np.clip(ks, -self.offset, self.offset + 1) + self.offset])

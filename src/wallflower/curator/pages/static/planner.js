@@ -43,8 +43,12 @@ const choosing = form => {
   fit();
 };
 
-// What a form would send, as one text.
-const written = form => String(new URLSearchParams(new FormData(form)));
+// What a form asks, as one text; the box that wants an answer of no use is part of no plan.
+const written = form => {
+  const fields = new FormData(form);
+  fields.delete("anyway");
+  return String(new URLSearchParams(fields));
+};
 
 // The form that the plan on the page was made for, whatever was typed, or put back by the browser, since it came.
 const untouched = form => {

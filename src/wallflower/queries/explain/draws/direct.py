@@ -35,6 +35,7 @@ Tally = tuple[Ints, Ints]  # scores, and how many contexts have each
 GRID: Final = 256  # steps of a score in one record
 STEPS: Final = GRID + 1  # what one record moves a score by, in steps; one more than GRID for rounding
 HIGHEST: Final = 1 << 23  # steps; scores beyond it count as this
+ROUNDED: Final = 1 << 22  # sums over so many records are surely rounded too much: n²·2⁻⁵³ is 1/512 there  (F)
 
 
 def direct(

@@ -107,7 +107,8 @@ class Overlap(_Monotone):
 class Rating:
     """A user's whole-number function of a context's bits and its metric values in rising order.
 
-    The function must be deterministic and safe in several threads. Numbers beyond ±(2³¹ - 1) count as those.
+    The function must be deterministic and safe in several threads. Numbers beyond ±(2³¹ - 1) count as those, and where
+    it fails it counts as 0, since the failure would tell; its sensitivity is stated with that.
     """
 
     function: Callable[[str, Floats], int] = field(metadata={"help": "says how useful a context is"})
@@ -146,7 +147,10 @@ class Rating:
         return rated
 
     def _rate(self, table: RankedTable, index: int) -> int:
-        found = operator.index(self.function(table.space.bits(index), table.values[table.members(index)]))
+        try:
+            found = operator.index(self.function(table.space.bits(index), table.values[table.members(index)]))
+        except Exception:  # noqa: BLE001 - it is not our code, and it is looking at records
+            return 0
         return max(-MOST, min(MOST, found))
 
 

@@ -78,6 +78,16 @@ class Space:
             chosen += part[:own] + part[own + 1 :]
         return int(chosen or "0", 2)
 
+    def widened(self, bits: str) -> str:
+        """The same context with the record's own values in it.
+
+        >>> Space((3, 3), (1, 0)).widened("001010")
+        '011110'
+        """
+        starts = [sum(self.sizes[:place]) for place in range(len(self.sizes))]
+        own = {start + place for start, place in zip(starts, self.own, strict=True)}
+        return "".join("1" if place in own else bit for place, bit in enumerate(bits))
+
     def mask(self, index: int) -> int:
         """The bit string of an index, read as an integer."""
         return int(self.bits(index), 2)
@@ -140,6 +150,11 @@ class Domain:
         high = inf if column.high is None else column.high
         return cls.between(column.name, (low, *column.edges, high))
 
+    @property
+    def spans(self) -> list[tuple[str, str]]:
+        """Where each interval begins and ends, as its label has it."""
+        return [(begin, end) for begin, end in (str(label).split(", ") for label in self.labels)]
+
     @classmethod
     def between(cls, name: str, edges: Sequence[float]) -> Domain:
         """Intervals from edge to edge: the lower edge belongs to an interval, the upper one to the next or the last."""
@@ -173,26 +188,24 @@ class Domain:
 
 
 def predicate(domains: Sequence[Domain], bits: str) -> str:
-    """A context in words; attributes that allow everything are dropped.
+    """A context in words: attributes that allow everything are dropped, and of long lists the rest is named.
 
     >>> job, year = Domain("job", ("a", "b", "c")), Domain("year", (2001, 2002))
     >>> predicate([job, year], "11010")
-    'job IN {a, b} AND year IN {2001}'
+    'job is all but c AND year IN {2001}'
     >>> predicate([job, year], "11111")
     'all records'
     """
-    tests = [
-        f"{domain.name} IN {{{', '.join(_plain(domain.labels[place]) for place in places)}}}"
-        for domain, places in _chosen(domains, bits)
-    ]
-    return " AND ".join(tests) or "all records"
+    return " AND ".join(_in_words(domain, places) for domain, places in _chosen(domains, bits)) or "all records"
 
 
 def where(domains: Sequence[Domain], bits: str) -> str:
     """A context as the condition of a WHERE clause in standard SQL.
 
-    >>> where([Domain("job", ("O'Neil", "b", "c")), Domain.between("age", (0, 18, 65))], "11010")
-    '"job" IN (\\'O\\'\\'Neil\\', \\'b\\') AND ("age" >= 0 AND "age" < 18)'
+    >>> where([Domain("job", ("O'Neil", "b", "c")), Domain.between("age", (0, 18, 65))], "10010")
+    '"job" IN (\\'O\\'\\'Neil\\') AND ("age" >= 0 AND "age" < 18)'
+    >>> where([Domain("job", ("O'Neil", "b", "c"))], "110")
+    '"job" NOT IN (\\'c\\')'
     """
     return _joined(domains, bits, " AND ", "1 = 1", _sql_labels, _sql_interval, " OR ")
 
@@ -201,7 +214,7 @@ def pandas_filter(domains: Sequence[Domain], bits: str, frame: str = "df") -> st
     """A context as an expression that selects its records from a pandas frame.
 
     >>> pandas_filter([Domain("job", ("a", "b", "c"))], "110")
-    "df[(df['job'].isin(['a', 'b']))]"
+    "df[(~df['job'].isin(['c']))]"
     """
     tests = _joined(domains, bits, " & ", "", *_frame_tests(f"{frame}[{{}}]", "isin"), " | ")
     return f"{frame}[{tests}]" if tests else frame
@@ -210,14 +223,14 @@ def pandas_filter(domains: Sequence[Domain], bits: str, frame: str = "df") -> st
 def polars_filter(domains: Sequence[Domain], bits: str, frame: str = "df") -> str:
     """A context as an expression that selects its records from a polars frame, where `pl` is polars.
 
-    >>> polars_filter([Domain("job", ("a", "b", "c"))], "110")
-    "df.filter((pl.col('job').is_in(['a', 'b'])))"
+    >>> polars_filter([Domain("job", ("a", "b", "c"))], "100")
+    "df.filter((pl.col('job').is_in(['a'])))"
     """
     tests = _joined(domains, bits, " & ", "", *_frame_tests("pl.col({})", "is_in"), " | ")
     return f"{frame}.filter({tests})" if tests else frame
 
 
-Labels = Callable[[str, list[Label]], str]
+Labels = Callable[[str, list[Label], bool], str]  # a name, labels, and whether all but these are meant
 Interval = Callable[[str, float, float, bool], str]
 
 
@@ -228,11 +241,37 @@ def _joined(
     for domain, places in _chosen(domains, bits):
         if domain.edges:
             last = len(domain.labels) - 1
-            spans = [interval(domain.name, domain.edges[at], domain.edges[at + 1], at == last) for at in places]
-            tests.append(f"({either.join(spans)})")
+            ends = [(domain.edges[at], domain.edges[until + 1], until == last) for at, until in _runs(places)]
+            tests.append(f"({either.join(interval(domain.name, *each) for each in ends)})")
         else:
-            tests.append(labels(domain.name, [domain.labels[at] for at in places]))
+            named, others = _shorter(domain, places)
+            tests.append(labels(domain.name, [domain.labels[at] for at in named], others))
     return both.join(tests) or everything
+
+
+def _in_words(domain: Domain, places: list[int]) -> str:
+    if domain.edges:
+        spans = (f"{domain.spans[at][0]}, {domain.spans[until][1]}" for at, until in _runs(places))
+        return f"{domain.name} IN {{{', '.join(spans)}}}"
+    named, others = _shorter(domain, places)
+    listed = ", ".join(_plain(domain.labels[place]) for place in named)
+    return f"{domain.name} is all but {listed}" if others else f"{domain.name} IN {{{listed}}}"
+
+
+def _shorter(domain: Domain, places: list[int]) -> tuple[list[int], bool]:
+    """The values to name, and whether these are the ones left out, which they are where more than half are let in."""
+    others = 2 * len(places) > len(domain.labels)
+    return [at for at in range(len(domain.labels)) if at not in places] if others else places, others
+
+
+def _runs(places: list[int]) -> list[tuple[int, int]]:
+    """First and last of each run of neighbouring places.
+
+    >>> _runs([0, 1, 2, 5, 7, 8])
+    [(0, 2), (5, 5), (7, 8)]
+    """
+    firsts = [at for at in places if at - 1 not in places]
+    return list(zip(firsts, [at for at in places if at + 1 not in places], strict=True))
 
 
 def _chosen(domains: Sequence[Domain], bits: str) -> list[tuple[Domain, list[int]]]:
@@ -250,8 +289,8 @@ def _chosen(domains: Sequence[Domain], bits: str) -> list[tuple[Domain, list[int
     return found
 
 
-def _sql_labels(name: str, labels: list[Label]) -> str:
-    return f"{_sql_name(name)} IN ({', '.join(map(_sql_literal, labels))})"
+def _sql_labels(name: str, labels: list[Label], others: bool) -> str:
+    return f"{_sql_name(name)} {'NOT ' if others else ''}IN ({', '.join(map(_sql_literal, labels))})"
 
 
 def _sql_interval(name: str, low: float, high: float, closed: bool) -> str:
@@ -269,8 +308,8 @@ def _sql_literal(label: Label) -> str:
 
 
 def _frame_tests(column: str, among: str) -> tuple[Labels, Interval]:
-    def labels(name: str, chosen: list[Label]) -> str:
-        return f"({column.format(repr(name))}.{among}({chosen!r}))"
+    def labels(name: str, chosen: list[Label], others: bool) -> str:
+        return f"({'~' if others else ''}{column.format(repr(name))}.{among}({chosen!r}))"
 
     def interval(name: str, low: float, high: float, closed: bool) -> str:
         return _span(column.format(repr(name)), low, high, closed, "({})", " & ")

@@ -1,0 +1,117 @@
+"""What may be said of an explanation, before it is paid for and after: from public facts and what was released."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from wallflower.queries.explain.detector_names import name_of
+from wallflower.queries.explain.detectors import Distance
+from wallflower.queries.explain.space.contexts import predicate
+from wallflower.query import Label, Quality, two_digits_up
+
+SURE: Final = 0.05  # of the contexts may be invalid
+SILENT: Final = 0.2  # of the answers about a clear outlier may be none
+
+Value = list[dict[str, str]]
+
+
+def verdict(query: Any, size: int, smallest: str | None) -> str:
+    """Whether to ask, and why."""
+    said = _prospect(query, size) if query.mode == "ocdp" else _outcome(query, query.outlook(size))
+    if query.is_useful(size):
+        return f"useful: {said}"
+    advice = f"; from ε = {smallest} on it would be useful" if smallest else "; no reasonable loss makes it useful"
+    return f"not useful: {said}{advice}"
+
+
+def reading(query: Any, value: Value) -> str:
+    """What was released, as a sentence."""
+    if not value and query.mode == "dp":
+        return "None: no context makes this record an outlier clearly enough to say so at this loss."
+    if not value:
+        return "None: no context was found in which this record is an outlier."
+    found = "; or ".join(_among(item["context"]) for item in value)
+    hedge = "" if query.mode == "ocdp" else " (unless the draw was unlucky)"
+    return f"In {query.metric}, the record is an outlier among {found}{hedge}."
+
+
+def notes(query: Any, value: Value, size: int) -> tuple[str, ...]:
+    """Caveats of an answer."""
+    if query.mode == "ocdp":
+        return ()
+    if value and not query.doubt:
+        return ("A context is named whether or not anything stands out, since no part of the loss decides that.",)
+    seen = query.outlook(size)
+    if value:
+        often = two_digits_up(max(100 * seen.baseless, 1e-9))
+        return (f"Where nothing stands out, a context is named all the same in at most {often} % of answers.",)
+    return (_warning(seen.least_none),) if seen.least_none >= SURE else ()
+
+
+def quality(query: Any, value: Value, size: int) -> Quality:
+    """How far to rely on a context, or on none; where the record stands out as the plan assumes."""
+    if query.mode == "ocdp":
+        return _quality_of_search(query, value, size)
+    seen = query.outlook(size)
+    if not value:
+        rule = f"none is said {percent(seen.none)} of the time where {_clearness(query)}"
+        return Quality(_label(seen.none <= SURE, seen.none <= SILENT), rule)
+    rule = f"it is invalid with a chance of at most {seen.invalid:.2g} where {_clearness(query)}"
+    told = query.doubt > 0 and seen.none <= SILENT  # else to be named says little
+    return Quality(_label(told and seen.invalid <= SURE, seen.invalid <= SILENT), rule)
+
+
+def percent(share: float) -> str:
+    """A share in words that never call a chance certain.
+
+    >>> percent(0.9996), percent(0.314), percent(2e-7), percent(1.0)
+    ('over 99 %', '31 %', 'under 1 %', '100 %')
+    """
+    if 0.99 < share < 1:
+        return "over 99 %"
+    return "under 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
+
+
+def _prospect(query: Any, size: int) -> str:
+    share = percent(query.expected_utility("direct", size))
+    return (
+        f"one of {query.contexts:,} contexts, with {share} of the records of the largest valid one expected (if "
+        "records spread evenly over the values)"
+    )
+
+
+def _outcome(query: Any, seen: Any) -> str:
+    if seen.least_none > SILENT:
+        return f"it would say none {percent(seen.least_none)} of the time even for the clearest outlier possible"
+    return (
+        f"none {percent(seen.none)} of the time; else one of {query.contexts:,} contexts, invalid with a chance of at "
+        f"most {seen.invalid:.2g}, with {percent(seen.utility)} of the records of the largest expected (if records "
+        f"spread evenly over the values, and {_clearness(query)})"
+    )
+
+
+def _clearness(query: Any) -> str:
+    if issubclass(query.kind_of_detector, Distance):
+        return "the record has nobody near"
+    share, name = percent(query.clear), name_of(query.detector)
+    return f"the record stands out by {share} of a context, or as far as {name} lets any"
+
+
+def _warning(least: float) -> str:
+    return f"At this loss none is said at least {percent(least)} of the time, however clear the outlier."
+
+
+def _quality_of_search(query: Any, value: Value, size: int) -> Quality:
+    if value:
+        return Quality("reliable", "in this mode only contexts are named in which the record is an outlier")
+    if query.searched(size) == "direct":
+        return Quality("reliable", "every context was examined")
+    return Quality("use with care", "not every context need have been examined")
+
+
+def _label(reliable: bool, usable: bool) -> Label:
+    return "reliable" if reliable else "use with care" if usable else "unreliable"
+
+
+def _among(context: str) -> str:
+    return context if context == predicate((), "") else f"records where {context}"

@@ -1,0 +1,58 @@
+"""The attacks on the bound from below end as they must, and see what is broken inside the released code."""
+
+from dataclasses import replace
+
+import pytest
+
+import wallflower.queries.count as count
+from wallflower.queries.count import Count, lower
+from wallflower.queries.count.audit_lower import lower_findings
+
+CALIBRATE = count.count_noise
+CERTIFY = lower.certify_lower
+
+
+def all_as_they_must():
+    """Ends at the first that does not."""
+    return all(finding.ok for finding in lower_findings())
+
+
+def test_what_is_sound_holds_and_what_is_broken_is_caught():
+    assert all_as_they_must()
+
+
+def whole_loss(query):
+    return query.loss
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "broken"),
+    [
+        (lower, "joining_reach", lambda reach: reach),
+        (lower, "joining_reach", lambda reach: 4.0 * reach * (1 - 1e-9)),
+        (Count, "each", property(whole_loss)),
+        (Count, "floor_noise", lambda query, n, dimension: CALIBRATE(0, query.each)),
+        (lower, "heavy_cliques", lambda graph, weight, room: iter(())),
+    ],
+    ids=["one radius", "deflated", "whole loss twice", "noise for less", "cliques overlooked"],
+)
+def test_what_breaks_inside_is_caught(monkeypatch, place, name, broken):
+    monkeypatch.setattr(place, name, broken)
+    assert not all_as_they_must()
+
+
+def test_noise_a_tenth_short_is_caught(monkeypatch):
+    def short(query, n, dimension):
+        law = CALIBRATE(query.slack_for(n, dimension) - 1, query.each)
+        return replace(law, scale=law.scale * 9 / 10)
+
+    monkeypatch.setattr(Count, "floor_noise", short)
+    assert not all_as_they_must()
+
+
+def test_room_for_one_more_is_caught(monkeypatch):
+    monkeypatch.setattr(
+        "wallflower.queries.count.audit_lower.certify_lower",
+        lambda tree, neighbours, sensitivity, tolerance: CERTIFY(tree, neighbours, sensitivity + 1, tolerance),
+    )
+    assert not all_as_they_must()
