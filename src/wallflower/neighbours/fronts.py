@@ -229,7 +229,9 @@ def factor(
         count, touch = first[t + 1] - first[t], ahead[t + 1] - ahead[t]
         size = count + touch
         matrix = work[: size * size].reshape((size, size))
-        matrix[:, :] = 0.0
+        for i in range(size):
+            for j in range(i + 1):
+                matrix[i, j] = 0.0
         for i in range(count):
             matrix[i, i] = diagonal[first[t] + i]
         for m in range(joins[t], joins[t + 1]):
@@ -252,9 +254,13 @@ def factor(
                     row[spot[j]] += update[i, j]
         eliminate(matrix, count)
         kept = factors[panel[t] : panel[t + 1]].reshape((size, count))
-        kept[:, :] = matrix[:, :count]
+        for i in range(size):
+            for j in range(count):
+                kept[i, j] = matrix[i, j]
         left = stack[top : top + touch * touch].reshape((touch, touch))
-        left[:, :] = matrix[count:, count:]
+        for i in range(touch):
+            for j in range(i + 1):
+                left[i, j] = matrix[count + i, count + j]
         names[waiting], heights[waiting] = t, top
         waiting += 1
         top += touch * touch

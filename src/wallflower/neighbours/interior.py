@@ -19,7 +19,7 @@ from wallflower.neighbours.pairs import Floats, Ints
 
 STEPS = 120
 CORRECTORS = 3
-STUCK = 0.99
+STUCK, PATIENCE = 0.99, 8
 SHY = 0.995  # how much of the way to the nearest limit a step may go
 
 
@@ -37,7 +37,7 @@ def interior(
     newton = Newton(starts, supplier, short, pairs, fronts)
     moves, shifts = newton.directions()
     trial, others = newton.directions()
-    gap = _gap(pairs, moves, 0.0, 0.0)
+    gap, stuck = _gap(pairs, moves, 0.0, 0.0), 0
     for _ in range(STEPS):
         if not aim < gap < np.inf:
             break
@@ -62,7 +62,8 @@ def interior(
         pairs += np.array([[primal], [dual]]) * moves
         free += np.array([[primal], [dual]]) * shifts
         before, gap = gap, _gap(pairs, moves, 0.0, 0.0)
-        if gap > STUCK * before and max(primal, dual) < 1 - STUCK:  # rounding lets it go no further
+        stuck = stuck + 1 if gap > STUCK * before else 0
+        if stuck == PATIENCE:  # rounding lets it go no further
             break
     return pairs[0, :edges], free[0], pairs[1, 2 * edges + consumers :]
 
