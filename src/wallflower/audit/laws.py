@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Finding, Way
-from wallflower.audit.scripts import Draw, DrawAgain, NextDraw, Script
+from wallflower.audit.scripts import Draw, DrawRequest, Redrawn, Script
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
@@ -72,7 +72,7 @@ class _Tree:
         script = Script(path, self.least)
         try:
             output = self.answer(script)
-        except NextDraw as asked:
+        except DrawRequest as asked:
             return self._branches(path, asked.draw)
         script.finish()
         return PartialLaw({output: 1.0 - script.lost}, script.lost)
@@ -94,7 +94,7 @@ class _Tree:
         """What one draw leads to; None where it is drawn again."""
         try:
             return self.law((*path, (draw.word(at), draw.outward(at))))
-        except DrawAgain:
+        except Redrawn:
             return None
 
     def _runs(self, path: Path, draw: Draw) -> Iterator[tuple[int, int, PartialLaw | None, float]]:

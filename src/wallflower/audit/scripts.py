@@ -42,7 +42,7 @@ class Draw:
     beyond: float = 0.0
 
 
-class NextDraw(Exception):
+class DrawRequest(Exception):
     """Not an error: how an answer is stopped at its next draw."""
 
     def __init__(self, draw: Draw, weight: float) -> None:
@@ -50,7 +50,7 @@ class NextDraw(Exception):
         self.weight = weight
 
 
-class DrawAgain(Exception):
+class Redrawn(Exception):
     """Not an error: a number was found below 0 and is drawn again, so that nothing has happened."""
 
 
@@ -71,7 +71,7 @@ class Script:
         for word, weight in self.path:
             self.weight *= weight
             return word
-        raise NextDraw(draw, self.weight)
+        raise DrawRequest(draw, self.weight)
 
     def laplace(self, scale: Fraction) -> Any:
         return self._number("laplace", scale)
@@ -81,7 +81,7 @@ class Script:
 
     def _number(self, law: str, scale: Fraction) -> Any:
         if self.below_zero == (law, scale):
-            raise DrawAgain
+            raise Redrawn
         return Number(self, law, scale)
 
     def below(self, bound: int) -> int:

@@ -144,7 +144,7 @@ def simulated(query: Watch, mode: str, seed: int, size: int) -> Any:
     return told
 
 
-def worst(place: int, size: int = 60_000) -> float:
+def worst(place: int, size: int = 20_000) -> float:
     """By how many standard errors plan and simulation differ, at most."""
     mode, statistic = PAIRS[(7 * place) % len(PAIRS)]
     query = random_watch(place, mode, statistic)
