@@ -15,16 +15,18 @@ from scipy.stats import binomtest
 
 from above import Above
 from wallflower.audit import Finding, World, audit, audit_bound, least, most, replay_sampler
+from wallflower.audit.laws import audit_law, audit_parts, law_of
 from wallflower.data import Points
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.evidence import audit_order, audits
 from wallflower.mechanisms import calibrate
-from wallflower.noise import system_noise
+from wallflower.noise import system_noise, words
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.count import Count
 from wallflower.queries.count.audit import BETA, CIRCLE, PATH, PLUS, _smooth, exact_cover, ladder, smooth_maximum
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.count.sensitivity import local_bounds, smooth_bound
+from wallflower.queries.watch.tails import geometric
 from wallflower.query import Query
 
 ONE = Fraction(1)
@@ -297,6 +299,56 @@ def test_the_turning_disc_does_not_hold_there_so_it_is_never_released() -> None:
     bound = partial(smooth_bound, radius=1.0, neighbours=1, beta=BETA, normalise=True)
     truth = partial(count_outliers, radius=1.0, neighbours=1, normalise=True)
     assert audit_bound(bound, truth, CIRCLE, beta=BETA, name="sweep by angles", expected=True).ok
+
+
+# Laws
+
+
+def test_a_coin_by_a_table_has_two_branches_of_exact_chances() -> None:
+    bounds = np.array([2**62, 3 * 2**62], dtype=np.uint64)
+    found = law_of(lambda noise: tuple((words(noise, 2) < bounds).tolist()))
+    assert found == {(True, True): 3 / 16, (True, False): 1 / 16, (False, True): 9 / 16, (False, False): 3 / 16}
+
+
+def test_a_word_that_is_compared_twice_is_one_word() -> None:
+    def answer(noise) -> tuple[bool, ...]:
+        word = np.repeat(words(noise, 1), 2)
+        return tuple((word < np.array([2**62, 2**63], dtype=np.uint64)).tolist())
+
+    assert law_of(answer) == {(True, True): 1 / 4, (False, True): 1 / 4, (False, False): 1 / 2}
+
+
+def test_words_are_not_used_otherwise() -> None:
+    with pytest.raises(ParameterError, match="compared with numbers only"):
+        law_of(lambda noise: bool((words(noise, 1) + np.uint64(1)).any()))
+    with pytest.raises(ParameterError, match="not compared"):
+        law_of(lambda noise: len(words(noise, 1)))
+
+
+def test_a_number_below_zero_that_is_drawn_again_is_not_drawn() -> None:
+    found = law_of(lambda noise: min(geometric(Fraction(2), noise) + 0, 3))
+    pace = np.exp(-1 / 2)
+    assert [found[z] for z in range(4)] == pytest.approx([(1 - pace) * pace**z for z in range(3)] + [pace**3])
+
+
+def test_what_is_left_out_is_counted_and_never_shows_a_loss() -> None:
+    def answer(value: int):
+        return lambda noise: value + noise.laplace(Fraction(2))
+
+    whole = [law_of(answer(value)) for value in (0, 2)]
+    partly = [law_of(answer(value), least=1e-4) for value in (0, 2)]
+    for law in partly:
+        assert sum(law.values()) + law.rest == pytest.approx(1)
+        assert 1e-5 < law.rest < 1e-3
+    assert audit_law(*whole, claimed=Loss("1")).lower == pytest.approx(1)
+    assert 0.9 < audit_law(*partly, claimed=Loss("1")).lower < 1
+    with pytest.raises(ParameterError, match="nearly nothing"):
+        audit_law(*(law_of(answer(value), least=0.1) for value in (0, 2)), claimed=Loss("1"))
+
+
+def test_parts_add_up() -> None:
+    assert not audit_parts({"one": 0.5, "other": 0.5}, claimed=1.0, name="halves").caught
+    assert audit_parts({"one": 0.5, "other": 0.51}, claimed=1.0, name="more").caught
 
 
 # The page

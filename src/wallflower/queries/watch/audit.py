@@ -315,7 +315,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "gaussian": attack_gaussians,
     "paper": attack_paper,
     "gauge": lambda quick: chain(sound_gauges(), broken_gauges()),
-    "baseline": attack_baselines,
+    "baseline": lambda quick: attack_baselines(quick, system_noise()),
     "person": attack_persons,
     "draws": _by_draws,
     "broken": _broken_on_worlds,

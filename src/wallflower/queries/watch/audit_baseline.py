@@ -13,7 +13,7 @@ import numpy as np
 from wallflower.audit import Finding, Floats, Sampler, ScriptedNoise, World, audit, audit_bound, audit_exact
 from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.data import Points
-from wallflower.noise import Noise, system_noise
+from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.watch.baseline import COARSE, Baseline
 
@@ -52,23 +52,23 @@ class Histories:
     def _reaches(self, data: Points, query: Baseline, noise: Noise) -> bool:
         return self.reach(data, noise, query) >= -1e-6
 
-    def samplers(self) -> list[Sampler]:
+    def samplers(self, noise: Noise) -> list[Sampler]:
         tables = [Points.from_array(rows, name="made-up") for rows in self.tables()]
-        return [partial(self._sample, data) for data in tables]
+        return [partial(self._sample, data, noise) for data in tables]
 
-    def _sample(self, data: Points, size: int) -> Floats:
-        return np.array([self.reach(data, system_noise(), self.query) for _ in range(size)])
+    def _sample(self, data: Points, noise: Noise, size: int) -> Floats:
+        return np.array([self.reach(data, noise, self.query) for _ in range(size)])
 
 
 ENTRY: Final = Histories(Baseline(low=0.0, high=1.0, loss=CLAIMED), 4, 4, 16, 1)
 PERSON: Final = Histories(Baseline(low=0.0, high=1.0, loss=Loss("16"), level="person"), 48, 1, 128, 48)
 
 
-def attack_baselines(quick: bool) -> Iterator[Finding]:
+def attack_baselines(quick: bool, noise: Noise) -> Iterator[Finding]:
     for name, each in {"one entry": ENTRY, "one person": PERSON}.items():
         yield audit_law(*each.laws(each.query), claimed=each.query.loss, name=f"baseline, {name}")
     trials = 400 if quick else 6_000
-    yield audit(*ENTRY.samplers(), claimed=CLAIMED, trials=trials, name="baseline, by draws")
+    yield audit(*ENTRY.samplers(noise), claimed=CLAIMED, trials=trials, name="baseline, by draws")
     for at, name in enumerate(("sum", "sum of squares")):
         bound, truth = partial(_hidden, at), partial(_sums, at)
         yield audit_bound(bound, truth, HISTORIES, name=f"baseline: what the noise of its {name} hides")
