@@ -161,7 +161,7 @@ def _draw_value(axes: Any, release: Release[Any]) -> None:
     room = max(high - low, 1.0) * 0.25
     axes.set_xlim(low - min(room, low) - room / 8 if low >= 0 else low - room, high + room)
     axes.set_ylim(-1, 1.4)
-    axes.set_xlabel(f"{_about(release)}\nbar: {release.covers}" if release.interval else _about(release))
+    axes.set_xlabel(f"{_about(release)}\nbar: {release.covers.rstrip(':')}" if release.interval else _about(release))
 
 
 def _draw_ticks(axes: Any, ticks: Ticks, release: Release[Any]) -> None:
