@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from worlds import BookInMemory, StateInMemory, World, unlike_any
+from watch_worlds import BookInMemory, StateInMemory, World, unlike_any
 
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch

@@ -49,6 +49,7 @@ def law_of(answer: Callable[[Noise], Hashable], *, least: float = 0.0) -> Law:
     between them. A number that is only found to be below 0, and drawn again at once, counts as not drawn. Branches
     less likely than `least` are left out.
 
+    >>> from fractions import Fraction
     >>> found = law_of(lambda noise: min(1, max(0, noise.laplace(Fraction(1)) + 0)))
     >>> {output: round(chance, 6) for output, chance in found.items()}
     {0: 0.731059, 1: 0.268941}

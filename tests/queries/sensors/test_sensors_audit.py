@@ -36,7 +36,7 @@ def test_sound_sensors_hold_and_broken_ones_are_caught():
     judge(list(findings(quick=True)))
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_so_they_do_with_more_trials():
     judge(list(findings(quick=False)))
 

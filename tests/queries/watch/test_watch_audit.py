@@ -46,7 +46,7 @@ def test_sound_watches_hold_and_broken_ones_are_caught():
     judge(list(audits("watch", quick=True)))
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_so_they_do_with_more_trials():
     found = list(audits("watch", quick=False))
     judge(found)

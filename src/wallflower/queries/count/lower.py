@@ -52,7 +52,7 @@ def lower_count(
 ) -> float:
     """The lower bound of the number of outliers, to within 1e-6.
 
-    >>> lower_count([0.0, 0.0, 1.0, 2.0, 3.0, 9.0], 1.0, 3, sensitivity=2)
+    >>> round(lower_count([0.0, 0.0, 1.0, 2.0, 3.0, 9.0], 1.0, 3, sensitivity=2), 6)
     3.0
     """
     check_neighbours(neighbours)

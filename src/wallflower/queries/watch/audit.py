@@ -316,7 +316,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "paper": attack_paper,
     "gauge": lambda quick: chain(sound_gauges(), broken_gauges()),
     "baseline": lambda quick: attack_baselines(quick, system_noise()),
-    "person": attack_persons,
+    "person": lambda quick: attack_persons(),
     "draws": _by_draws,
     "broken": _broken_on_worlds,
 }
