@@ -517,6 +517,15 @@ def test_the_contract_for_outside_checks(shell: Shell, capsys: Any) -> None:
     assert {"kind", "epsilon", "delta", "adjacency"} <= set(made["guarantee"])
 
 
+def test_an_audit_without_a_question_attacks_all(shell: Shell, monkeypatch: Any) -> None:
+    held = finding("laplace", caught=False, ok=True, words="0.9 ≤ 1")
+    attacked: list[str] = []
+    audits = lambda kind, quick, questions: attacked.append(kind) or [held]  # noqa: E731
+    monkeypatch.setattr(lab, "_evidence", SimpleNamespace(audits=audits))
+    told = shell.json("audit", "--quick")
+    assert (told["question"], len(told["findings"]), attacked) == (None, 3, ["above", "ranking", "sensors"])
+
+
 # Help and manners
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from wallflower.cli.options import JsonOption, option, with_signature
 from wallflower.cli.show import notice, show, show_json, sign_of_life
 from wallflower.errors import ParameterError
-from wallflower.forms import REQUIRED, Question, closest, find
+from wallflower.forms import Question, closest, find
 from wallflower.lazy import Lazy
 from wallflower.papers import DATA_FOLDER, PAPERS
 from wallflower.queries import WITHOUT
@@ -50,23 +50,26 @@ def demo(
 
 
 def _auditing(questions: tuple[Question, ...]) -> Any:
-    def audit(question: str, quick: bool, as_json: bool) -> None:
+    known = (*(question.kind for question in questions), *WITHOUT)
+
+    def audit(question: str | None, quick: bool, as_json: bool) -> None:
         """Attack a question's mechanisms: sound ones must hold what they claim, broken ones must be caught."""
-        kind = question if question in WITHOUT else find(question, questions).kind
+        one = question if question is None or question in WITHOUT else find(question, questions).kind
         findings = []
-        with sign_of_life(f"attacking {kind}"):
-            for finding in _evidence.audits(kind, quick=quick, questions=questions):
-                findings.append(finding)
-                if not as_json:
-                    show(_verdict(finding))
+        for kind in known if one is None else (one,):
+            with sign_of_life(f"attacking {kind}"):
+                for finding in _evidence.audits(kind, quick=quick, questions=questions):
+                    findings.append(finding)
+                    if not as_json:
+                        show(_verdict(finding))
         if as_json:
-            show_json({"question": kind, "findings": [_finding_json(finding) for finding in findings]})
+            show_json({"question": one, "findings": [_finding_json(finding) for finding in findings]})
         if not all(finding.ok for finding in findings):
             raise typer.Exit(1)
 
-    names = ", ".join((*(question.kind for question in questions), *WITHOUT))
-    which = Annotated[str, typer.Argument(metavar="QUESTION", help=f"which question: {names}")]
-    asked = (option("question", which, REQUIRED), option("quick", QuickOption, False))
+    words = f"which question: {', '.join(known)}; left out: all of them"
+    which = Annotated[str | None, typer.Argument(metavar="[QUESTION]", help=words)]
+    asked = (option("question", which), option("quick", QuickOption, False))
     return with_signature(audit, *asked, option("as_json", JsonOption, False))
 
 
