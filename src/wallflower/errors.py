@@ -67,10 +67,9 @@ class NotUseful(PrivacyError):
 
     exit_code = 3
 
-    def __init__(self, kind: str, *, verdict: str, smallest: str | None = None, why: str | None = None) -> None:
-        why = why or verdict
+    def __init__(self, kind: str, *, verdict: str, smallest: str | None = None) -> None:
         super().__init__(
-            f"{kind}: {why.rstrip('.')}. Nothing was charged. Change the question, or ask for it all the same "
+            f"{kind}: {verdict.rstrip('.')}. Nothing was charged. Change the question, or ask for it all the same "
             "(anyway=True in Python and HTTP, --anyway on the command line)."
         )
         self.kind, self.verdict, self.smallest = kind, verdict, smallest
