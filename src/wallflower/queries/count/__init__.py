@@ -22,7 +22,14 @@ from wallflower.data import Points
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.mechanisms import Additive, calibrate, smooth_additive, smooth_beta
-from wallflower.neighbours.limits import check_loss, check_neighbours, check_radius, rounding_bound, view_points
+from wallflower.neighbours.limits import (
+    check_loss,
+    check_neighbours,
+    check_radius,
+    rounding_bound,
+    unit_cautions,
+    view_points,
+)
 from wallflower.neighbours.noisy_count import GAP, STEP, SURE, count_noise, noisy_steps, usual_slack, whole
 from wallflower.neighbours.noisy_count import interval as noise_interval
 from wallflower.noise import Noise
@@ -146,6 +153,9 @@ class Count(Query[Points, int]):
         points = view_points(data, self.columns, self.neighbours)
         self.noise(points.n, points.dimension)  # refused here if it is beyond what can be drawn, before the charge
         return points
+
+    def cautions(self, data: Points) -> tuple[str, ...]:
+        return unit_cautions(data)
 
     def answer(self, data: Points, noise: Noise) -> int:
         value = whole(_ANSWERS[self.mechanism](self, data, noise), data.n)
