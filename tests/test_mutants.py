@@ -298,7 +298,7 @@ def bits_missing(words: Any, noise: Any, size: int) -> Any:
     return words(noise, size) & ~np.uint64(1 << (sensors_audit.BITS - 1))
 
 
-def look_first(query: Any, points: Any, ledger: Any) -> None:
+def look_first(query: Any, points: Any, ledger: Any, *, anyway: bool) -> None:
     evidence._broken_look_first(query, points, ledger)
 
 
