@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,11 +16,12 @@ import pytest
 
 from above import Above
 from ranking import Ranking
-from wallflower import cli
+from wallflower import cli, papers
 from wallflower.audit import Way
 from wallflower.cli import lab, options
 from wallflower.errors import PrivacyError
 from wallflower.ledger import Ledger
+from wallflower.papers.page import write_page
 from wallflower.privacy import Loss
 from wallflower.release import Release
 from wallflower.report import drawing
@@ -486,6 +488,20 @@ def test_a_paper_is_reproduced_into_a_folder(shell: Shell, monkeypatch: Any) -> 
     assert (shell.out, shell.err) == ("wallflower-okada2015/figure1.png\n", "quick: True\n")
     assert shell("reproduce", "okada2016") == 2
     assert "Did you mean okada2015?" in shell.err
+
+
+def test_all_papers_are_reproduced_beside_an_index_that_leads_to_them(
+    shell: Shell, monkeypatch: Any, tmp_path: Path
+) -> None:
+    def paper(title: str, folder: Path, quick: bool, say: Any) -> list[Path]:
+        return [write_page(folder / "page.html", title, "", [])]
+
+    monkeypatch.setattr(papers, "PAPERS", {"one": partial(paper, "One & all"), "two": partial(paper, "Two")})
+    assert shell("reproduce", "all", "--quick", "--out", str(tmp_path)) == 0
+    assert shell.out.split() == [str(tmp_path / name) for name in ("one/page.html", "two/page.html", "index.html")]
+    index = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert '<a href="one/page.html">One &amp; all</a>' in index
+    assert '<a href="two/page.html">Two</a>' in index
 
 
 # What ships

@@ -15,7 +15,7 @@ from wallflower.cli.show import notice, show, show_json, sign_of_life
 from wallflower.errors import ParameterError
 from wallflower.forms import Question, closest, find
 from wallflower.lazy import Lazy
-from wallflower.papers import DATA_FOLDER, PAPERS
+from wallflower.papers import ALL, DATA_FOLDER, PAPERS, draw_all
 from wallflower.queries import WITHOUT
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _auditing(questions: tuple[Question, ...]) -> Any:
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help=", ".join(PAPERS))],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help=f"{', '.join(PAPERS)}, or all")],
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="where to leave tables and plots")] = None,
     data: Annotated[
         Path | None,
@@ -83,13 +83,14 @@ def reproduce(
     quick: QuickOption = False,
 ) -> None:
     """Draw a paper's figures again, its own curves beside honest ones."""
-    if paper not in PAPERS:
-        raise ParameterError(f"{paper!r} is not a paper; there are {', '.join(PAPERS)}. {closest(paper, PAPERS)}")
+    if paper not in (*PAPERS, ALL):
+        known = f"{', '.join(PAPERS)}, and {ALL!r} for all of them"
+        raise ParameterError(f"{paper!r} is not a paper; there are {known}. {closest(paper, (*PAPERS, ALL))}")
     if data is not None:
         os.environ[DATA_FOLDER] = str(data)
-    folder = out or Path(f"wallflower-{paper}")
+    folder = out or Path("wallflower-papers" if paper == ALL else f"wallflower-{paper}")
     folder.mkdir(parents=True, exist_ok=True)
-    for path in PAPERS[paper](folder, quick, notice):
+    for path in (draw_all if paper == ALL else PAPERS[paper])(folder, quick, notice):
         show(path)
 
 

@@ -6,7 +6,7 @@ imports it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,3 +24,17 @@ PAPERS: Final[Mapping[str, Callable[[Path, bool, Callable[[str], None]], Iterabl
     name: partial(_reproduced, name.replace("-", "_"))
     for name in ("okada2015", "okada2015-ja", "degue2020", "pcor2021", "boehler2017")
 }
+ALL: Final = "all"
+
+
+def draw_all(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator[Path]:
+    """Every paper into a folder of its own, and an index page that leads to theirs."""
+    page, pages = load("wallflower.papers.page"), {}
+    for name, draw in PAPERS.items():
+        place = folder / name
+        place.mkdir(parents=True, exist_ok=True)
+        for path in draw(place, quick, say):
+            yield path
+            if path.suffix == ".html":
+                pages[page.page_title(path)] = path
+    yield page.write_index(folder / "index.html", pages)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.lazy import Lazy
+from wallflower.papers.facts import Compared
 from wallflower.papers.methods import INVALID, NOT_PRIVATE, CurveLabel
 from wallflower.report.drawing import ACCENT, INK, QUIET, svg
 
@@ -127,6 +128,20 @@ class Section:
     across: int = 2
 
 
+def opening(rows: Sequence[Compared]) -> Section:
+    """The table a page opens with: what the paper defines, prints and claims, each beside what is here."""
+    return Section(
+        name="compared",
+        title="What is printed, and what is here",
+        caption="Every definition, algorithm, theorem, experiment and claim of the paper. An item works as printed, "
+        "works and is improved, or deviates, and then the reason is given.",
+        sheet=Sheet(
+            heading=("item", "where", "printed", "ours", "status", "why they differ"),
+            rows=tuple((row.item, row.fact.where, row.fact.value, row.ours, row.status, row.why) for row in rows),
+        ),
+    )
+
+
 def leave(folder: Path, section: Section, say: Callable[[str], None]) -> Iterator[Path]:
     """Write the table and the picture of a section, and say the table."""
     path = folder / f"{section.name}.csv"
@@ -142,7 +157,25 @@ def leave(folder: Path, section: Section, say: Callable[[str], None]) -> Iterato
 
 def write_page(path: Path, title: str, lead: str, sections: Sequence[Section]) -> Path:
     """One HTML page, complete in itself: no script, no other file."""
-    body = "".join(map(_section, sections))
+    return _write(path, title, lead, "".join(map(_section, sections)))
+
+
+def write_index(path: Path, pages: Mapping[str, Path]) -> Path:
+    """A page that leads to the page of every paper, by its title."""
+    links = "".join(
+        f'<li><a href="{escape(page.relative_to(path.parent).as_posix())}">{escape(title)}</a></li>'
+        for title, page in pages.items()
+    )
+    lead = "What each paper defines, prints and claims, beside ours. Every page opens with a table of it."
+    return _write(path, "The papers, beside ours", lead, f"<ul>{links}</ul>")
+
+
+def page_title(path: Path) -> str:
+    """The title of a page that `write_page` wrote."""
+    return unescape(path.read_text(encoding="utf-8").partition("<title>")[2].partition("</title>")[0])
+
+
+def _write(path: Path, title: str, lead: str, body: str) -> Path:
     filled = Template(_PAGE).substitute(title=escape(title), lead=escape(lead), style=_CSS, body=body)
     path.write_text(filled, encoding="utf-8")
     return path

@@ -1,0 +1,53 @@
+"""What a paper prints, as facts in a file beside its code, and what is set beside each of them.
+
+Every value that a page calls printed is read from here. The files hold numbers and terms, no sentences of the papers.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+WORKS: Final = "works"
+IMPROVED: Final = "works and improved"
+DEVIATES: Final = "deviates"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What is printed, and in which section, figure, table or equation."""
+
+    value: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """An item of a paper beside ours. What deviates says why."""
+
+    item: str
+    fact: Fact
+    ours: str
+    status: str = WORKS
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        assert self.status in (WORKS, IMPROVED, DEVIATES)
+        assert self.why or self.status != DEVIATES, f"{self.item}: no reason"
+
+
+@cache
+def printed_facts(paper: str) -> Mapping[str, Fact]:
+    """The facts of a paper by item, in the order of its file: `papers/PAPER/printed.csv`."""
+    return {row["item"]: Fact(row["value"], row["where"]) for row in printed_table(paper, "printed")}
+
+
+@cache
+def printed_table(paper: str, name: str) -> tuple[Mapping[str, str], ...]:
+    """The rows of a printed table by column: `papers/PAPER/NAME.csv`."""
+    text = files(f"wallflower.papers.{paper}").joinpath(f"{name}.csv").read_text(encoding="utf-8")
+    return tuple(csv.DictReader(text.splitlines()))
