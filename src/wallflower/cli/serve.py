@@ -74,7 +74,7 @@ def start(
 @token.command(epilog="Example: wallflower serve token create ana --scope analyst --days 30")
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="whose it is; the ledger knows an analyst by it")],
-    scope: Annotated[Literal["steward", "analyst"], typer.Option(help="what it may do")] = "analyst",
+    scope: Annotated[Literal["analyst", "steward", "monitor"], typer.Option(help="what it may do")] = "analyst",
     days: Annotated[int, typer.Option(min=0, max=3650, help="how long it is valid; 0: for ever")] = 90,
     config: ConfigOption = None,
     ledger: LedgerOption = None,

@@ -20,7 +20,7 @@ from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.records import TOKENS, Records, now
 from wallflower.errors import ParameterError
 
-Scope = Literal["steward", "analyst"]
+Scope = Literal["analyst", "steward", "monitor"]
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 
 _TOKEN: Final = re.compile(r"wf_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -32,7 +32,7 @@ _NOBODY: Final = hashlib.sha256(b"").hexdigest()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Whoever holds a valid token. The ledger knows an analyst by `name`."""
+    """Whoever holds a valid token. The ledger knows an analyst by `name`; a monitor reads the metrics, no more."""
 
     name: str
     scope: Scope
@@ -41,6 +41,10 @@ class Caller:
     @property
     def is_steward(self) -> bool:
         return self.scope == "steward"
+
+    @property
+    def is_monitor(self) -> bool:
+        return self.scope == "monitor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +153,8 @@ def _require(name: str, scope: str, days: int | None) -> None:
             "space at either end. Choose another."
         )
     if scope not in SCOPES:
-        raise ParameterError(f"scope: {scope[:40]!r} is not one; it is {' or '.join(SCOPES)}. Choose one.")
+        raise ParameterError(
+            f"scope: {scope[:40]!r} is not one; it is {', '.join(SCOPES[:-1])} or {SCOPES[-1]}. Choose one."
+        )
     if days is not None and not 0 <= days <= 3650:
         raise ParameterError("days: a token lives 0 to 3,650 days. Choose a number, or leave it out for the default.")

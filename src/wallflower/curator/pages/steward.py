@@ -230,7 +230,7 @@ def _tokens(
         "tokens.html",
         status,
         tokens=list(reversed(visit.desk.tokens.all())),
-        scopes=list(reversed(SCOPES)),
+        scopes=SCOPES,
         words=words,
         text=text,
         name=name,
