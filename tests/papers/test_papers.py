@@ -15,15 +15,13 @@ import numpy as np
 import pytest
 
 from wallflower.errors import SourceError
-from wallflower.papers import PAPERS, methods, printed
+from wallflower.papers import PAPERS, methods
 from wallflower.papers.data import tables
 from wallflower.papers.data.tables import synthetic1_sample, tumours
 from wallflower.papers.okada2015 import figure1, headline
 from wallflower.papers.okada2015.accuracy import CASES, QUICK, Accuracy, Case, accuracy_table
 from wallflower.papers.okada2015.choosers import ALGORITHM3
 from wallflower.papers.page import Sheet
-from wallflower.queries.count.exact import count_outliers
-from wallflower.queries.count.sensitivity import local_bounds
 from wallflower.synthetic import mixture, synthetic1
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -230,88 +228,6 @@ def test_the_large_mixtures_hold_too() -> None:
     assert flat.outliers == pytest.approx(482, rel=0.05)
     assert flat.errors["slack 2"] == pytest.approx(11.1, rel=0.15)
     assert flat.errors["slack 3"] == pytest.approx(5.5, rel=0.15)
-
-
-# What was printed
-
-
-def leak(one: tuple[float, float], other: tuple[float, float], epsilon: float) -> float:
-    """The least δ at which two Gaussians (mean, deviation) are within ε of each other, by summing."""
-    reach = 12 * max(one[1], other[1])
-    at = np.linspace(min(one[0], other[0]) - reach, max(one[0], other[0]) + reach, 200_001)
-    first, second = (np.exp(-(((at - middle) / width) ** 2) / 2) / width for middle, width in (one, other))
-    step = (at[1] - at[0]) / math.sqrt(2 * math.pi)
-    ways = (np.maximum(a - math.exp(epsilon) * b, 0).sum() * step for a, b in ((first, second), (second, first)))
-    return float(max(ways))
-
-
-def test_the_printed_smooth_noise_is_not_private() -> None:
-    one = np.array([3, 6, 7, 1, 2, 5, 0, 0, 3, 0, 5, 1, 4], dtype=float)[:, None]
-    other = one.copy()
-    other[-1] = 17
-    alpha, _ = methods.gaussian_pace(0.7, 0.01)
-    laws = [
-        (count_outliers(x, 1.0, 1), printed.smooth_as_printed(x, 1.0, 1, epsilon=0.7) / alpha) for x in (one, other)
-    ]
-    assert leak(*laws, epsilon=0.7) == pytest.approx(0.41, abs=0.01)
-
-
-def test_the_japanese_noise_is_not_private() -> None:
-    directions = np.vstack([np.eye(34), -np.eye(34)])[:46]
-    one = np.vstack([np.repeat(directions, 5, axis=0), np.full((5, 34), 50.0) * np.arange(1, 6)[:, None]])
-    other = one.copy()
-    other[-1] = 0
-    radius = (1 + 1e-9) / math.sqrt(34)
-    alpha, beta = methods.gaussian_pace(0.7, 0.01)
-    laws = [(count_outliers(x, radius, 5), printed.japanese(x, radius, 5, beta=beta) / alpha) for x in (one, other)]
-    assert (laws[0][0], laws[1][0]) == (235, 4)
-    assert leak(*laws, epsilon=0.7) == pytest.approx(0.84, abs=0.01)
-
-
-def test_the_lower_bound_is_no_bound() -> None:
-    signs = synthetic_signs(32, 400)
-    one = np.vstack([np.repeat(signs, 3, axis=0), np.full((1, 32), 9.0)])
-    other = np.vstack([np.repeat(signs, 3, axis=0), np.zeros((1, 32))])
-    moved = count_outliers(one, 1.0, 3) - count_outliers(other, 1.0, 3)
-    assert (moved, printed.lower_bound(32, 3)) == (1201, 193)
-    width = printed.noise_for_global(193, 0.7)
-    assert leak((0, width), (moved, width), epsilon=0.7) > 0.1
-
-
-def synthetic_signs(dimension: int, wanted: int) -> np.ndarray:
-    """Corners of a cube, each more than 60 degrees from every other: further apart than from the middle."""
-    kept = np.empty((0, dimension))
-    for corner in np.sign(mixture(20 * wanted, dimension, seed=0)):
-        if len(kept) < wanted and (kept @ corner < dimension / 2).all():
-            kept = np.vstack([kept, corner])
-    assert len(kept) == wanted
-    return kept
-
-
-@pytest.mark.parametrize(
-    ("points", "truth"),
-    [([[0], [2], [4], [6]], 3), ([[0, 0], [0, 2], [1, 1], [1, 3], [2, 2]], 5)],
-)
-def test_the_japanese_bound_lies_below_the_sensitivity(points: list[list[float]], truth: int) -> None:
-    values = np.array(points, dtype=float)
-    radius = 1 / math.sqrt(values.shape[1])
-    assert printed.japanese(values, radius, 1, beta=50.0) == 2
-    assert local_bounds(values, radius, 1, upto=0)[0] >= min(truth, len(values))
-
-
-def test_algorithm_1_misses_the_last_record() -> None:
-    values = np.array([[0.0], [0.0], [1.0], [2.0]])
-    assert printed.smooth_as_printed(values, 1.0, 1, epsilon=50.0) == 1
-    assert local_bounds(values, 1.0, 1, upto=0) == [2]
-
-
-def test_as_defined_agrees_with_the_package_below_the_cap() -> None:
-    values = synthetic1(seed=1)
-    bounds = local_bounds(values, 1.1, 3, upto=5)
-    assert max(bounds) < 16
-    assert printed.smooth_as_defined(values, 1.1, 3, beta=2.0) == pytest.approx(
-        max(bound * math.exp(-2.0 * t) for t, bound in enumerate(bounds))
-    )
 
 
 # Made-up data and tables
