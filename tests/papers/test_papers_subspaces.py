@@ -24,11 +24,11 @@ from wallflower.papers.okada2015.choosers import (
     HALVED,
     Chooser,
     Search,
-    best,
-    containing,
     exponential_law,
+    find_best,
+    find_containing,
+    find_planted,
     flipping_law,
-    planted,
     precision,
     search,
 )
@@ -123,7 +123,7 @@ def test_only_the_printed_curve_is_marked() -> None:
 
 
 def test_the_printed_curve_is_the_honest_one_at_twice_the_loss() -> None:
-    where = search([synthetic2_sample(0)], 1, planted)
+    where = search([synthetic2_sample(0)], 1, find_planted)
     assert precision(ALGORITHM3, where, 0.8, 2, 100) == precision(HALVED, where, 1.6, 2, 100)
 
 
@@ -132,7 +132,7 @@ def test_the_printed_curve_is_the_honest_one_at_twice_the_loss() -> None:
 
 @pytest.fixture(scope="module")
 def single() -> Search:
-    return search([synthetic2_sample(seed) for seed in range(50)], 1, planted)
+    return search([synthetic2_sample(seed) for seed in range(50)], 1, find_planted)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_precision_of_the_pair_on_synthetic_2(
 
 def test_mass_finds_wider_subspaces_too(single: Search) -> None:
     wider = [
-        search([synthetic2_sample(seed, radius) for seed in range(4)], size, planted)
+        search([synthetic2_sample(seed, radius) for seed in range(4)], size, find_planted)
         for size, radius in ((2, 0.3), (3, 0.6))
     ]
     sheet = precisions(single, wider).sheet
@@ -173,12 +173,12 @@ def test_scores_are_divided_by_what_a_release_divides_them_by(single: Search) ->
 
 
 def test_true_are_the_planted_those_with_outliers_or_the_best_with_their_ties() -> None:
-    assert search([synthetic2_sample(0)], 1, planted).relevant.tolist() == [True] * 2 + [False] * 8
-    assert search([synthetic2_sample(0)], 2, planted).relevant.sum() == 17
-    assert search([synthetic2_sample(0)], 1, containing).relevant.all()
+    assert search([synthetic2_sample(0)], 1, find_planted).relevant.tolist() == [True] * 2 + [False] * 8
+    assert search([synthetic2_sample(0)], 2, find_planted).relevant.sum() == 17
+    assert search([synthetic2_sample(0)], 1, find_containing).relevant.all()
     spread = np.arange(4.0)[:, None] * [3, 3, 3, 3, 3, 0]  # five columns in which all four records are outliers
     sample = Sample(name="small", values=spread, neighbours=1, radius=1.0)
-    for target in (best, containing):
+    for target in (find_best, find_containing):
         assert search([sample], 1, target).relevant.tolist() == [True] * 5 + [False]
 
 
@@ -188,11 +188,11 @@ def test_the_real_tables_are_those_of_the_figures_when_at_hand() -> None:
     except SourceError as reason:
         pytest.skip(str(reason))
     assert (adult.n, adult.dimension, adult.radius) == (379, 7, 0.02)
-    assert search([adult], 1, containing).scores["count"].tolist() == [[16, 5, 16, 6, 40, 0, 0]]
-    counts = search([radar], 1, best)
+    assert search([adult], 1, find_containing).scores["count"].tolist() == [[16, 5, 16, 6, 40, 0, 0]]
+    counts = search([radar], 1, find_best)
     assert sorted(counts.scores["count"][0])[:-7:-1] == [46, 39, 37, 34, 34, 32]
     assert counts.relevant.sum() == 5
-    assert search([radar], 1, containing).relevant.sum() == 33
+    assert search([radar], 1, find_containing).relevant.sum() == 33
 
 
 # Made-up data and pictures

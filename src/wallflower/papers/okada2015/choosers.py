@@ -61,21 +61,21 @@ class Search:
         return 2 if score == "mass" else rounding_bound(self.sample.n, self.size, self.sample.neighbours)
 
 
-def planted(family: Sequence[Subspace], counts: Floats) -> NDArray[np.bool_]:
+def find_planted(family: Sequence[Subspace], counts: Floats) -> NDArray[np.bool_]:
     """The subspaces with a planted column: the 2 of 10 that [Oka15, 6.3] looks for in Synthetic 2."""
     return np.array([not set(PLANTED).isdisjoint(subspace) for subspace in family])
 
 
-def containing(family: Sequence[Subspace], counts: Floats) -> NDArray[np.bool_]:
+def find_containing(family: Sequence[Subspace], counts: Floats) -> NDArray[np.bool_]:
     """The true subspaces of [Oka15, 6.3]: those that contain outliers."""
     is_true: NDArray[np.bool_] = counts > 0
     return is_true
 
 
-def best(family: Sequence[Subspace], counts: Floats) -> NDArray[np.bool_]:
+def find_best(family: Sequence[Subspace], counts: Floats) -> NDArray[np.bool_]:
     """The four subspaces with the most outliers, and any that tie with the fourth. This target is ours.
 
-    >>> best([], np.array([9.0, 2.0, 5.0, 7.0, 5.0, 8.0])).tolist()
+    >>> find_best([], np.array([9.0, 2.0, 5.0, 7.0, 5.0, 8.0])).tolist()
     [True, False, True, True, True, True]
     """
     is_high: NDArray[np.bool_] = counts >= np.sort(counts)[-min(BEST, len(counts))]

@@ -12,9 +12,9 @@ from wallflower.papers.okada2015.choosers import (
     DEFAULT,
     Search,
     Target,
-    best,
-    containing,
-    planted,
+    find_best,
+    find_containing,
+    find_planted,
     precision,
     search,
 )
@@ -51,7 +51,7 @@ FIGURES: Final = (
         "choice: age, education-num, capital-gain, capital-loss, hours-per-week, sex and race. True are those that "
         "contain outliers, five of them: sex and race, as 0 or 1, contain none.",
         make=adult2,
-        target=containing,
+        target=find_containing,
     ),
     Figure(
         name="figure7",
@@ -59,7 +59,7 @@ FIGURES: Final = (
         caption="225 good and 10 bad returns, scaled, k=3, r=0.06. All columns but the one that never varies contain "
         "outliers, 3 to 46 of them, so by the paper's measure nearly any answer is right.",
         make=ionosphere,
-        target=containing,
+        target=find_containing,
     ),
     Figure(
         name="ionosphere-best",
@@ -67,14 +67,14 @@ FIGURES: Final = (
         caption="The same table, but right are the four columns with the most outliers (46, 39, 37, and two with 34). "
         "No column stands out from the next by what one record can do, 7, so they are hard to find at these ε.",
         make=ionosphere,
-        target=best,
+        target=find_best,
     ),
 )
 
 
 def discoveries(quick: bool, say: Callable[[str], None]) -> Iterator[Section]:
     """Every figure whose table is at hand, then the table of precisions on Synthetic 2."""
-    single = search([synthetic2_sample(seed) for seed in range(5 if quick else TABLES)], 1, planted)
+    single = search([synthetic2_sample(seed) for seed in range(5 if quick else TABLES)], 1, find_planted)
     yield figure5(single)
     tables = {make: available((make,), say) for make in dict.fromkeys(figure.make for figure in FIGURES)}
     for figure in FIGURES:
@@ -153,7 +153,7 @@ def precisions(single: Search, wider: Sequence[Search]) -> Section:
 
 
 def _wider(size: int, radius: float, tables: int) -> Search:
-    return search([synthetic2_sample(seed, radius) for seed in range(tables)], size, planted)
+    return search([synthetic2_sample(seed, radius) for seed in range(tables)], size, find_planted)
 
 
 def _panel(where: Search, h: int, found: dict[tuple[int, str], tuple[float, ...]], up: str, ratio: float) -> Panel:

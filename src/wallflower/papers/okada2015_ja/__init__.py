@@ -38,11 +38,11 @@ TUMOURS: Final = (
 )
 FIGURES: Final = (
     ("ja-figure4", "Figure 4: Ionosphere", RETURNS, ionosphere_ja),
-    ("ja-figure5", "Figure 5: WDBC", TUMOURS, lambda: scaled(tumours())),
+    ("ja-figure5", "Figure 5: WDBC", TUMOURS, lambda: scale_columns(tumours())),
 )
 
 
-def scaled(sample: Sample) -> Sample:
+def scale_columns(sample: Sample) -> Sample:
     """Every column to mean 0 and variance 1."""
     return replace(sample, values=standardise(sample.values))
 
@@ -83,7 +83,7 @@ def readings(samples: Sequence[Sample]) -> Section:
             ),
         )
         for sample in samples
-        for here in (sample, scaled(sample))
+        for here in (sample, scale_columns(sample))
     )
     return Section(
         name="readings",
