@@ -53,7 +53,7 @@ def upper_bound(dimension: int, neighbours: int) -> int:
 
 
 def smooth_as_printed(points: Floats, radius: float, neighbours: int, *, beta: float) -> float:
-    """S by Algorithms 1 and 2 of [Oka15], with e^(-tβ) as both algorithms have it (4.2.2 writes e^(-tε)).
+    """S by Algorithms 1 and 2 of [Oka15], with e^(-tβ) as Algorithm 2 has it (4.2.2 writes e^(-tε)).
 
     Algorithm 1 never reaches the last member of P, which is taken in the order of the records. Algorithm 2 keeps bounds
     without a cap and stops by bounds that are at most N. Definition 7 also leaves self out by value, which we mend

@@ -11,6 +11,7 @@ from wallflower.papers.okada2015.deviations import Ours, compare
 from wallflower.papers.page import Section, short
 from wallflower.papers.witnesses import EPSILON, GROUPS
 
+MISSING: Final = Ours("not drawn", DEVIATES, "its data are not in the folder that was named")
 LETTER: Final = Ours("followed to the letter, over the domain exactly")
 TOLD: Final[Mapping[str, Ours]] = {
     "authors": Ours("the same, in docs/references.bib"),
@@ -91,9 +92,7 @@ def _measured(sections: Mapping[str, Section]) -> dict[str, Ours]:
             DEVIATES,
             f"not private, where δ={printed.DELTA} is claimed, so no release takes it; `smooth` has one cap for all t",
         ),
-        "Ionosphere": (
-            Ours("235 x 34, the same") if "Ionosphere" in counts else Ours("not drawn", DEVIATES, "no data at hand")
-        ),
+        "Ionosphere": (Ours("235 x 34, the same") if "Ionosphere" in counts else MISSING),
         "WDBC": Ours("367 x 30", DEVIATES, "there are 30 measurements; 32 counts the number and the label too"),
         "true answer": Ours(
             ", ".join(f"{name}: {short(count)}" for name, count in counts.items()),
