@@ -13,7 +13,7 @@ COLLECTION = Path(__file__).parents[2].parent / "shared" / "papers" / "printed"
 
 
 def require_same_numbers(paper: str, collected: str) -> None:
-    """Every row of the collection has its numbers in a fact of the same name, or the start of one, in the package."""
+    """Every row of the collection has its numbers in a fact of the package; one name is the start of the other."""
     path = COLLECTION / f"{collected}.csv"
     if not path.exists():
         pytest.skip("the collection of printed numbers is not beside this repository")
@@ -21,5 +21,6 @@ def require_same_numbers(paper: str, collected: str) -> None:
         rows = list(csv.DictReader(file))
     assert rows
     for row in rows:
-        named = [fact for item, fact in printed_facts(paper).items() if item.startswith(row["item"])]
+        facts = printed_facts(paper).items()
+        named = [fact for item, fact in facts if item.startswith(row["item"]) or row["item"].startswith(item)]
         assert Fact(row["value"], row["where"]).numbers in [fact.numbers for fact in named], row

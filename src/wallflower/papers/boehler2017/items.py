@@ -120,12 +120,12 @@ def _claims(found: Figure3) -> dict[str, Ours]:
     best = f"{accuracy(far, LOW, EXACT)} in 10%"
     wide = [f"{subset(s, e):.1%} at {s}, ε={e}" for s in SEPARATIONS for e in EPSILONS if subset(s, e) >= LIMIT]
     return {
-        "accuracy eps=0.1, separation >= 220": (
+        "accuracy eps=0.1": (
             f"{accuracy(near, LOW)} at {near}, {accuracy(far, LOW)} at {far}",
             DEVIATES,
             f"more is found at {far}; {UNPRINTED}",
         ),
-        "accuracy eps=0.1, well separated (abstract, 1, 8)": (f"{found_in}; mode exact: {best}", IMPROVED, ""),
+        "accuracy eps=0.1, well separated": (f"{found_in}; mode exact: {best}", IMPROVED, ""),
         "accuracy eps=0.5": (
             ", ".join(f"{accuracy(s, MIDDLE)} at {s}" for s in SEPARATIONS),
             DEVIATES,
