@@ -64,6 +64,17 @@ def _protocol() -> dict[str, Ours]:
 
 def _trust() -> dict[str, Ours]:
     return {
+        "one perturbation": ("the same; readings add up in a ledger at the sensor", IMPROVED, ""),
+        "correction server": (
+            "nothing in mode exact",
+            DEVIATES,
+            "d_diff has no finite ε: at the centre it is never negative, elsewhere it may be",
+        ),
+        "analyst": (
+            "perturbed readings alone, in mode exact",
+            DEVIATES,
+            "d_TP is d_diff of one presumed reading, outlier or not: where one is presumed it gives its distance away",
+        ),
         "adversary": ("the same; tags notice a changed share", IMPROVED, ""),
         "what colluding servers learn": (
             "every distance from the centre, exactly",
