@@ -50,7 +50,7 @@ def errors(kind: Kind, seen: Runs, runs: int) -> Section:
 def roc_section(runs: int) -> Section:
     """ROC in the usual sense: the decision threshold moves, the definition of an outlier does not."""
     marks = {
-        epsilon: [simulate(epsilon, threshold, TRUTH, max(10, runs // 2)) for threshold in THRESHOLDS]
+        epsilon: [simulate(epsilon, threshold, TRUTH, max(5, runs // 2)) for threshold in THRESHOLDS]
         for epsilon in CURVES
     }
     left = tuple(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -85,6 +86,7 @@ def simulations(runs: int) -> Runs:
     return {(epsilon, h): simulate(epsilon, h, h, runs, SHORT) for epsilon, h in dict.fromkeys(points)}
 
 
+@lru_cache(maxsize=2048)
 def rates_at(h: float, epsilon: float, mechanism: Mechanism = "paper") -> Rates:
     """Threshold and definition of an outlier are one."""
     return rates(mechanism, threshold=h, epsilon=epsilon, **world(h))
