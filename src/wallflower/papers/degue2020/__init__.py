@@ -26,8 +26,8 @@ LEAD: Final = (
 
 def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator[Path]:
     """Write every table, picture and the page into `folder`."""
-    sections = list(_sections(10 if quick else 100))
-    rows = judgements(streams(say), 3 if quick else 20)
+    sections = list(_sections(5 if quick else 100))
+    rows = judgements(streams(say), 2 if quick else 20)
     if rows:
         sections.append(comparison_section(rows))
         detail_sheet(rows).write(folder / DETAIL)
