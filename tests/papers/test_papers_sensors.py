@@ -13,16 +13,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from stream_collection import require_same_numbers
 
 from wallflower.errors import SourceError
 from wallflower.papers import PAPERS, boehler2017
 from wallflower.papers.boehler2017 import FULL, QUICK, Size
 from wallflower.papers.boehler2017.figure3 import ACCURACY, SUBSET, Figure3, figure3, figure_section
+from wallflower.papers.boehler2017.items import compare_items
 from wallflower.papers.boehler2017.losses import PricedStream, meaning
 from wallflower.papers.boehler2017.modes import (
     EPSILONS,
     EXACT,
+    FACTS,
     GRID,
+    LITERAL,
     NOISES,
     UPPER,
     auc,
@@ -32,14 +36,26 @@ from wallflower.papers.boehler2017.modes import (
     run,
 )
 from wallflower.papers.boehler2017.real import DETAIL, comparison_section, run_stream
-from wallflower.papers.boehler2017.timings import PAPER, timings
+from wallflower.papers.boehler2017.statements import (
+    CHOICES,
+    LIMIT,
+    UNSAID,
+    choices,
+    is_accuracy_kept,
+    printed_accuracy,
+    statements,
+)
+from wallflower.papers.boehler2017.timings import CORRECTION, PAPER, milliseconds, timings
 from wallflower.papers.data.readings import (
     FUSE,
     GENERATOR,
     INNER,
     MARGIN,
     MOTES,
+    NEIGHBOURS,
+    RADIUS,
     STEP,
+    WIDE,
     available,
     make_stream,
     meters,
@@ -48,7 +64,9 @@ from wallflower.papers.data.readings import (
 )
 from wallflower.papers.degue2020.detection import Tally
 from wallflower.papers.methods import NOT_PRIVATE
+from wallflower.papers.page import opening
 from wallflower.queries.sensors import perturb
+from wallflower.queries.sensors.history import usual_ranges
 from wallflower.synthetic import mixture, push_outliers
 
 SEPARATIONS = tuple(GENERATOR)
@@ -68,6 +86,14 @@ def test_constants_are_those_of_the_generator(separation: int) -> None:
     deviation, usual = map(float, GENERATOR[separation])
     assert values.std(axis=0) == pytest.approx([deviation] * 2, rel=0.005)
     assert np.diff(np.percentile(values, (5, 95), axis=0), axis=0)[0] == pytest.approx([usual] * 2, rel=0.01)
+
+
+@pytest.mark.parametrize("separation", SEPARATIONS)
+def test_ranges_are_the_percentiles_of_a_history_of_the_generator(separation: int) -> None:
+    history, _ = push_outliers(1_000_000, separation, seed=98)
+    share = float(FACTS["outliers"].number) / 100
+    found = [float(span) for span in usual_ranges(history, outlier_share=str(share))]
+    assert found == pytest.approx([float(GENERATOR[separation][1])] * 2, rel=0.01)
 
 
 def test_the_border_is_empty_and_as_wide_as_the_separation() -> None:
@@ -156,6 +182,74 @@ def test_the_auc_is_that_of_all_pairs() -> None:
     truth = np.arange(60) >= 48
     pairs = [(one > other) + (one == other) / 2 for one in distances[truth] for other in distances[~truth]]
     assert auc(distances, truth) == pytest.approx(np.mean(pairs))
+
+
+# What is printed
+
+
+def test_cells_and_sizes_are_those_printed() -> None:
+    assert tuple(map(str, SEPARATIONS)) == FACTS["separations"].numbers
+    assert FACTS["epsilon"].numbers == EPSILONS
+    assert (FULL.points, FULL.runs) == (100_000, 5)
+    assert FACTS["standard deviation, mean"].numbers == ("3", "0")
+
+
+def test_every_cell_stands_beside_what_is_printed_of_it(small: Figure3) -> None:
+    sheet = statements(small).sheet
+    rows = [dict(zip(sheet.heading, row, strict=True)) for row in sheet.rows]
+    assert {(row["separation"], row["epsilon"]) for row in rows} == {
+        (s, float(e)) for s in SEPARATIONS for e in EPSILONS
+    }
+    for row in rows:
+        separation, epsilon = int(row["separation"]), f"{row['epsilon']:g}"
+        key = ("columns", separation, epsilon)
+        assert row["printed_accuracy"] == printed_accuracy(separation, epsilon)
+        assert row[LITERAL.column] == small.mean(key, LITERAL, ACCURACY)
+        assert row["printed_subset"] == FACTS["subset size in all cells"].value
+        assert (row["agrees_subset"] == "yes") is (small.mean(key, LITERAL, SUBSET) < LIMIT)
+        assert row["exact"] == 1.0
+    said = [row["printed_accuracy"] for row in rows]
+    assert said.count(UNSAID) == 2
+    for item in ("accuracy eps=0.5", "eps=1"):
+        assert said.count(FACTS[item].value) == 4
+    assert sum("75%" in str(words) and "80%" in str(words) for words in said) == 2
+
+
+@pytest.mark.parametrize(
+    ("separation", "epsilon", "accuracy", "kept"),
+    [
+        (220, "0.1", 0.75, True),
+        (400, "0.1", 0.8, True),
+        (400, "0.1", 0.97, False),
+        (120, "0.1", 0.1, None),
+        (50, "0.5", 0.95, True),
+        (50, "0.5", 0.94, False),
+        (50, "1", 0.0, None),
+    ],
+)
+def test_an_accuracy_is_held_against_the_statement(
+    separation: int, epsilon: str, accuracy: float, kept: bool | None
+) -> None:
+    assert is_accuracy_kept(separation, epsilon, accuracy) is kept
+
+
+def test_other_choices_of_what_is_not_printed_are_tried_and_ours_is_the_first() -> None:
+    sheet = choices(2000).sheet
+    assert [row[:3] for row in sheet.rows] == [(r, n, float(w)) for r, n, w in CHOICES]
+    assert CHOICES[0] == (RADIUS, NEIGHBOURS, WIDE)
+    assert all(0 <= int(row[3]) <= 12 for row in sheet.rows)
+
+
+def test_every_printed_fact_stands_in_the_opening_table(small: Figure3) -> None:
+    rows = opening(compare_items(small, 1.5)).sheet.rows
+    assert [row[:3] for row in rows] == [(item, fact.where, fact.value) for item, fact in FACTS.items()]
+    assert all(row[5] or row[4] != "deviates" for row in rows)
+    unprinted = {row[0]: row[4] for row in rows if row[0] in ("DBSCAN", "w_O")}
+    assert unprinted == {"DBSCAN": "deviates", "w_O": "deviates"}
+
+
+def test_the_facts_are_those_of_the_collection() -> None:
+    require_same_numbers("boehler2017", "boehler")
 
 
 # What a reading pays
@@ -308,8 +402,9 @@ def test_real_meters_are_those_described_when_at_hand() -> None:
 def test_the_phases_are_timed_and_only_the_correction_is_known_of_the_paper() -> None:
     sheet = timings(2000, 1).sheet
     rows = {str(row[0]): row for row in sheet.rows}
-    assert {name for name, row in rows.items() if row[-1]} == {"correction (paper)"}
-    assert rows["correction (paper)"][-1] == PAPER
+    assert {name for name, row in rows.items() if row[-1]} == {CORRECTION}
+    assert rows[CORRECTION][-1] == PAPER.value
+    assert milliseconds(sheet) == rows[CORRECTION][2]
     for phase in ("perturbation, planar", "DBSCAN (paper)", "key generation (exact)", "evaluation (exact)"):
         assert float(rows[phase][2]) > 0
     assert {"device", "analyst", "correction server", "owner"} < {row[1] for row in sheet.rows}
@@ -327,7 +422,10 @@ def test_the_paper_is_drawn(borrowed: Path, tmp_path: Path, monkeypatch: pytest.
     pictures = {
         f"{name}.{kind}" for name in ("figure3-accuracy", "figure3-subset", "sensors") for kind in ("csv", "png")
     }
-    tables = {f"{name}.csv" for name in ("figure3-detail", "gaps", "meaning", "constants", "timings")}
+    tables = {
+        f"{name}.csv"
+        for name in ("compared", "statements", "choices", "figure3-detail", "gaps", "meaning", "constants", "timings")
+    }
     assert paths.keys() == pictures | tables | {DETAIL, "boehler2017.html"}
     assert all(path.stat().st_size > 300 for path in paths.values())
     assert "skipped" not in said
@@ -341,6 +439,7 @@ def test_the_paper_is_drawn(borrowed: Path, tmp_path: Path, monkeypatch: pytest.
     ):
         assert word in page
     assert "<script" not in page
+    assert page.index("What is printed, and what is here") < page.index("cell by cell") < page.index("Figure 3a")
     with paths["figure3-accuracy.csv"].open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["exact"] for row in rows} == {row["grid_NOT_PRIVATE"] for row in rows} == {"1.0"}

@@ -10,15 +10,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stream_collection import require_same_numbers
 from typer.main import get_command
 
 from wallflower.cli import build
 from wallflower.data import Points
 from wallflower.errors import SourceError
-from wallflower.papers import PAPERS, degue2020
+from wallflower.papers import PAPERS
 from wallflower.papers.data import streams
 from wallflower.papers.data.streams import Stream
-from wallflower.papers.degue2020 import NO_GUARANTEE, NOT_COMPUTABLE, detection, spending_section
+from wallflower.papers.degue2020 import beyond, detection, figures
+from wallflower.papers.degue2020.beyond import NO_GUARANTEE, spending_section
 from wallflower.papers.degue2020.detection import (
     ABSENT,
     ALARMS,
@@ -32,21 +34,42 @@ from wallflower.papers.degue2020.detection import (
     pool_rows,
     setting,
 )
+from wallflower.papers.degue2020.figures import (
+    CURVES,
+    HEIGHTS,
+    KINDS,
+    LINE,
+    NOT_COMPUTABLE,
+    SWEEP,
+    Runs,
+    figure3,
+    figure4,
+    figure5,
+    limits,
+    off_by,
+    rates_at,
+    simulations,
+)
+from wallflower.papers.degue2020.items import compare_items
 from wallflower.papers.degue2020.outlierdetect import (
+    FACTS,
     LENGTH,
+    RHO,
     TRUTH,
     Simulation,
     expected_flags,
-    naive_false_negative,
-    naive_false_positive,
     own_epsilon,
     simulate,
+    theorem_2,
+    theorem_3,
     world,
 )
+from wallflower.papers.facts import WORKS
+from wallflower.papers.page import opening
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
 from wallflower.queries.watch import Watch
-from wallflower.queries.watch.rates import rates, run_interval, true_positive_at
+from wallflower.queries.watch.rates import rates, run_interval, sum_of_laplaces, true_positive_at
 from wallflower.synthetic import mixture
 
 FAR = 4.5  # standard errors: once in more than 100,000 runs by chance
@@ -85,15 +108,112 @@ def test_runs_are_as_far_apart_as_the_noisy_threshold_makes_them() -> None:
 
 @pytest.mark.parametrize(("epsilon", "printed"), [(1.0, 0.0817), (2.0, 0.0363), (5.0, 0.0), (10.0, math.nan)])
 def test_the_printed_formula_breaks_where_it_was_found_to(epsilon: float, printed: float) -> None:
-    assert naive_false_positive(epsilon) == pytest.approx(printed, abs=5e-5, nan_ok=True)
+    assert theorem_3(epsilon) == pytest.approx(printed, abs=5e-5, nan_ok=True)
 
 
-def test_the_printed_formulas_are_right_where_they_can_be_computed() -> None:
-    exact = rates("paper", threshold=TRUTH, epsilon=1.0, **world())
-    assert naive_false_positive(1.0) == pytest.approx(exact.false_positive)
-    assert naive_false_negative(1.0) == pytest.approx(exact.false_negative)
-    assert math.isnan(naive_false_negative(6.6))
-    assert not math.isnan(naive_false_negative(6.5))
+@pytest.mark.parametrize("h", HEIGHTS)
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
+def test_the_printed_formulas_are_right_where_they_can_be_computed(epsilon: float, h: float) -> None:
+    exact = rates_at(h, epsilon)
+    assert theorem_3(epsilon, h) == pytest.approx(exact.false_positive)
+    assert theorem_2(epsilon, h) == pytest.approx(exact.true_positive)
+
+
+def test_theorem_2_overflows_from_6_6_on() -> None:
+    assert math.isnan(theorem_2(6.6))
+    assert not math.isnan(theorem_2(6.5))
+
+
+def test_the_noise_has_the_density_of_proposition_1() -> None:
+    epsilon, at, near = 0.8, np.array([-4000.0, -300.0, 250.0, 3000.0]), 0.1
+    law = sum_of_laplaces(4 * RHO / epsilon, 2 * RHO / epsilon)
+    decay = np.exp(-np.abs(at) * epsilon / (4 * RHO))
+    printed = epsilon / (12 * RHO) * decay * (2 - decay)
+    density = (np.exp(law.log_above(at - near)) - np.exp(law.log_above(at + near))) / (2 * near)
+    assert density == pytest.approx(printed, rel=1e-6)
+
+
+# Figures 3 to 5 as they are described
+
+
+@pytest.fixture(scope="module")
+def seen() -> Runs:
+    return simulations(20)
+
+
+def test_figure_3_has_both_errors_at_one_h_exact_and_simulated(seen: Runs) -> None:
+    section = figure3(seen, 20)
+    rows = [dict(zip(section.sheet.heading, row, strict=True)) for row in section.sheet.rows]
+    assert [row["epsilon"] for row in rows] == [float(epsilon) for epsilon in figures.EPSILONS]
+    for row in rows:
+        exact = rates("paper", threshold=TRUTH, epsilon=float(row["epsilon"]), **world())
+        assert (row["P_I"], row["P_II"]) == (exact.false_positive, exact.false_negative)
+    plain, logarithmic = section.panels
+    assert [line.along for line in plain.curves] == [LINE, LINE]
+    assert all(line.spots is not None and len(line.spots.values) == len(figures.EPSILONS) for line in plain.curves)
+    assert [line.why != "" for line in logarithmic.curves] == [False, False, True, True]
+
+
+def test_figure_4_has_a_curve_for_each_epsilon_on_which_h_falls_from_left_to_right(seen: Runs) -> None:
+    section = figure4(seen, 20)
+    assert [row[:2] for row in section.sheet.rows] == [(float(e), h) for e in CURVES for h in HEIGHTS]
+    assert list(SWEEP) == sorted(SWEEP, reverse=True)
+    for epsilon, line in zip(CURVES, section.panels[0].curves, strict=True):
+        assert line.along is not None
+        assert list(line.along) == sorted(line.along)
+        assert list(line.values) == sorted(line.values, reverse=True)
+        first = rates_at(SWEEP[0], float(epsilon))
+        assert (line.along[0], line.values[0]) == (first.false_positive, first.false_negative)
+
+
+def test_nothing_is_told_at_the_smallest_epsilon_whatever_h_is() -> None:
+    assert CURVES[0] in FACTS["no information at high privacy"].numbers
+    errors = [kind.exact(rates_at(h, float(CURVES[0]))) for h in SWEEP for kind in KINDS]
+    assert max(abs(error - 0.5) for error in errors) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "flagged", "right"),
+    [(0.01, 0.491, 0.504), (0.1, 0.411, 0.537), (1.0, 0.082, 0.747), (10.0, 0.005, 0.959)],
+)
+def test_figure_5_is_the_curve_that_epsilon_draws_at_one_h(
+    seen: Runs, epsilon: float, flagged: float, right: float
+) -> None:
+    rows = {row[0]: row[1:3] for row in figure5(seen, 20).sheet.rows}
+    assert rows[epsilon] == pytest.approx((flagged, right), abs=5e-4)
+    trace = figure5(seen, 20).panels[0].curves[0]
+    assert len(trace.values) == len(LINE)
+    assert list(trace.values) == sorted(trace.values)
+
+
+def test_both_corollaries_hold() -> None:
+    (_, none, *low), (_, every, *high) = limits().sheet.rows
+    assert (none, every) == (FACTS["limits eps->0"].value, FACTS["limits eps->inf"].value)
+    assert low == pytest.approx([0.5, 0.5], abs=1e-5)
+    assert high == pytest.approx([1.0, 0.0], abs=1e-5)
+
+
+def test_simulated_rates_are_not_far_off() -> None:
+    some = {key: simulate(key[0], key[1], key[1], 400, 100) for key in (("1", TRUTH), ("10", 3e3))}
+    assert off_by(some) < 6
+    wrong = {("1", 3e3): some["1", TRUTH]}
+    assert off_by(wrong) > 6
+
+
+# What is printed
+
+
+def test_every_printed_fact_stands_in_the_opening_table(seen: Runs) -> None:
+    rows = opening(compare_items(seen)).sheet.rows
+    assert [(row[0], row[1], row[2]) for row in rows] == [
+        (item, fact.where, fact.value) for item, fact in FACTS.items()
+    ]
+    assert all(row[5] or row[4] != "deviates" for row in rows)
+    assert sum(row[4] == WORKS for row in rows) >= 10
+
+
+def test_the_facts_are_those_of_the_collection() -> None:
+    require_same_numbers("degue2020", "degue")
 
 
 @pytest.mark.parametrize("total", [0.1, 4.0])
@@ -270,22 +390,22 @@ def test_the_streams_are_read_as_they_are_stored(borrowed: Path) -> None:
 
 @pytest.mark.heavy
 def test_the_paper_is_drawn(borrowed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(degue2020, "EPSILONS", ("1", "10"))
-    monkeypatch.setattr(degue2020, "CURVES", ("1",))
-    monkeypatch.setattr(degue2020, "LINE", (0.1, 1.0, 10.0))
-    monkeypatch.setattr(degue2020, "SPENT", (0.1, 1.0))
+    monkeypatch.setattr(beyond, "EPSILONS", ("1", "10"))
+    monkeypatch.setattr(beyond, "CURVES", ("1",))
+    monkeypatch.setattr(beyond, "LINE", (0.1, 1.0, 10.0))
+    monkeypatch.setattr(beyond, "SPENT", (0.1, 1.0))
     said: list[str] = []
     out = tmp_path / "out"
     out.mkdir()
     paths = {path.name: path for path in PAPERS["degue2020"](out, True, said.append)}
-    pictures = {
-        f"{name}.{kind}" for name in ("figure3", "figure4", "figure5", "spent", "streams") for kind in ("csv", "png")
-    }
-    assert paths.keys() == pictures | {"streams-detail.csv", "degue2020.html"}
-    assert all(path.stat().st_size > 500 for path in paths.values())
+    drawn = ("figure3", "figure4", "figure5", "ours-P_I", "ours-P_II", "ours-roc", "spent", "streams")
+    pictures = {f"{name}.{kind}" for name in drawn for kind in ("csv", "png")}
+    assert paths.keys() == pictures | {"compared.csv", "limits.csv", "streams-detail.csv", "degue2020.html"}
+    assert all(path.stat().st_size > 120 for path in paths.values())
     page = paths["degue2020.html"].read_text(encoding="utf-8")
     for word in (NOT_COMPUTABLE, NO_GUARANTEE, "NOT PRIVATE", "SKAB, 1 streams", "50 airports", "by chance"):
         assert word in page
+    assert page.index("What is printed, and what is here") < page.index("Figure 3:") < page.index("Ours:")
     assert "<script" not in page
     assert "skipped" not in "".join(said)
     with paths["streams-detail.csv"].open(encoding="utf-8", newline="") as file:

@@ -6,6 +6,7 @@ Every value that a page calls printed is read from here. The files hold numbers 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +16,7 @@ from typing import Final
 WORKS: Final = "works"
 IMPROVED: Final = "works and improved"
 DEVIATES: Final = "deviates"
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,20 @@ class Fact:
 
     value: str
     where: str
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Every number in what is printed, as it is written there.
+
+        >>> Fact("about 9.13e3 (10%)", "IV").numbers
+        ('9.13e3', '10')
+        """
+        return tuple(_NUMBER.findall(self.value))
+
+    @property
+    def number(self) -> float:
+        """The first of them."""
+        return float(self.numbers[0])
 
 
 @dataclass(frozen=True, slots=True)

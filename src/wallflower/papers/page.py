@@ -35,7 +35,7 @@ _STYLE: Final[Any] = {
     **dict.fromkeys(("axes.labelcolor", "axes.titlecolor", "text.color", "xtick.color", "ytick.color"), INK),
     **dict.fromkeys(("axes.edgecolor", "grid.color", "legend.edgecolor"), QUIET),
 }
-_HONEST: Final = ((INK, "o", 7), ("#5c7cfa", "s", 6), ("#9c36b5", "^", 5), ("#2b8a3e", "D", 4), (QUIET, "v", 4))
+_HONEST: Final = ((INK, "o", 7), ("#5c7cfa", "s", 6), ("#9c36b5", "^", 5), ("#2b8a3e", "D", 4), (QUIET, "v", 5))
 _PRINTED: Final = ((WRONG, "x", 5), ("#e03131", "+", 7))
 _OURS: Final = (ACCENT, "o", 5)
 _SMOOTH: Final = 12  # a line of more points than this has no markers
@@ -72,7 +72,7 @@ class Panel:
 
     With `chance`, which is what a guess gives, they are shares from 0 to 1 on a plain scale over a logarithmic axis. A
     `scale` says otherwise: "rates" are logarithmic both ways, from `floor` to 1, "roc" is one rate against another, and
-    "signed" is logarithmic above 10 and below -10.
+    "signed" is logarithmic above 10 and below -10. "plain" has `along` both ways, and "square" is a ROC on such axes.
     """
 
     title: str
@@ -294,6 +294,21 @@ def _scale_roc(axes: Any, panel: Panel) -> None:
     axes.plot(line, line, label="by chance", color=QUIET, linewidth=1, linestyle=":", zorder=1)
 
 
+def _scale_plain(axes: Any, panel: Panel) -> None:
+    ends = panel.along[0], panel.along[-1]
+    room = 0.03 * (ends[1] - ends[0])  # a marker at the edge is drawn whole
+    axes.set_xticks(panel.along)
+    axes.set_yticks(panel.along)
+    axes.set_xlim(ends[0] - room, ends[1] + room)
+    axes.set_ylim(ends[0] - room, ends[1] + room)
+
+
+def _scale_square(axes: Any, panel: Panel) -> None:
+    _scale_plain(axes, panel)
+    ends = panel.along[0], panel.along[-1]
+    axes.plot(ends, ends, label="by chance", color=QUIET, linewidth=1, linestyle=":", zorder=1)
+
+
 def _log_up(axes: Any) -> None:
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(_ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -313,6 +328,8 @@ _SCALES: Final[Mapping[str, Callable[[Any, Panel], None]]] = {
     "shares": _scale_shares,
     "rates": _scale_rates,
     "roc": _scale_roc,
+    "plain": _scale_plain,
+    "square": _scale_square,
 }
 
 

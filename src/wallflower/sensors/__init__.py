@@ -21,6 +21,7 @@ from wallflower.errors import DataError, ParameterError
 from wallflower.lazy import Lazy
 from wallflower.noise import system_noise, words
 from wallflower.privacy import Exact
+from wallflower.queries.sensors.history import usual_ranges
 from wallflower.queries.sensors.parameters import MOST_BATCH, Parameters
 from wallflower.sensors.constants import SENSOR, WINDOW, Columns, state
 from wallflower.sensors.results import Judgement, PerturbedReadings, Simulation
@@ -44,7 +45,7 @@ else:
     _rounds = Lazy("wallflower.queries.sensors.rounds")
     _seals = Lazy("wallflower.queries.sensors.seals")
 
-__all__ = ["Judgement", "PerturbedReadings", "Simulation", "judge", "perturb", "simulate"]
+__all__ = ["Judgement", "PerturbedReadings", "Simulation", "judge", "perturb", "simulate", "usual_ranges"]
 
 _SERVERS: Final[tuple[_rounds.Role, ...]] = ("analyst", "correction")
 _SPREAD: Final = 3

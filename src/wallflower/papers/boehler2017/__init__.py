@@ -17,21 +17,23 @@ from wallflower.papers.boehler2017.figure3 import (
     figure_section,
     gaps,
 )
+from wallflower.papers.boehler2017.items import compare_items
 from wallflower.papers.boehler2017.losses import EPSILON, PricedStream, constants, meaning
-from wallflower.papers.boehler2017.modes import NOISES
+from wallflower.papers.boehler2017.modes import FACTS, NOISES
 from wallflower.papers.boehler2017.real import DETAIL, StreamRuns, comparison_section, detail_sheet, run_stream
-from wallflower.papers.boehler2017.timings import timings
-from wallflower.papers.data.readings import available, make_stream, meters, motes
-from wallflower.papers.page import Section, leave, write_page
+from wallflower.papers.boehler2017.statements import choices, statements
+from wallflower.papers.boehler2017.timings import milliseconds, timings
+from wallflower.papers.data.readings import NEIGHBOURS, RADIUS, WIDE, available, make_stream, meters, motes
+from wallflower.papers.page import Section, leave, opening, write_page
 
 TITLE: Final = "Privacy-Preserving Outlier Detection for Data Streams, its figure again"
 LEAD: Final = (
     "Böhler, Bernau and Kerschbaum, 2017. Sensors perturb their readings, an analyst looks for outliers in what it "
-    "gets, and a correction server, who knows by how far noise moved each reading, corrects the result. How the "
-    "readings of Figure 3 are made is our reading: N(0, 3²) in two columns, and the outermost tenth is pushed outwards "
-    "by the separation. An outlier is what DBSCAN (radius 0.5, 15 points) leaves outside the biggest cluster. The "
-    "paper's ε is that of one column. Dashed red curves are not private: what the correction server learns has no "
-    "finite ε."
+    "gets, and a correction server, who knows by how far noise moved each reading, corrects the result. The readings "
+    "of Figure 3 are made as the text says: N(0, 3²) in two columns, and the outermost tenth pushed outwards by the "
+    "separation. An outlier is what DBSCAN leaves outside the biggest cluster; its parameters (radius "
+    f"{RADIUS}, {NEIGHBOURS} neighbours) and w_O ({WIDE}) are not printed and are ours. The paper's ε is that of one "
+    "column. Dashed red curves are not private: what the correction server learns has no finite ε."
 )
 RUNS_DETAIL: Final = "figure3-detail.csv"
 
@@ -45,13 +47,14 @@ class Size:
     repetitions: int
 
 
-FULL: Final = Size(points=100_000, runs=5, repetitions=5)
-QUICK: Final = Size(points=100_000, runs=1, repetitions=3)
+POINTS: Final = int(FACTS["points"].number)
+FULL: Final = Size(points=POINTS, runs=int(FACTS["runs"].number), repetitions=5)
+QUICK: Final = Size(points=POINTS, runs=1, repetitions=3)
 
 
 def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator[Path]:
     """Write every table, picture and the page into `folder`."""
-    size, sections = QUICK if quick else FULL, []
+    size = QUICK if quick else FULL
     found = figure3(size.points, size.runs)
     detail(found).write(folder / RUNS_DETAIL)
     yield folder / RUNS_DETAIL
@@ -59,22 +62,26 @@ def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator
     if real:
         detail_sheet(real).write(folder / DETAIL)
         yield folder / DETAIL
-    for section in _sections(found, real, size):
-        sections.append(section)
+    sections = list(_sections(found, real, size))
+    for section in sections:
         yield from leave(folder, section, say)
     yield write_page(folder / "boehler2017.html", TITLE, LEAD, sections)
 
 
 def _sections(found: Figure3, real: list[StreamRuns], size: Size) -> Iterator[Section]:
+    timed = timings(size.points, size.repetitions)
+    yield opening(compare_items(found, milliseconds(timed.sheet)))
+    yield statements(found)
     yield figure_section(found, ACCURACY)
     yield figure_section(found, SUBSET)
     yield gaps(found)
+    yield choices(size.points)
     if real:
         yield comparison_section(real)
     priced = [*_made(found), *_measured(real)]
     yield meaning(priced)
     yield constants([each.stream for each in priced])
-    yield timings(size.points, size.repetitions)
+    yield timed
 
 
 def _made(found: Figure3) -> Iterator[PricedStream]:

@@ -56,7 +56,8 @@ def constants(streams: Sequence[SensorStream]) -> Section:
         caption="centre, scale, range and the box (low, high) in the units of a column; threshold (exact), bound and "
         "ring (grid) and width (paper, w_O) as multiples of scale. Of made-up readings they are the generator's: its "
         "deviation, and the range between its percentiles 5 and 95, a little less than the 12.9 that those which are "
-        "no outliers span. The paper takes such numbers from the private readings, and then they are not private. "
+        "no outliers span; w_O is ours. Where a sensor takes its own mean and deviation, as the paper has it, they are "
+        "not private; ranges it takes from historical data, and so does usual_ranges. "
         "Those of motes 1 and 4 are rounded from motes 2 and 3, which are taken as public. Those of meters, and all "
         "thresholds and widths of real streams, are round numbers, chosen with these public readings in view.",
         sheet=Sheet(heading=heading, rows=tuple(row for stream in streams for row in _constants(stream))),

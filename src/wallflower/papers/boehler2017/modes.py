@@ -12,6 +12,7 @@ import numpy as np
 from wallflower.noise import system_noise
 from wallflower.papers.data.readings import BITS, NEIGHBOURS, RADIUS, STEP, SensorStream, steps
 from wallflower.papers.degue2020.detection import Tally
+from wallflower.papers.facts import printed_facts
 from wallflower.papers.methods import NOT_PRIVATE, CurveLabel
 from wallflower.queries.sensors import comparison, grid, perturb
 from wallflower.queries.sensors.batches import diameter
@@ -19,7 +20,8 @@ from wallflower.queries.sensors.correction import GAPS, correct
 from wallflower.queries.sensors.dbscan import outside
 from wallflower.synthetic import Flags, Ints
 
-EPSILONS: Final = ("0.1", "0.5", "1")  # of each column
+FACTS: Final = printed_facts("boehler2017")
+EPSILONS: Final = FACTS["epsilon"].numbers  # of each column
 NOISES: Final = ("columns", "planar")
 LEAK: Final = (
     "the correction server learns d_diff, by how far noise moved each distance, and that has no finite ε: at the "
@@ -96,7 +98,7 @@ def run(stream: SensorStream, noise: str, epsilon: str) -> Run:
     distances, moved = perturb.distances(seen, centre), perturb.d_diff(points, seen, centre)
     alone = presumed_outliers(seen)
     found = {gap: correct(distances, moved, np.flatnonzero(alone), _width(stream), gap=gap) for gap in GAPS}
-    flags = {gap: _marked(stream, each.output) for gap, each in found.items()}
+    flags = {gap: mark(stream, each.output) for gap, each in found.items()}
     ring = steps(stream.ring)
     flags |= {"alone": alone, "grid": grid.flags(moved, grid.bins(distances, ring), ring, steps(stream.bound))}
     return Run(
@@ -121,7 +123,7 @@ def threshold(stream: SensorStream) -> int:
 
 
 def clean(stream: SensorStream) -> Tally:
-    """What DBSCAN finds without noise."""
+    """What DBSCAN finds without noise: the paper's ground truth."""
     return tally(presumed_outliers(stream.points), stream.truth)
 
 
@@ -142,7 +144,8 @@ def _width(stream: SensorStream) -> float:
     return float(stream.width / STEP)
 
 
-def _marked(stream: SensorStream, places: Ints) -> Flags:
+def mark(stream: SensorStream, places: Ints) -> Flags:
+    """Flags at these places."""
     flags = np.zeros(len(stream.truth), dtype=np.bool_)
     flags[places] = True
     return flags

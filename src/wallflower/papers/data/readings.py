@@ -31,8 +31,10 @@ else:
 
 STEP: Final = Fraction(1, 4096)  # of the grid that readings are put on, in scaled units
 BITS: Final = 16
-RADIUS, NEIGHBOURS = 0.5, 15  # of DBSCAN, as in the paper, in scaled units
-WIDE: Final = Fraction(6)  # w_O of the paper, in the units of its readings
+# Radius and neighbours of DBSCAN, in scaled units, and w_O, in the units of the readings. The paper prints none of
+# them: they are ours.
+RADIUS, NEIGHBOURS = 0.5, 15
+WIDE: Final = Fraction(6)
 # Of the generator, by separation: the deviation of a column, and its range between percentiles 5 and 95.
 GENERATOR: Final[Mapping[int, tuple[str, str]]] = {
     50: ("13.1", "11.9"),

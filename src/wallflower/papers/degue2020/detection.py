@@ -263,7 +263,7 @@ def comparison_section(rows: Sequence[Row]) -> Section:
     heading = ("data", "protected", "judged_by", "move", "outliers", *rows[0].tallies)
     return Section(
         name="streams",
-        title="Real streams: outliers found less false alarms",
+        title="Ours: real streams, outliers found less false alarms",
         caption=CAPTION,
         sheet=Sheet(heading=heading, rows=cells),
         panels=tuple(

@@ -1,7 +1,7 @@
 """OUTLIERDETECT of [Deg20] on the paper's own example: its formulas, its runs, and what it costs.
 
-`naive_false_positive` and `naive_false_negative` are the printed theorems evaluated as they stand. They are right on
-paper and wrong on a machine; `queries.watch.rates` computes the same without cancelling and overflowing.
+`theorem_2` and `theorem_3` are the printed formulas evaluated as they stand. They are right on paper and wrong on a
+machine; `queries.watch.rates` computes the same without cancelling and overflowing.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from wallflower.data import Points
 from wallflower.lazy import Lazy
 from wallflower.neighbours.pairs import Floats
 from wallflower.papers.degue2020.detection import flags
+from wallflower.papers.facts import printed_facts
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.rates import rates, true_positive_at
@@ -28,12 +29,14 @@ if TYPE_CHECKING:
 else:
     _special = Lazy("scipy.special")
 
-ENTRIES: Final = 30
-LENGTH: Final = 1000
-CENTRE: Final = 1.73e4
-VARIANCE: Final = 3.01e7
-RHO: Final = 500.0
-TRUTH: Final = 9.13e3
+FACTS: Final = printed_facts("degue2020")
+ENTRIES: Final = int(FACTS["n"].number)
+LENGTH: Final = int(FACTS["m"].number)
+CENTRE: Final = FACTS["1 mu"].number
+VARIANCE: Final = FACTS["1 Sigma 1"].number
+RHO: Final = FACTS["rho = Delta"].number
+TRUTH: Final = FACTS["h"].number
+SPREAD: Final = math.sqrt(VARIANCE)
 REACH: Final = 1e4  # entries are clipped this far from their mean, ten of their deviations: hardly ever
 
 
@@ -73,6 +76,15 @@ def world(truth: float = TRUTH) -> dict[str, Any]:
     return {"variance": VARIANCE, "rho": RHO, "truth": truth}
 
 
+def outlier_share(truth: float = TRUTH) -> float:
+    """How many of the observations are outliers.
+
+    >>> round(outlier_share(), 4)
+    0.0961
+    """
+    return math.erfc(truth / (SPREAD * math.sqrt(2)))
+
+
 def watch(epsilon: str, threshold: float) -> Watch:
     """The mechanism as printed, at the paper's own ε: one entry of one observation pays a quarter of that."""
     middle = CENTRE / ENTRIES
@@ -100,31 +112,35 @@ def simulate(epsilon: str, threshold: float, truth: float, runs: int, length: in
     return Simulation(false_positive=Share(wrong, length - outliers), true_positive=Share(right, outliers))
 
 
-def naive_false_positive(epsilon: float, truth: float = TRUTH) -> float:
-    """[Deg20, Thm 3] as it stands: a product of something huge and a difference of two that are nearly one."""
-    u, v = _units(epsilon, truth)
+def theorem_2(epsilon: float, truth: float = TRUTH) -> float:
+    """1 - P_II as printed: something huge times something tiny."""
+    c, a1, a2 = _constants(truth)
 
-    def term(v: float) -> float:
+    def term(times: int) -> float:
         with np.errstate(over="ignore", invalid="ignore"):
-            return float(np.exp(v * v - 2 * u * v) * (_special.erf(v) - _special.erf(v - u)))
+            grown = np.exp(times * a1 * epsilon + times**2 * a2 * epsilon**2)
+            return float(grown * _special.erfc(a1 / (2 * math.sqrt(a2)) + times * epsilon * math.sqrt(a2)))
 
-    return (2 / 3 * term(v) - term(2 * v) / 6) / math.erf(u)
+    return 1 + c / 6 * term(2) - 2 * c / 3 * term(1)
 
 
-def naive_false_negative(epsilon: float, truth: float = TRUTH) -> float:
-    """[Deg20, Thm 2] as it stands: something huge times something tiny."""
-    u, v = _units(epsilon, truth)
+def theorem_3(epsilon: float, truth: float = TRUTH) -> float:
+    """P_I as printed: a product of something huge and a difference of two that are nearly one."""
+    c, a1, a2 = _constants(truth)
 
-    def term(x: float) -> float:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return float(np.exp(x * x) * _special.erfc(x))
+    def between(times: int) -> float:
+        end = times * epsilon * math.sqrt(a2)
+        return float(_special.erf(end) - _special.erf(-a1 / (2 * math.sqrt(a2)) + end))
 
-    return (2 / 3 * term(u + v) - term(u + 2 * v) / 6) / term(u)
+    with np.errstate(over="ignore", invalid="ignore"):
+        left = c * np.exp(-2 * a1 * epsilon + a2 * epsilon**2) / (6 * (c - 1))
+        right = 4 * np.exp(a1 * epsilon) * between(1) - np.exp(3 * a2 * epsilon**2) * between(2)
+        return float(left * right)
 
 
 def expected_flags(epsilon: float, threshold: float) -> float:
     """How many of the observations are flagged, on average."""
-    found, outliers = rates("paper", threshold=threshold, epsilon=epsilon, **world()), math.erfc(_units(1.0, TRUTH)[0])
+    found, outliers = rates("paper", threshold=threshold, epsilon=epsilon, **world()), outlier_share()
     return LENGTH * ((1 - outliers) * found.false_positive + outliers * found.true_positive)
 
 
@@ -155,6 +171,6 @@ def _signal(seed: int, length: int) -> Points:
     return Points.from_array(values)
 
 
-def _units(epsilon: float, truth: float) -> tuple[float, float]:
-    spread = math.sqrt(VARIANCE)
-    return truth / (spread * math.sqrt(2)), epsilon * spread / (RHO * math.sqrt(32))
+def _constants(truth: float) -> tuple[float, float, float]:
+    """c, a1 and a2 of both theorems."""
+    return 1 / outlier_share(truth), truth / (4 * RHO), VARIANCE / (32 * RHO**2)
