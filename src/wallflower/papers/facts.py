@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 WORKS: Final = "works"
@@ -65,5 +65,5 @@ def printed_facts(paper: str) -> Mapping[str, Fact]:
 @cache
 def printed_table(paper: str, name: str) -> tuple[Mapping[str, str], ...]:
     """The rows of a printed table by column: `papers/PAPER/NAME.csv`."""
-    text = files(f"wallflower.papers.{paper}").joinpath(f"{name}.csv").read_text(encoding="utf-8")
-    return tuple(csv.DictReader(text.splitlines()))
+    with (Path(__file__).parent / paper / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(csv.DictReader(file))
