@@ -71,7 +71,8 @@ class Panel:
     """Lines over one axis, all of them positive, on a logarithmic scale.
 
     With `chance`, which is what a guess gives, they are shares from 0 to 1 on a plain scale over a logarithmic axis. A
-    `scale` says otherwise: "rates" are logarithmic both ways, from `floor` to 1, and "roc" is one rate against another.
+    `scale` says otherwise: "rates" are logarithmic both ways, from `floor` to 1, "roc" is one rate against another, and
+    "histogram" is plain both ways.
     """
 
     title: str
@@ -299,11 +300,18 @@ def _log_across(axes: Any, panel: Panel) -> None:
     axes.xaxis.set_minor_locator(_ticker.NullLocator())
 
 
+def _scale_histogram(axes: Any, panel: Panel) -> None:
+    axes.set_xlim(panel.along[0], panel.along[-1])
+    axes.set_ylim(0.0, None)
+    axes.locator_params(nbins=4)
+
+
 _SCALES: Final[Mapping[str, Callable[[Any, Panel], None]]] = {
     "amounts": _scale_amounts,
     "shares": _scale_shares,
     "rates": _scale_rates,
     "roc": _scale_roc,
+    "histogram": _scale_histogram,
 }
 
 
