@@ -34,8 +34,8 @@ LEAD: Final = (
     "guarantee, output-constrained privacy, holds only between tables with the same valid contexts. What has no other "
     "guarantee is marked NOT DP, dashed and red. Utility is the score of the released context over the highest of a "
     "valid one, 0 where nothing is released. Outliers are drawn at random among the records with a valid context: in "
-    "the full registers for Grubbs from the tenth with the most extreme metrics, for LOF everywhere from the outliers "
-    "in one of 100 random contexts. All registers are public, so exact figures may be shown."
+    "the full registers for Grubbs from the tenth with the most extreme metrics, for LOF everywhere, and for the "
+    "histogram in the full registers, from the outliers in one of 100 random contexts. All registers are public, so exact figures may be shown."
 )
 
 
@@ -57,17 +57,17 @@ class Size:
 
 
 FULL: Final = Size(
-    full=12,
+    full=8,
     slow=8,
     lazy=1,
     reduced=100,
     releases=200,
-    neighbours=Neighbours(outliers=100, each=4, slow=2),
+    neighbours=Neighbours(outliers=100, each=2, slow=1),
     chosen=25,
     private=8,
 )
 QUICK: Final = Size(
-    full=2,
+    full=1,
     slow=1,
     lazy=0,
     reduced=6,

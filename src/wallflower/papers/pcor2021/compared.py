@@ -132,11 +132,12 @@ def _settings(sections: Sections) -> dict[str, Said]:
         ),
         "ratio experiment": (
             (
-                f"largest logarithm of a ratio {_column(sections['ratios'], 'its_log')} for random neighbours, "
-                f"{_column(sections['chosen'], 'largest_log')} for a chosen record"
+                f"above e^0.2 for {_column(sections['ratios'], 'over', once=False)} of "
+                f"{_column(sections['ratios'], 'unequal', once=False)} unequal random neighbours; for a chosen record "
+                f"up to e to the {_column(sections['chosen'], 'largest_log')}"
             ),
-            IMPROVED,
-            "a chosen record stands beside it, and what is impossible is counted",
+            DEVIATES,
+            f"a record that makes the largest context valid or invalid moves nearly all probability; {SPREAD}",
         ),
     }
 
@@ -228,10 +229,10 @@ def _cell(section: Section, head: str, column: str) -> str | float:
     return next(row[section.sheet.heading.index(column)] for row in section.sheet.rows if row[0] == head)
 
 
-def _column(section: Section, column: str) -> str:
-    """A column as people read it; what is repeated or unknown is left out."""
+def _column(section: Section, column: str, *, once: bool = True) -> str:
+    """A column as people read it; what is unknown is left out, and what is repeated is said `once`."""
     cells = [short(row[section.sheet.heading.index(column)]) for row in section.sheet.rows]
-    return ", ".join(cell for cell in dict.fromkeys(cells) if cell != "nan")
+    return ", ".join(cell for cell in (dict.fromkeys(cells) if once else cells) if cell != "nan")
 
 
 def _ours(section: Section) -> tuple[list[tuple[str | float, ...]], int]:

@@ -30,6 +30,7 @@ from wallflower.synthetic import Floats, Ints, pick_rows
 DETECTORS: Final[Mapping[str, Detector]] = {"Grubbs": Grubbs(), "histogram": Histogram(), "LOF": Lof()}
 PROBED: Final = 100  # contexts a record is tried in before all are examined, where that is slow
 SLOW: Final = (Lof, Tukey)
+UNEVEN: Final = (*SLOW, Histogram)  # most records are no outliers, and seeing so takes a while
 MANY: Final = 1 << 16  # contexts; examining more of them with these detectors takes seconds
 DISTANT: Final = (Grubbs, ClampedGrubbs)
 EXTREME: Final = (0.05, 0.95)
@@ -95,15 +96,15 @@ def likely(register: Register, detector: Detector, seed: int) -> Iterator[tuple[
     """Records in random order, as far as they are likely to be outliers and that is quickly seen.
 
     Where there is a reference file its outliers are taken. Else tests of distance from the mean are asked about the
-    tenth with the most extreme metrics only; LOF and Tukey, which take longer, about records that are outliers in one
-    of `PROBED` random contexts.
+    tenth with the most extreme metrics only; the others, which take longer, about records that are outliers in one of
+    `PROBED` random contexts.
     """
-    screened = _screened(register, detector)
+    screened, probed = _screened(register, detector), isinstance(detector, UNEVEN) and not has_file(register, detector)
     for row in pick_rows(register.n, register.n, seed).tolist():
         if not screened[row]:
             continue
         table = rank_table(register.codes, register.sizes, register.metric, row)
-        if not isinstance(detector, SLOW) or _shows(table, detector, row):
+        if not probed or _shows(table, detector, row):
             yield row, table
 
 

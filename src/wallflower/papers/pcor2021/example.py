@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from wallflower.papers.facts import printed_table
@@ -40,10 +40,19 @@ def members(bits: str) -> list[int]:
     >>> members(bits_of(FIRST)), members(bits_of(OUTLIER))
     ([], [3, 5, 8])
     """
-    rows = printed_table("pcor2021", "table1")
-    columns = [(domain.labels.index(row[domain.name]) for domain in DOMAINS) for row in rows]
-    chosen = [all(bits[3 * at + place] == "1" for at, place in enumerate(places)) for places in columns]
-    return [int(row["record"]) for row, here in zip(rows, chosen, strict=True) if here]
+    values = {(domain.name, label) for domain, part in zip(DOMAINS, _parts(bits), strict=True) for label in part}
+    return [
+        int(row["record"])
+        for row in printed_table("pcor2021", "table1")
+        if all((domain.name, row[domain.name]) in values for domain in DOMAINS)
+    ]
+
+
+def _parts(bits: str) -> Iterator[list[object]]:
+    """The values that a context lets in, attribute by attribute."""
+    left = iter(bits)
+    for domain in DOMAINS:
+        yield [label for label in domain.labels if next(left) == "1"]
 
 
 def table1() -> Section:

@@ -40,10 +40,12 @@ def figure(experiment: Experiment) -> Section:
 
 
 def _panel(name: str, quantity: str, edges: Floats, counts: Sequence[int]) -> Panel:
+    along, outline = tuple(np.repeat(edges, 2).tolist()), (0.0, *np.repeat(counts, 2).tolist(), 0.0)
+    filled = (0.0,) * len(outline), outline
     return Panel(
         title=name,
-        along=tuple(np.repeat(edges, 2).tolist()),
-        curves=(Curve(label=LABEL, values=(0.0, *np.repeat(counts, 2).tolist(), 0.0), why=WHY),),
+        along=along,
+        curves=(Curve(label=LABEL, values=outline, why=WHY, band=filled),),
         across=quantity,
         up="runs",
         scale="histogram",

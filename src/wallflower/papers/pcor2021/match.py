@@ -114,18 +114,29 @@ def ratios(survey: Survey, found: Found) -> Section:
     for written, detector in WRITTEN.items():
         tried = found[detector, 1]
         unequal = [one for one in tried if not one.equal and one.shared]
-        worst = max((one.excess for one in unequal), default=math.nan)
-        lost = max((one.lost for one in unequal), default=math.nan)
-        rows.append((written, len(tried), len(unequal), "below e^0.2", math.exp(worst), worst, lost))
+        over = sum(one.excess > float(LOSS) for one in unequal)
+        worst = (max((getattr(one, each) for one in unequal), default=math.nan) for each in ("above", "below", "lost"))
+        rows.append((written, len(tried), len(unequal), f"0, below e^{LOSS}", over, *worst))
     return Section(
         name="ratios",
         title="6.7 (ii): neighbours with unequal context sets, contexts valid in both",
         caption=f"{survey.words}; random neighbours with one record less, those of Table 12. A draw weighs contexts by "
-        f"exp({RATE:g}·population), the paper's ε={LOSS}. The largest ratio of the probabilities of one context, "
-        "either way, and its logarithm. The last column is what the experiment leaves out: the probability of outputs "
-        "that are impossible in the other table, which no ratio bounds.",
+        f"exp({RATE:g}·population), the paper's ε={LOSS}. over: how many of the unequal ones have a context valid in "
+        f"both whose probabilities differ by more than e^{LOSS}; then the largest logarithm of the ratio, of the whole "
+        "table to the neighbour and back. It is large where the removed record makes the largest context valid or "
+        "invalid: then nearly all probability moves. impossible is what the experiment leaves out: the probability of "
+        "outputs that cannot occur in the other table, which no ratio bounds.",
         sheet=Sheet(
-            heading=("detector", "neighbours", "unequal", "printed_ratio", "our_ratio", "its_log", "impossible"),
+            heading=(
+                "detector",
+                "neighbours",
+                "unequal",
+                "printed_over",
+                "over",
+                "log_ratio",
+                "log_back",
+                "impossible",
+            ),
             rows=tuple(rows),
         ),
     )

@@ -23,25 +23,33 @@ from wallflower.synthetic import Floats, Ints, pick_rows
 class Match:
     """How the valid contexts of two tables compare, and the law of a draw among them in the one and the other.
 
-    `shared` is the part valid in both of the contexts valid in either. `excess` is the logarithm of the largest ratio,
-    either way, of the probabilities of a context valid in both. `lost` is the larger probability of contexts that are
-    valid in one of the tables alone.
+    `shared` is the part valid in both of the contexts valid in either. `above` is the logarithm of the largest ratio of
+    the probabilities, in the one table and the other, of a context valid in both, and `below` that of the ratio the
+    other way. `lost` is the larger probability of contexts that are valid in one of the tables alone.
     """
 
     equal: bool
     shared: float
-    excess: float
+    above: float
+    below: float
     lost: float
+
+    @property
+    def excess(self) -> float:
+        """The larger of the two: what a loss would have to be for contexts valid in both alone."""
+        return max(self.above, self.below)
 
     @classmethod
     def of(cls, one: Evaluation, other: Evaluation, rate: float) -> Match:
         """For draws proportional to exp(rate·population)."""
         either, both = int((one.valid | other.valid).sum()), one.valid & other.valid
         logs = [_log_law(each, rate) for each in (one, other)]
+        ratios = (logs[0] - logs[1])[both] if both.any() else np.zeros(1)
         return cls(
             equal=bool((one.valid == other.valid).all()),
             shared=int(both.sum()) / either if either else 1.0,
-            excess=float(np.abs(logs[0][both] - logs[1][both]).max()) if both.any() else 0.0,
+            above=float(ratios.max()),
+            below=float(-ratios.min()),
             lost=max(_mass(log[each.valid & ~both]) for log, each in zip(logs, (one, other), strict=True)),
         )
 
