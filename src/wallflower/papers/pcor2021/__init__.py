@@ -34,22 +34,22 @@ LEAD: Final = (
     "guarantee, output-constrained privacy, holds only between tables with the same valid contexts. What has no other "
     "guarantee is marked NOT DP, dashed and red. Utility is the score of the released context over the highest of a "
     "valid one, 0 where nothing is released. Outliers are drawn at random among the records with a valid context: in "
-    "the full registers for Grubbs from the tenth with the most extreme metrics, for LOF everywhere, and for the "
-    "histogram in the full registers, from the outliers in one of 100 random contexts. All registers are public, so exact figures may be shown."
+    "the full registers for Grubbs from the tenth with the most extreme metrics, for the histogram from the outliers "
+    "in one of 100 random contexts, as for LOF everywhere. All registers are public, so exact figures may be shown."
 )
+QUICKLY: Final = " This page was made quickly: the reduced registers stand in for the full ones."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much is asked: `full` outliers of the full registers, `slow` of LOF, `lazy` by best-first search, `reduced`
-    of the reduced ones, releases behind each figure, neighbours, outliers that meet a chosen record, and records asked
-    about privately.
+    """How much is asked: `full` outliers of the full registers, or none, `reduced` ones of the reduced registers, by
+    best-first search `lazy`, releases behind each figure, neighbours, outliers that meet a chosen record, and records
+    asked about privately.
     """
 
     full: int
-    slow: int
-    lazy: int
     reduced: int
+    lazy: int
     releases: int
     neighbours: Neighbours
     chosen: int
@@ -58,20 +58,18 @@ class Size:
 
 FULL: Final = Size(
     full=8,
-    slow=8,
-    lazy=1,
     reduced=100,
+    lazy=1,
     releases=200,
     neighbours=Neighbours(outliers=100, each=2, slow=1),
     chosen=25,
     private=8,
 )
 QUICK: Final = Size(
-    full=1,
-    slow=1,
-    lazy=0,
+    full=0,
     reduced=6,
-    releases=6,
+    lazy=0,
+    releases=12,
     neighbours=Neighbours(outliers=6, each=1, slow=1),
     chosen=2,
     private=1,
@@ -86,7 +84,7 @@ def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator
         yield from leave(folder, section, say)
     first = opening(compare({section.name: section for section in sections}))
     yield from leave(folder, first, say)
-    yield write_page(folder / f"{PAPER}.html", TITLE, LEAD, [first, *sections])
+    yield write_page(folder / f"{PAPER}.html", TITLE, LEAD + (QUICKLY if quick else ""), [first, *sections])
 
 
 def _sections(size: Size, say: Callable[[str], None]) -> Iterator[Section]:
@@ -115,11 +113,13 @@ def _surveys(size: Size, say: Callable[[str], None]) -> tuple[list[Survey], list
     """Of the full registers and of the reduced ones: salaries, and homicides if they are at hand."""
     salaries = _at_hand((ontario, fewer_salaries), say) or (synthetic_salaries(), fewer_synthetic_salaries())
     killed = _at_hand((homicides, fewer_homicides), say)
-    full, reduced = zip(*filter(None, (salaries, killed)), strict=True)
-    return (
-        [Survey(register=each, count=size.full, slow=size.slow, total=size.releases) for each in full],
-        [Survey(register=each, count=size.reduced, slow=size.reduced, total=size.releases) for each in reduced],
+    full, reduced = (
+        [Survey(register=each, count=count, total=size.releases) for each in registers]
+        for registers, count in zip(
+            zip(*filter(None, (salaries, killed)), strict=True), (size.full, size.reduced), strict=True
+        )
     )
+    return full if size.full else reduced, reduced
 
 
 def _at_hand(

@@ -101,9 +101,9 @@ def full_match(surveys: Sequence[Survey], repetitions: int) -> Section:
             rows.append((survey.register.name, survey.register.n, detector, len(found), *shares(found)))
     return Section(
         name="full-match",
-        title="The same with one record removed from the full registers",
-        caption="Not in the paper, which chose small registers to save time and expected larger ones to do better. "
-        "They have more contexts, so that one of them changes more often. LOF would take seconds for each.",
+        title="The same with one record removed, where there are many contexts",
+        caption="Not in the paper, which took small registers to save time and expects larger ones to do better. Full "
+        "ones have more contexts, so that one of them changes more often. LOF would take seconds for each.",
         sheet=Sheet(heading=("data", "records", "detector", "neighbours", "equal", "shared"), rows=tuple(rows)),
     )
 

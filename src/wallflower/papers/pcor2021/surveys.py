@@ -16,22 +16,20 @@ SEED: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Survey:
-    """`count` outliers of a register, `slow` of them where a detector takes seconds, and `total` releases about them.
+    """`count` outliers of a register, and `total` releases about them.
 
     What was found once is not found again: an experiment that two tables share has the same figures in both.
     """
 
     register: Register
     count: int
-    slow: int
     total: int
     _grounds: dict[str, list[Ground]] = field(default_factory=dict)
     _runs: dict[tuple[str, str, str, int], Runs] = field(default_factory=dict)
 
     def grounds(self, detector: str) -> list[Ground]:
         if detector not in self._grounds:
-            count = self.slow if detector == "LOF" else self.count
-            asked = outliers(self.register, DETECTORS[detector], count, seed=SEED)
+            asked = outliers(self.register, DETECTORS[detector], self.count, seed=SEED)
             self._grounds[detector] = [Ground(outlier) for outlier in asked]
         return self._grounds[detector]
 
