@@ -19,7 +19,7 @@ import pytest
 
 from wallflower.errors import SourceError
 from wallflower.noise import system_noise
-from wallflower.papers import PAPERS, pcor2021
+from wallflower.papers import PAPERS, page, pcor2021
 from wallflower.papers.data import registers
 from wallflower.papers.data.registers import Register
 from wallflower.papers.facts import printed_facts, printed_table
@@ -410,11 +410,11 @@ def reproduced(folder: Path) -> tuple[Tables, str]:
     folder.mkdir()
     paths = list(PAPERS["pcor2021"](folder, True, said.append))
     assert {path.name for path in paths} == {path.name for path in folder.iterdir()}
-    page = (folder / "pcor2021.html").read_text(encoding="utf-8")
-    assert page.index("What is printed, and what is here") < page.index("<h2>Table 1:") < page.index("<h2>Table 2:")
+    text = (folder / "pcor2021.html").read_text(encoding="utf-8")
+    assert text.index("What is printed, and what is here") < text.index("<h2>Table 1:") < text.index("<h2>Table 2:")
     for word in (NOT_DP, "by chance", "output-constrained"):
-        assert word in page
-    assert "<script" not in page
+        assert word in text
+    assert "<script" not in text
     tables = {}
     for path in folder.glob("*.csv"):
         with path.open(encoding="utf-8", newline="") as file:
@@ -430,7 +430,7 @@ def check(tables: Tables) -> None:
     for row in (*tables["table12"], *tables.get("table13", [])):
         assert 0 <= float(row["our_equal"]) <= float(row["our_shared"]) + 1e-9 <= 1 + 1e-8
     for row in tables["private"]:
-        assert 0 <= float(row["utility"]) <= float(row["valid"]) <= 1 + 1e-9
+        assert 0 <= float(row["utility"]) <= float(row["valid"]) + 1e-9 <= 1 + 1e-8
         assert math.isnan(float(row["valid_then"])) or float(row["valid_then"]) >= 0.99
     for number in (3, 5, 7, 9, 11):
         assert all(0 < float(row["our_utility_NOT_DP"]) <= 1 for row in tables[f"table{number}"])
@@ -467,6 +467,14 @@ def check_printed(tables: Tables) -> None:
         ]
 
 
+@pytest.fixture
+def one_panel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every picture the first panel is drawn: all of them take a minute, and a heavy test draws them."""
+    draw = page.draw_panels
+    monkeypatch.setattr(page, "draw_panels", lambda panels, across: draw(panels[:1], 1))
+
+
+@pytest.mark.usefixtures("one_panel")
 def test_every_printed_value_stands_beside_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On small made-up registers in the place of the four."""
     for name in ("ontario", "homicides"):
@@ -487,6 +495,7 @@ def named(name: str, n: int, sizes: tuple[int, ...]) -> Register:
     return replace(made(n, sizes), name=name)
 
 
+@pytest.mark.usefixtures("one_panel")
 def test_without_data_the_tables_are_of_made_up_salaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WALLFLOWER_DATA", str(tmp_path / "nowhere"))
     for module in (pcor2021, margins):
