@@ -90,8 +90,9 @@ def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator
 def _sections(size: Size, say: Callable[[str], None]) -> Iterator[Section]:
     full, reduced = _surveys(size, say)
     yield table1()
-    done = list(experiments(full[0], reduced[0]))
-    for experiment in done:
+    done = []
+    for experiment in experiments(full[0], reduced[0]):
+        done.append(experiment)
         yield from experiment.sections()
     found = [match.find_matches(survey, size.neighbours) for survey in reduced]
     for number, survey, here in zip((12, 13), reduced, found, strict=False):

@@ -19,6 +19,7 @@ LABEL: Final = f"runs: {NOT_DP}"
 def figure(experiment: Experiment) -> Section:
     """Utilities in the first row of panels, seconds in the second."""
     most = max(run.seconds for found in experiment.found.values() for run in found.all)
+    sign = f"{experiment.unit}=" if experiment.unit else ""
     panels, rows = [], list[tuple[str | float, ...]]()
     for quantity, highest in (("utility", 1.0), ("seconds", most)):
         edges = np.linspace(0.0, highest, BINS + 1)
@@ -27,12 +28,14 @@ def figure(experiment: Experiment) -> Section:
             for found in experiment.found.values()
         ]
         rows += [(quantity, *each) for each in zip(edges[:-1].tolist(), edges[1:].tolist(), *counts, strict=True)]
-        panels += [_panel(name, quantity, edges, here) for name, here in zip(experiment.found, counts, strict=True)]
+        panels += [
+            _panel(f"{sign}{name}", quantity, edges, here) for name, here in zip(experiment.found, counts, strict=True)
+        ]
     return Section(
         name=f"figure{experiment.figure}",
         title=f"Figure {experiment.figure} (appendix): {experiment.subject}, histograms",
-        caption=f"Of the runs in Tables {experiment.times} and {experiment.utilities}. The pictures in the paper have "
-        "no values to read off, so none are printed here.",
+        caption=f"Of the runs in Tables {experiment.times} and {experiment.utilities}. The paper's text gives no "
+        "counts, so nothing printed stands beside them.",
         sheet=Sheet(heading=("quantity", "from", "to", *experiment.found), rows=tuple(rows)),
         panels=tuple(panels),
         across=len(experiment.found),

@@ -28,6 +28,7 @@ class Experiment:
     subject: str
     settings: str
     found: Mapping[str, Runs]
+    unit: str = ""  # what stands before a row's name where that is a number
 
     def sections(self) -> Iterator[Section]:
         yield self._times()
@@ -63,7 +64,32 @@ class Experiment:
                     for row, found in self._rows(printed)
                 ),
             ),
-            panels=(_panel(self.subject, printed, self.found),) if _is_axis(printed) else (),
+            panels=(self._panel(printed),) if self.unit else (),
+        )
+
+    def _panel(self, printed: Sequence[Mapping[str, str]]) -> Panel:
+        bounds = zip(*(found.interval for found in self.found.values()), strict=True)
+        low, high = (tuple(float(row[end]) for row in printed) for end in ("ci90_low", "ci90_high"))
+        return Panel(
+            title=self.subject,
+            along=tuple(map(float, self.found)),
+            curves=(
+                Curve(
+                    label=f"BFS, as printed: {NOT_DP}",
+                    values=tuple(float(row["utility"]) for row in printed),
+                    why=WHY,
+                    band=(low, high),
+                ),
+                Curve(
+                    label=f"BFS, here: {NOT_DP}",
+                    values=tuple(found.utility for found in self.found.values()),
+                    why=WHY,
+                    band=(next(bounds), next(bounds)),
+                ),
+            ),
+            across=self.unit,
+            up="utility, and where its mean lies 9 times in 10",
+            scale="shares",
         )
 
     def _rows(self, printed: Sequence[Mapping[str, str]]) -> Iterator[tuple[Mapping[str, str], Runs]]:
@@ -85,24 +111,6 @@ def _key(printed: Sequence[Mapping[str, str]]) -> tuple[str]:
 
 def _first(row: Mapping[str, str]) -> tuple[str]:
     return (next(iter(row.values())),)
-
-
-def _is_axis(printed: Sequence[Mapping[str, str]]) -> bool:
-    return _key(printed)[0] != "algorithm"
-
-
-def _panel(subject: str, printed: Sequence[Mapping[str, str]], found: Mapping[str, Runs]) -> Panel:
-    return Panel(
-        title=subject,
-        along=tuple(map(float, found)),
-        curves=(
-            Curve(label=f"BFS, as printed: {NOT_DP}", values=tuple(float(row["utility"]) for row in printed), why=WHY),
-            Curve(label=f"BFS, here: {NOT_DP}", values=tuple(each.utility for each in found.values()), why=WHY),
-        ),
-        across="ε" if "epsilon" in _key(printed) else "contexts visited, n",
-        up="utility",
-        scale="shares",
-    )
 
 
 def experiments(large: Survey, small: Survey) -> Iterator[Experiment]:
@@ -161,6 +169,7 @@ def losses(survey: Survey) -> Experiment:
         figure=4,
         subject="the privacy parameter, BFS with LOF",
         settings=f"{_asked(survey, 'LOF')} n={SAMPLES}; the utility is the population.",
+        unit="ε",
         found={loss: survey.runs(BFS, epsilon=loss) for loss in LOSSES},
     )
 
@@ -172,6 +181,7 @@ def samples(survey: Survey) -> Experiment:
         figure=5,
         subject="the number of samples, BFS with LOF",
         settings=f"{_asked(survey, 'LOF')} ε={LOSS}; the utility is the population. n+1 choices share the loss.",
+        unit="n",
         found={n: survey.runs(BFS, samples=int(n)) for n in MORE},
     )
 
