@@ -1,17 +1,24 @@
-"""The two backends every ledger test runs on, and the limit on every test."""
+"""The two backends every ledger test runs on, attacks that are run once, and the limit on every test."""
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Iterator
+import pickle
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from limits import pytest_runtest_protocol as pytest_runtest_protocol
 from postgres import Server, Unavailable, running
+from wallflower.lazy import load
 from wallflower.ledger import Ledger
 from wallflower.papers import DATA_FOLDER
+
+if TYPE_CHECKING:
+    from wallflower.audit import Finding
 
 # Real data sets may lie beside the repository; what needs them is skipped elsewhere.
 for above in Path(__file__).resolve().parents:
@@ -23,6 +30,26 @@ for above in Path(__file__).resolve().parents:
 def _home_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The key of fingerprints is made in the data home, and tests leave nothing in anybody's."""
     os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture(scope="session")
+def quick_findings(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[Finding]]:
+    """What the quick attacks on a question find, run once for all tests and all workers that ask."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def found(kind: str) -> list[Finding]:
+        with (shared / f"findings-{kind}").open("a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # who comes second waits
+            file.seek(0)
+            if not file.read(1):
+                pickle.dump(list(load("wallflower.evidence").audits(kind, quick=True)), file)
+                file.flush()
+            file.seek(0)
+            findings: list[Finding] = pickle.load(file)  # noqa: S301 - written above
+            return findings
+
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -215,9 +216,9 @@ def test_paying_in_a_transaction_that_is_still_open_is_not_paying() -> None:
 # The count room
 
 
-@pytest.fixture(scope="module")
-def found() -> list[Finding]:
-    return list(audits("count", quick=True))
+@pytest.fixture
+def found(quick_findings: Callable[[str], list[Finding]]) -> list[Finding]:
+    return quick_findings("count")
 
 
 @pytest.mark.slow

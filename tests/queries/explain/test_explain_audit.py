@@ -2,13 +2,12 @@
 
 import pytest
 
-from wallflower.evidence import audits
 from wallflower.queries.explain.audit import BROKEN, SHORTENED
 
 
 @pytest.mark.slow
-def test_sound_ways_hold_and_broken_ones_are_caught():
-    found = {finding.name: finding for finding in audits("explain", quick=True)}
+def test_sound_ways_hold_and_broken_ones_are_caught(quick_findings):
+    found = {finding.name: finding for finding in quick_findings("explain")}
     assert not [finding for finding in found.values() if not finding.ok]
     for name in (*BROKEN, *(f"a tenth short, {short}" for short in SHORTENED), "flips without restoring"):
         assert found[f"broken: {name}"].caught

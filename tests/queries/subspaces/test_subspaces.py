@@ -10,7 +10,6 @@ from oracle import every, permute_and_flip_law
 import wallflower as wf
 from wallflower import Loss, Points, Subspaces
 from wallflower.errors import BudgetExhausted, DataError, LossMismatch, ParameterError
-from wallflower.evidence import audits
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind
 from wallflower.queries.subspaces.exact import scores
@@ -258,8 +257,8 @@ def test_the_picture_has_a_bar_for_each(counts, tmp_path):
 
 
 @pytest.mark.slow
-def test_sound_choices_hold_and_broken_ones_are_caught():
-    found = list(audits("subspaces", quick=True))
+def test_sound_choices_hold_and_broken_ones_are_caught(quick_findings):
+    found = quick_findings("subspaces")
     assert [finding.name for finding in found if not finding.ok] == []
     caught = {finding.name for finding in found if finding.caught}
     assert "broken: Algorithm 3 as printed" in caught

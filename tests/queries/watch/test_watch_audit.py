@@ -42,8 +42,8 @@ def judge(found):
 
 
 @pytest.mark.slow
-def test_sound_watches_hold_and_broken_ones_are_caught():
-    judge(list(audits("watch", quick=True)))
+def test_sound_watches_hold_and_broken_ones_are_caught(quick_findings):
+    judge(quick_findings("watch"))
 
 
 @pytest.mark.heavy

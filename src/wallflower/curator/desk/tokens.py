@@ -115,7 +115,7 @@ class Tokens:
             return found
         parts = _TOKEN.fullmatch(text)
         key, secret = parts.groups() if parts else ("", "")
-        row = self._records.find(TOKENS, key)
+        row = self._records.find(TOKENS, key) if parts else None
         is_right = hmac.compare_digest(_digest(secret), row["digest"] if row else _NOBODY)
         if row is None or not is_right or not Token.of(row).is_valid:
             return None
@@ -125,6 +125,12 @@ class Tokens:
             while len(self._checked) > _MOST_CACHED:
                 self._checked.popitem(last=False)
         return caller
+
+
+def token_id(text: str) -> str:
+    """The public part of a token; nothing of what is none."""
+    parts = _TOKEN.fullmatch(text)
+    return parts[1] if parts else ""
 
 
 def new_id() -> str:

@@ -23,7 +23,7 @@ from wallflower.curator.desk.tokens import new_id
 from wallflower.curator.desk.tradeoffs import Tradeoffs
 from wallflower.curator.pages import charts, fields
 from wallflower.curator.pages.standing import ADVICE, factor_words, standing_of
-from wallflower.curator.pages.visits import BASE, COOKIE, Visit, page, place, problem_page, refusal_page, to
+from wallflower.curator.pages.visits import BASE, Visit, page, place, problem_page, refusal_page, to
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.forms import LOSS_HELP, Question, blanks
 from wallflower.ledger import Quote
@@ -93,7 +93,7 @@ def sign_out(visit: Visit) -> Response:
     """The session ends here, not only in the browser."""
     visit.sessions.end(visit.cookie)
     found = to("/sign-in")
-    found.delete_cookie(COOKIE, path=BASE, httponly=True, samesite="strict")
+    visit.forget(found)
     return found
 
 
