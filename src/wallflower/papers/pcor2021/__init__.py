@@ -20,11 +20,11 @@ from wallflower.papers.data.registers import (
 from wallflower.papers.facts import printed_facts
 from wallflower.papers.page import Section, leave, opening, write_page
 from wallflower.papers.pcor2021 import match, more
-from wallflower.papers.pcor2021.compared import compare
 from wallflower.papers.pcor2021.example import table1
 from wallflower.papers.pcor2021.figures import figure
 from wallflower.papers.pcor2021.margins import private
 from wallflower.papers.pcor2021.match import Neighbours
+from wallflower.papers.pcor2021.overview import compare
 from wallflower.papers.pcor2021.surveys import Survey
 from wallflower.papers.pcor2021.tables import PAPER, experiments
 
@@ -98,7 +98,7 @@ def _sections(size: Size, say: Callable[[str], None]) -> Iterator[Section]:
     for number, survey, here in zip((12, 13), reduced, found, strict=False):
         yield match.match(number, survey, here)
     yield match.ratios(reduced[0], found[0])
-    yield match.chosen(reduced, size.chosen)
+    yield match.chosen_record(reduced, size.chosen)
     yield from map(figure, done)
     yield more.inconsistencies()
     yield match.full_match(full, size.neighbours.each)

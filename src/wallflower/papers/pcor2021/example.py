@@ -23,13 +23,13 @@ def bits_of(chosen: Mapping[str, tuple[str, ...]]) -> str:
 
     >>> bits_of(FIRST), bits_of(OUTLIER)
     ('101001010', '101010001')
-    >>> connected("101001010", "100001010")
+    >>> are_connected("101001010", "100001010")
     True
     """
     return "".join("01"[label in chosen[domain.name]] for domain in DOMAINS for label in domain.labels)
 
 
-def connected(one: str, other: str) -> bool:
+def are_connected(one: str, other: str) -> bool:
     """Whether contexts differ in one value."""
     return sum(a != b for a, b in zip(one, other, strict=True)) == 1
 

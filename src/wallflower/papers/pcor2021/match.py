@@ -142,7 +142,7 @@ def ratios(survey: Survey, found: Found) -> Section:
     )
 
 
-def chosen(surveys: Sequence[Survey], count: int) -> Section:
+def chosen_record(surveys: Sequence[Survey], count: int) -> Section:
     """What one record that somebody chose does, to the same ratio and to what is possible."""
     rows: list[tuple[str | float, ...]] = []
     for survey in surveys:
