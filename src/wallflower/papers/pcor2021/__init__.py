@@ -61,7 +61,7 @@ FULL: Final = Size(
     reduced=100,
     lazy=1,
     releases=200,
-    neighbours=Neighbours(outliers=100, each=2, slow=1),
+    neighbours=Neighbours(outliers=100, each=2, ratios=4),
     chosen=25,
     private=8,
 )
@@ -70,7 +70,7 @@ QUICK: Final = Size(
     reduced=6,
     lazy=0,
     releases=12,
-    neighbours=Neighbours(outliers=6, each=1, slow=1),
+    neighbours=Neighbours(outliers=6, each=1, ratios=2),
     chosen=2,
     private=1,
 )
@@ -97,7 +97,7 @@ def _sections(size: Size, say: Callable[[str], None]) -> Iterator[Section]:
     found = [match.find_matches(survey, size.neighbours) for survey in reduced]
     for number, survey, here in zip((12, 13), reduced, found, strict=False):
         yield match.match(number, survey, here)
-    yield match.ratios(reduced[0], found[0])
+    yield match.ratios(reduced[0], size.neighbours)
     yield match.chosen_record(reduced, size.chosen)
     yield from map(figure, done)
     yield more.inconsistencies()

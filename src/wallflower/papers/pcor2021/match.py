@@ -28,18 +28,22 @@ Found = Mapping[tuple[str, int], Sequence[Match]]  # by detector and how many ar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours:
-    """How many outliers are asked about, neighbours of each for every number removed, and those of LOF."""
+    """How many outliers are asked about, and neighbours of each: for every number removed, and for the ratios."""
 
     outliers: int
     each: int
-    slow: int
+    ratios: int
+
+    def many(self, detector: str, each: int) -> int:
+        """So many of each, half as many where they take long."""
+        return -(-each // 2) if detector == "LOF" else each
 
 
 def find_matches(survey: Survey, size: Neighbours) -> Found:
     """For the three detectors and every number of records removed."""
     return {
         (detector, removed): matches(
-            survey.outliers(detector)[: size.outliers], removed, size.slow if detector == "LOF" else size.each, RATE
+            survey.outliers(detector)[: size.outliers], removed, size.many(detector, size.each), RATE
         )
         for detector in DETECTORS
         for removed in REMOVED
@@ -108,11 +112,12 @@ def full_match(surveys: Sequence[Survey], repetitions: int) -> Section:
     )
 
 
-def ratios(survey: Survey, found: Found) -> Section:
+def ratios(survey: Survey, size: Neighbours) -> Section:
     """6.7 (ii): of neighbours with unequal sets, how probable a context valid in both is in one and the other."""
     rows: list[tuple[str | float, ...]] = []
     for written, detector in WRITTEN.items():
-        tried = found[detector, 1]
+        asked = survey.outliers(detector)[: size.outliers]
+        tried = matches(asked, 1, size.many(detector, size.ratios), RATE)
         unequal = [one for one in tried if not one.equal and one.shared]
         over = sum(one.excess > float(LOSS) for one in unequal)
         worst = (max((getattr(one, each) for one in unequal), default=math.nan) for each in ("above", "below", "lost"))
@@ -120,12 +125,13 @@ def ratios(survey: Survey, found: Found) -> Section:
     return Section(
         name="ratios",
         title="6.7 (ii): neighbours with unequal context sets, contexts valid in both",
-        caption=f"{survey.words}; random neighbours with one record less, those of Table 12. A draw weighs contexts by "
+        caption=f"{survey.words}; random neighbours with one record less. A draw weighs contexts by "
         f"exp({RATE:g}·population), the paper's ε={LOSS}. over: how many of the unequal ones have a context valid in "
         f"both whose probabilities differ by more than e^{LOSS}; then the largest logarithm of the ratio, of the whole "
         "table to the neighbour and back. It is large where the removed record makes the largest context valid or "
-        "invalid: then nearly all probability moves. impossible is what the experiment leaves out: the probability of "
-        "outputs that cannot occur in the other table, which no ratio bounds.",
+        "invalid, so that nearly all probability moves: rare among random records, so that another draw of neighbours "
+        "may hold none. impossible is what the experiment leaves out: the probability of outputs that cannot occur in "
+        "the other table, which no ratio bounds.",
         sheet=Sheet(
             heading=(
                 "detector",
