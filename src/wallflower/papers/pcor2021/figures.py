@@ -13,23 +13,27 @@ from wallflower.papers.pcor2021.tables import Experiment
 from wallflower.synthetic import Floats
 
 BINS: Final = 20
+AXES: Final = {"utility": "utility", "seconds": "seconds, as a power of ten"}
 LABEL: Final = f"runs: {NOT_DP}"
 
 
 def figure(experiment: Experiment) -> Section:
-    """Utilities in the first row of panels, seconds in the second."""
-    most = max(run.seconds for found in experiment.found.values() for run in found.all)
+    """Utilities in the first row of panels, seconds in the second, where bins grow by a factor."""
+    times = [run.seconds for found in experiment.found.values() for run in found.all]
     sign = f"{experiment.unit}=" if experiment.unit else ""
     panels, rows = [], list[tuple[str | float, ...]]()
-    for quantity, highest in (("utility", 1.0), ("seconds", most)):
-        edges = np.linspace(0.0, highest, BINS + 1)
+    for quantity, edges, axis in (
+        ("utility", np.linspace(0.0, 1.0, BINS + 1), lambda edges: edges),
+        ("seconds", np.geomspace(0.99 * min(times), 1.01 * max(times), BINS + 1), np.log10),
+    ):
         counts = [
             np.histogram([getattr(run, quantity) for run in found.all], edges)[0].tolist()
             for found in experiment.found.values()
         ]
         rows += [(quantity, *each) for each in zip(edges[:-1].tolist(), edges[1:].tolist(), *counts, strict=True)]
         panels += [
-            _panel(f"{sign}{name}", quantity, edges, here) for name, here in zip(experiment.found, counts, strict=True)
+            _panel(f"{sign}{name}", AXES[quantity], axis(edges), here)
+            for name, here in zip(experiment.found, counts, strict=True)
         ]
     return Section(
         name=f"figure{experiment.figure}",
