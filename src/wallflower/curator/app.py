@@ -89,7 +89,8 @@ def readyz(request: Request) -> Response:
 
 
 def metrics(request: Request) -> str:
-    """Counts for Prometheus, of this process; names of data sets only if the steward has opened them."""
+    """Counts for Prometheus, of this process, for a steward or a token of the scope `monitor`; names of data sets only
+    if the steward has opened them."""
     desk: Desk = request.app.state.desk
     names = desk.names() if desk.settings.metrics_datasets else []
     gauges = [(name, desk.ledger.account(name)) for name in names]

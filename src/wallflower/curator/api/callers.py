@@ -16,7 +16,8 @@ from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.tokens import Caller, token_id
 
 PAGES: Final = "/ui"
-_OPEN: Final = frozenset({"/", "/healthz", "/readyz", "/metrics", "/openapi.json"})
+_OPEN: Final = frozenset({"/", "/healthz", "/readyz", "/openapi.json"})
+_METRICS: Final = "/metrics"
 _BEARER = HTTPBearer(auto_error=False, description="A token that a steward has made: `wallflower serve token create`.")
 
 
@@ -48,7 +49,10 @@ def doorman(app: FastAPI) -> Admit:
         scheme, text = get_authorization_scheme_param(request.headers.get("authorization"))
         address = request.client.host if request.client else ""
         token = text if scheme.lower() == "bearer" else ""
-        request.state.caller = await authenticate(app.state.desk, app.state.attempts, token, address)
+        caller = await authenticate(app.state.desk, app.state.attempts, token, address)
+        if caller.is_monitor if scope["path"] != _METRICS else caller.scope == "analyst":
+            raise Refusal("forbidden", "A token for another purpose is needed. Ask the steward.")
+        request.state.caller = caller
 
     return admit
 

@@ -81,6 +81,8 @@ async def sign_in(visit: Visit) -> Response:
     text = visit.form.get("token", "").strip()
     try:
         caller = await authenticate(visit.desk, visit.app.state.attempts, text, address)
+        if caller.is_monitor:
+            raise Refusal("forbidden", "This token reads the metrics and nothing else. Sign in with another.")
     except Refusal as refusal:
         stated = problem(refusal)
         return visit.render("sign-in.html", stated["status"], words=stated["detail"])
@@ -135,7 +137,7 @@ async def ask(visit: Visit) -> Response:
         query = fields.read_form(question, visit.form)
         key = _key(visit, query)
         admitted = await run_sync(partial(desk.admit, anyway=is_ticked(visit)), caller, name, query, key)
-        found = await visit.jobs.answer(lambda: desk.ask(admitted), caller, name, query.kind, later=False)
+        found = await visit.jobs.answer(partial(desk.ask, admitted), caller, name, query.kind, later=False)
     except PrivacyError as refusal:
         again = f"{_plan_at(shown, question)}?{urlencode(_typed(question, visit.form))}"
         return refusal_page(visit, refusal, again=again, dataset=name)

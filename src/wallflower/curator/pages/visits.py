@@ -39,6 +39,7 @@ POLICY: Final = (
 
 Who = Literal["anybody", "caller", "steward"]
 
+_HANDED: Final = "wallflower-issued"
 _MOST_FIELDS: Final = 200
 _FORM: Final = "application/x-www-form-urlencoded"
 
@@ -98,6 +99,16 @@ class Visit:
     def keep(self, response: Response, cookie: str) -> None:
         """Have the browser keep this cookie, for this service alone."""
         response.set_cookie(cookie_name(self.request), cookie, **_cookie_flags(self.request))
+
+    @property
+    def handed_over(self) -> str:
+        """The token that this page is given to show; whoever reads it checks that it is one."""
+        return self.request.cookies.get(_HANDED, "")
+
+    def hand_over(self, response: Response, token: str | None) -> None:
+        """Have the browser bring a token to the page of tokens, once, within a minute; None takes it back."""
+        flags = {**_cookie_flags(self.request), "path": f"{BASE}/tokens"}
+        response.set_cookie(_HANDED, token or "", max_age=60 if token else 0, **flags)
 
     def forget(self, response: Response) -> None:
         """Have the browser forget the cookie."""
