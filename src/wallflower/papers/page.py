@@ -303,7 +303,8 @@ def _log_across(axes: Any, panel: Panel) -> None:
 def _scale_histogram(axes: Any, panel: Panel) -> None:
     axes.set_xlim(panel.along[0], panel.along[-1])
     axes.set_ylim(0.0, None)
-    axes.locator_params(nbins=4)
+    axes.locator_params(axis="x", nbins=4)
+    axes.locator_params(axis="y", nbins=4, integer=True)
 
 
 _SCALES: Final[Mapping[str, Callable[[Any, Panel], None]]] = {
