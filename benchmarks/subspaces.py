@@ -27,10 +27,20 @@ from sklearn.neighbors import KDTree, NearestNeighbors
 from cell import chunks, timed
 from wallflower.errors import SourceError
 from wallflower.neighbours.pairs import Floats, Ints, counts, plant, squared_reach
-from wallflower.papers.data.tables import ADULT, find_file
+from wallflower.papers.data.tables import find_file
 from wallflower.queries.subspaces.exact import FEW, scores
 from wallflower.queries.subspaces.family import Family, Subspace
 
+# About the mean and the deviation of each of the seven attributes; sex is 1 for men.
+ADULT = {
+    "age": (38.6, 13.7),
+    "fnlwgt": (190_000.0, 106_000.0),
+    "education-num": (10.1, 2.57),
+    "capital-gain": (1080.0, 7450.0),
+    "capital-loss": (87.5, 403.0),
+    "hours-per-week": (40.4, 12.4),
+    "sex": (0.67, 0.47),
+}
 PART = 2048  # records asked about between two looks at the clock
 HELD = 25_000_000  # neighbours listed at once at most: 200 MB of them
 

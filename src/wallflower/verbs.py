@@ -44,7 +44,7 @@ class Questions:
         mechanism   extension: noise independent of the dimension; global, smooth: the paper's, done right: extension,
                     global, smooth
         slack       how much of the others one record may carry; chosen from public facts
-        normalise   distances per column (as in the papers) rather than plain Euclid
+        normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
         epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta       probability δ by which ε may fail, such as 1e-6; left out: none
         rho         zero-concentrated privacy loss ρ, instead of ε and δ
@@ -94,7 +94,7 @@ class Questions:
         counts      also count the outliers in each, from the same loss
         share       with counts: the part of the loss that goes into the choice
         gap         for the plan only: by how many records the best stand out; left out: 2 % of them
-        normalise   distances per column (as in the paper) rather than plain Euclid
+        normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
         epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta       probability δ by which ε may fail, such as 1e-6; left out: none
         rho         zero-concentrated privacy loss ρ, instead of ε and δ

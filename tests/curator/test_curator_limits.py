@@ -62,6 +62,19 @@ def test_what_is_no_object_with_the_right_fields_is_refused(ana: Caller, raw: by
     assert ana.post(PLAN, raw=raw).problem == "parameter"
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"bar": 1.0, "columns": ["a"], "epsilon": "0.1", "epsilon": "5"}',
+        b'{"bar": 1.0, "columns": ["a"], "epsilon": "0.1", "more": {"x": 1, "x": 1}}',
+    ],
+)
+def test_what_is_named_twice_is_refused(ana: Caller, raw: bytes) -> None:
+    answer = ana.post(PLAN, raw=raw)
+    assert (answer.status, answer.problem) == (400, "malformed")
+    assert "names something twice" in answer.json["detail"]
+
+
 def test_another_content_type_is_refused(ana: Caller) -> None:
     assert ana.post(PLAN, raw=json.dumps(ASK).encode(), content_type="text/plain").status == 422
 

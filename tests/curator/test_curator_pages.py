@@ -8,6 +8,7 @@ import runpy
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,10 +17,12 @@ from urllib.parse import urlencode
 
 import pyarrow.ipc as ipc
 import pytest
+import sqlalchemy as sa
 from served import Answer, Caller, Service, serving, settings
 from slow import Slow, held
 
 from wallflower.curator.pages import analyst, fields, steward
+from wallflower.curator.pages.sessions import _digest as sessions_digest
 from wallflower.curator.pages.visits import POLICY
 from wallflower.curator.settings import Registration
 from wallflower.forms import blanks, entries_of
@@ -248,6 +251,20 @@ def test_over_tls_the_cookie_is_for_this_host_alone(tmp_path: Path, given: dict[
         assert "max-age=0" in browser.post("/ui/sign-out").headers["set-cookie"].lower()
     with serving(settings(tmp_path)) as running:
         assert "strict-transport-security" not in Browser(running).get("/ui/sign-in").headers
+
+
+def test_whoever_is_idle_for_too_long_is_signed_out(service: Service) -> None:
+    browser = Browser(service).signed_in(service.token("gus").token)
+    pages = next(route for route in service.app.routes if getattr(route, "path", "") == "/ui")
+    sessions = pages.app.state.sessions
+    late, later = (datetime.now(UTC) - timedelta(minutes=minutes) for minutes in (29, 31))
+    for seen, status in ((late, 200), (late, 200), (later, 303)):
+        with sessions._store.write() as db:
+            key = sessions_digest("session", browser.cookie)
+            stated = sa.text("UPDATE service_visits SET seen = :seen WHERE id = :id")
+            db.execute(stated, {"seen": seen.isoformat(timespec="milliseconds"), "id": key})
+        assert browser.get("/ui/").status == status  # a visit counts: it is noted
+    assert browser.last.headers["location"] == "/ui/sign-in"
 
 
 def test_a_token_is_shown_once_and_a_reload_issues_none(service: Service, people: dict[str, Browser]) -> None:

@@ -81,7 +81,14 @@ def test_another_worker_honours_a_revocation_within_seconds(tokens: Tokens, monk
 
 @pytest.mark.parametrize(
     ("name", "scope", "days"),
-    [("", "analyst", 1), ("a/b", "analyst", 1), ("a", "root", 1), ("a", "analyst", -1), ("a", "analyst", 0)],
+    [
+        ("", "analyst", 1),
+        ("a/b", "analyst", 1),
+        ("(others)", "analyst", 1),
+        ("a", "root", 1),
+        ("a", "analyst", -1),
+        ("a", "analyst", 0),
+    ],
 )
 def test_a_token_that_makes_no_sense_is_refused(tokens: Tokens, name: str, scope: str, days: int) -> None:
     with pytest.raises(ParameterError):

@@ -107,7 +107,7 @@ async def _unfit(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     found = error.errors()
     if any(one["type"] == "json_invalid" for one in found):
-        return response(document("malformed", "The body is not JSON. Send one JSON object."))
+        return response(document("malformed", "The body is not JSON, or names something twice. Send one JSON object."))
     told = [{"at": ".".join(map(str, one["loc"]))[:200], "words": str(one["msg"])[:200]} for one in found[:20]]
     words = "; ".join(f"{one['at']}: {one['words']}" for one in told)
     return response(document("parameter", f"{words}. Correct the request.", errors=told))

@@ -28,6 +28,7 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "tick": (0, 60),
     "patience": (0, 3600),
     "grace": (1, 3600),
+    "idle": (1, 86_400),
     "answering": (1, 64),
     "waiting": (1, 100_000),
     "failures": (1, 100_000),
@@ -77,6 +78,7 @@ class Settings:
     failures: int = 20
     proxies: tuple[str, ...] = ()
     https: bool = False
+    idle: float = 1800.0
     body_bytes: int = 2**20
     body_seconds: float = 10.0
     header_seconds: float = 10.0

@@ -35,7 +35,7 @@ _STYLE: Final[Any] = {
     **dict.fromkeys(("axes.labelcolor", "axes.titlecolor", "text.color", "xtick.color", "ytick.color"), INK),
     **dict.fromkeys(("axes.edgecolor", "grid.color", "legend.edgecolor"), QUIET),
 }
-_HONEST: Final = ((INK, "o", 7), ("#5c7cfa", "s", 6), ("#9c36b5", "^", 5), ("#2b8a3e", "D", 4))
+_HONEST: Final = ((INK, "o", 7), ("#5c7cfa", "s", 6), ("#9c36b5", "^", 5), ("#2b8a3e", "D", 4), (QUIET, "v", 4))
 _PRINTED: Final = ((WRONG, "x", 5), ("#e03131", "+", 7))
 _OURS: Final = (ACCENT, "o", 5)
 _SMOOTH: Final = 12  # a line of more points than this has no markers
@@ -71,8 +71,8 @@ class Panel:
     """Lines over one axis, all of them positive, on a logarithmic scale.
 
     With `chance`, which is what a guess gives, they are shares from 0 to 1 on a plain scale over a logarithmic axis. A
-    `scale` says otherwise: "rates" are logarithmic both ways, from `floor` to 1, "roc" is one rate against another, and
-    "histogram" is plain both ways.
+    `scale` says otherwise: "rates" are logarithmic both ways, from `floor` to 1, "roc" is one rate against another,
+    "signed" is logarithmic above 10 and below -10, and "histogram" is plain both ways.
     """
 
     title: str
@@ -266,6 +266,13 @@ def _scale_amounts(axes: Any, panel: Panel) -> None:
     axes.set_xticks(panel.along)
 
 
+def _scale_signed(axes: Any, panel: Panel) -> None:
+    axes.set_yscale("symlog", linthresh=10, linscale=0.6)
+    axes.yaxis.set_major_formatter(_ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.yaxis.set_minor_locator(_ticker.NullLocator())
+    axes.set_xticks(panel.along)
+
+
 def _scale_shares(axes: Any, panel: Panel) -> None:
     _log_across(axes, panel)
     axes.set_ylim(-0.03, 1.03)  # a marker at the edge is drawn whole
@@ -309,6 +316,7 @@ def _scale_histogram(axes: Any, panel: Panel) -> None:
 
 _SCALES: Final[Mapping[str, Callable[[Any, Panel], None]]] = {
     "amounts": _scale_amounts,
+    "signed": _scale_signed,
     "shares": _scale_shares,
     "rates": _scale_rates,
     "roc": _scale_roc,

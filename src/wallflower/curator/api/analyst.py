@@ -11,7 +11,7 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.responses import Response
 
-from wallflower.curator.api.bodies import Body, is_wanted, model, query_of
+from wallflower.curator.api.bodies import Body, StrictRoute, is_wanted, model, query_of
 from wallflower.curator.api.callers import AnyCaller, TheDesk
 from wallflower.curator.api.views import Page, Plain, account_json, dataset_json, price_json, question_json
 from wallflower.curator.desk.jobs import Job, Jobs
@@ -53,7 +53,7 @@ def problem_docs(*statuses: int) -> dict[int | str, dict[str, Any]]:
 def router(questions: Iterable[Question]) -> APIRouter:
     """The routes for these questions."""
     known = tuple(questions)
-    made = APIRouter(prefix="/v1", default_response_class=Plain)
+    made = APIRouter(prefix="/v1", route_class=StrictRoute, default_response_class=Plain)
     for question in known:
         _add(made, question)
     made.get("/questions", tags=["questions"], responses=problem_docs())(_questions(known))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import date
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
+from fastapi import Request
+from fastapi.routing import APIRoute
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, create_model
+from starlette.responses import Response
 
 from wallflower.curator.desk.tokens import Scope
 from wallflower.errors import ParameterError
@@ -57,6 +61,30 @@ class Body(BaseModel):
     """Nothing but what is asked for, of exactly the type that is asked for."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class StrictRoute(APIRoute):
+    """A route that refuses a body in which something is named twice: two readers may take it for two things."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_strictly(request: Request) -> Response:
+            return await handle(_StrictRequest(request.scope, request.receive))
+
+        return handle_strictly
+
+
+class _StrictRequest(Request):
+    async def json(self) -> Any:
+        return json.loads(await self.body(), object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise json.JSONDecodeError("a name is there twice", "", 0)
+    return found
 
 
 class LossBody(Body):

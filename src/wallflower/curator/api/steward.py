@@ -10,7 +10,15 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import StreamingResponse
 
 from wallflower.curator.api.analyst import Before, DatasetName, Last, problem_docs
-from wallflower.curator.api.bodies import Allocation, Allowance, DeclarationBody, Grant, NewDataset, NewToken
+from wallflower.curator.api.bodies import (
+    Allocation,
+    Allowance,
+    DeclarationBody,
+    Grant,
+    NewDataset,
+    NewToken,
+    StrictRoute,
+)
 from wallflower.curator.api.callers import Steward, TheDesk
 from wallflower.curator.api.views import Page, Plain, changed_json, dataset_json, entry_json
 from wallflower.errors import ParameterError
@@ -23,7 +31,7 @@ BUDGET: Final = "/datasets/{dataset}/budget"
 
 def router() -> APIRouter:
     """What only a steward may do."""
-    made = APIRouter(prefix="/v1", default_response_class=Plain)
+    made = APIRouter(prefix="/v1", route_class=StrictRoute, default_response_class=Plain)
     made.post("/datasets", status_code=201, tags=["data sets"], responses=problem_docs(403, 409))(register)
     for name, change in (
         ("grants", grant),

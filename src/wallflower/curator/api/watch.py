@@ -9,7 +9,7 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Path, Request
 
 from wallflower.curator.api.analyst import Key, problem_docs, with_signature
-from wallflower.curator.api.bodies import Body, Observations, is_wanted, model, query_of
+from wallflower.curator.api.bodies import Body, Observations, StrictRoute, is_wanted, model, query_of
 from wallflower.curator.api.callers import AnyCaller
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk.watches import Watches, decisions_json
@@ -29,7 +29,7 @@ TheWatches = Annotated[Watches, Depends(watches_of)]
 
 def router(questions: Iterable[Question]) -> APIRouter:
     """A way to open a watch for each question that can be asked of a stream."""
-    made = APIRouter(prefix="/v1", default_response_class=Plain, tags=["watches"])
+    made = APIRouter(prefix="/v1", route_class=StrictRoute, default_response_class=Plain, tags=["watches"])
     for question in questions:
         if question.streams:
             words = f"{question.question} Charged once, for the whole stream."

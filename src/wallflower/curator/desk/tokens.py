@@ -155,10 +155,11 @@ def _digest(text: str) -> str:
 
 
 def _require(name: str, scope: str, days: int | None) -> None:
-    if not (1 <= len(name) <= _LONGEST_NAME and name.isprintable() and name == name.strip() and "/" not in name):
+    is_plain = name.isprintable() and name == name.strip() and "/" not in name and not name.startswith("(")
+    if not (1 <= len(name) <= _LONGEST_NAME and is_plain):
         raise ParameterError(
-            f"name: a token is for somebody whose name has 1 to {_LONGEST_NAME} printable characters, no / and no "
-            "space at either end. Choose another."
+            f"name: a token is for somebody whose name has 1 to {_LONGEST_NAME} printable characters, no /, no space "
+            "at either end and no ( at the beginning, which (others) has. Choose another."
         )
     if scope not in SCOPES:
         raise ParameterError(

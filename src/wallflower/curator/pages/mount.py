@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -55,7 +56,8 @@ def mount(service: FastAPI) -> None:
         middleware=[Middleware(Strict)],
         exception_handlers={HTTPException: _http},
     )
-    app.state.service, app.state.sessions = service, Sessions(settings.ledger, desk.records)
+    app.state.service = service
+    app.state.sessions = Sessions(settings.ledger, desk.records, timedelta(seconds=settings.idle))
     app.state.tradeoffs = Tradeoffs()
     service.router.routes.append(Route("/", RedirectResponse(f"{BASE}/", 303)))
     service.mount(BASE, app)

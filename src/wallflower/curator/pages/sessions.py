@@ -1,4 +1,5 @@
-"""Who is signed in to the pages: a cookie that nobody can guess, kept only as its hash, for a working day.
+"""Who is signed in to the pages: a cookie that nobody can guess, kept only as its hash, for a working day at most, and
+until the visitor has been idle for too long.
 
 A session stands for a token and ends with it: one that is revoked or has expired signs out whoever came with it.
 """
@@ -18,32 +19,35 @@ from wallflower.curator.desk.tokens import Caller, Token, new_id
 from wallflower.ledger.store import Store
 
 LIFETIME: Final = timedelta(hours=12)
+_NOTED: Final = 20  # a visit is noted again once this part of the idle time has passed
 
 _META: Final = sa.MetaData()
 _SESSIONS: Final = sa.Table(
-    "service_sessions",
+    "service_visits",
     _META,
     sa.Column("id", sa.Text, primary_key=True),
     sa.Column("token", sa.Text, nullable=False),
     sa.Column("expires", sa.Text, nullable=False),
+    sa.Column("seen", sa.Text, nullable=False),
 )
 
 
 class Sessions:
     """The sessions of one service, shared by its workers."""
 
-    def __init__(self, where: str | Path | None, records: Records) -> None:
-        self._store, self._records = Store(where), records
+    def __init__(self, where: str | Path | None, records: Records, idle: timedelta) -> None:
+        self._store, self._records, self._idle = Store(where), records, idle
         with self._store.write() as db:
             _META.create_all(db)
 
     def open(self, caller: Caller) -> str:
         """The cookie of a new session; sessions that are over are forgotten."""
         cookie = new_cookie()
-        expires = (datetime.now(UTC) + LIFETIME).isoformat(timespec="milliseconds")
+        row = {"id": _digest("session", cookie), "token": caller.token, "expires": _from_now(LIFETIME), "seen": now()}
+        over = (_SESSIONS.c.expires < now()) | (_SESSIONS.c.seen < _from_now(-self._idle))
         with self._store.write() as db:
-            db.execute(sa.delete(_SESSIONS).where(_SESSIONS.c.expires < now()))
-            db.execute(sa.insert(_SESSIONS).values(id=_digest("session", cookie), token=caller.token, expires=expires))
+            db.execute(sa.delete(_SESSIONS).where(over))
+            db.execute(sa.insert(_SESSIONS).values(row))
         return cookie
 
     def caller(self, cookie: str) -> Caller | None:
@@ -51,8 +55,11 @@ class Sessions:
         with self._store.read() as db:
             wanted = sa.select(_SESSIONS).where(_SESSIONS.c.id == _digest("session", cookie))
             row = db.execute(wanted).mappings().one_or_none()
-        if row is None or row["expires"] <= now():
+        if row is None or row["expires"] <= now() or row["seen"] <= _from_now(-self._idle):
             return None
+        if row["seen"] <= _from_now(-self._idle / _NOTED):
+            with self._store.write() as db:
+                db.execute(sa.update(_SESSIONS).where(_SESSIONS.c.id == row["id"]).values(seen=now()))
         stored = self._records.find(TOKENS, row["token"])
         if stored is None or not Token.of(stored).is_valid:
             return None
@@ -61,6 +68,10 @@ class Sessions:
     def end(self, cookie: str) -> None:
         with self._store.write() as db:
             db.execute(sa.delete(_SESSIONS).where(_SESSIONS.c.id == _digest("session", cookie)))
+
+
+def _from_now(time: timedelta) -> str:
+    return (datetime.now(UTC) + time).isoformat(timespec="milliseconds")
 
 
 def new_cookie() -> str:

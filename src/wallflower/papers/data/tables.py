@@ -1,8 +1,9 @@
 """The tables the papers looked at, with the question asked of each.
 
 Synthetic 1 and 2 are made here and WDBC comes with scikit-learn. The others are read from the folder named by
-`$WALLFLOWER_DATA`; nothing is copied. Columns are scaled by public constants stated below, never by the sample.
-Registers, with people in categories, are in `registers.py`.
+`$WALLFLOWER_DATA`; nothing is copied. Adult and Ionosphere are scaled by their own mean and variance, as [Oka15, 6.1]
+prints it: these tables are public, and a release must take public constants instead, as WDBC does here. Registers, with
+people in categories, are in `registers.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import csv
 import gzip
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,7 @@ from wallflower.errors import SourceError
 from wallflower.lazy import Lazy
 from wallflower.neighbours.pairs import Floats
 from wallflower.papers import DATA_FOLDER
+from wallflower.papers.facts import printed_table
 from wallflower.queries.count.exact import count_outliers
 from wallflower.synthetic import mixture, synthetic1, synthetic2
 
@@ -30,19 +32,10 @@ if TYPE_CHECKING:
 else:
     _sklearn = Lazy("sklearn.datasets")
 
-# The paper does not name its seven attributes: these are the six numbers of the table, and sex as 0 or 1.
-ADULT: Final[Mapping[str, tuple[float, float]]] = {
-    "age": (38.6, 13.7),
-    "fnlwgt": (190_000.0, 106_000.0),
-    "education-num": (10.1, 2.57),
-    "capital-gain": (1080.0, 7450.0),
-    "capital-loss": (87.5, 403.0),
-    "hours-per-week": (40.4, 12.4),
-    "sex": (0.67, 0.47),
-}
-# The paper does not print the radius of Adult 2. The accuracy (TP+TN)/N cannot choose it: it is highest, 369/379, where
-# no record is an outlier at all. This is the radius it prints for single columns of unit spread, those of Synthetic 2.
-SINGLE: Final = 0.13
+# [Oka15] removes "fnlwgt" and "category", which is no column of the table, and does not name the seven that remain.
+# These are the five other numbers, and the two columns with the fewest values, each as 1 for its most frequent value.
+ADULT_NUMBERS: Final = ("age", "education-num", "capital-gain", "capital-loss", "hours-per-week")
+ADULT_FLAGS: Final[Mapping[str, str]] = {"sex": "Male", "race": "White"}
 BAD: Final = 10
 
 
@@ -68,14 +61,38 @@ class Sample:
         return count_outliers(self.values, self.radius, self.neighbours)
 
 
+def printed_cells(data: str) -> Mapping[str, float]:
+    """What Table 1 or Table 2 of [Oka15] prints about a data set: N, d, k, r, inliers, outliers."""
+    rows = [row for table in ("table1", "table2") for row in printed_table("okada2015", table) if data in row]
+    return {row[""]: float(row[data]) for row in rows}
+
+
+def printed_sample(name: str, values: Floats) -> Sample:
+    """Records of a data set of [Oka15], with the question that is printed for it."""
+    cells = printed_cells(name)
+    return Sample(name=name, values=values, neighbours=int(cells["k"]), radius=cells["r"])
+
+
+def standardise(values: Floats) -> Floats:
+    """Every column to mean 0 and variance 1; one that never varies is 0.
+
+    >>> standardise(np.array([[1.0, 5.0], [3.0, 5.0]])).tolist()
+    [[-1.0, 0.0], [1.0, 0.0]]
+    """
+    spread = values.std(axis=0)
+    scaled: Floats = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    return scaled
+
+
 def synthetic1_sample(seed: int = 0) -> Sample:
     """Synthetic 1 of [Oka15]."""
-    return Sample(name="Synthetic 1", values=synthetic1(seed), neighbours=3, radius=1.1)
+    return printed_sample("Synthetic 1", synthetic1(seed))
 
 
-def synthetic2_sample(seed: int = 0, radius: float = SINGLE) -> Sample:
-    """Synthetic 2 of [Oka15]; the outliers show in its first two columns."""
-    return Sample(name="Synthetic 2", values=synthetic2(seed), neighbours=3, radius=radius)
+def synthetic2_sample(seed: int = 0, radius: float | None = None) -> Sample:
+    """Synthetic 2 of [Oka15], at the printed radius or another; the outliers show in its first two columns."""
+    sample = printed_sample("Synthetic 2", synthetic2(seed))
+    return sample if radius is None else replace(sample, radius=radius)
 
 
 def mixture_sample(n: int, dimension: int, radius: float, seed: int = 0) -> Sample:
@@ -94,37 +111,47 @@ def tumours(seed: int = 0) -> Sample:
 
 def adult1() -> Sample:
     """Adult 1 of [Oka15]: the first 45 records above 50K of the training part and the first 5 others."""
-    return Sample(name="Adult 1", values=_adult(45, 5), neighbours=3, radius=0.35)
+    return _adult("Adult 1")
 
 
 def adult2() -> Sample:
     """Adult 2 of [Oka15]: the first 369 records above 50K of the training part and the first 10 others."""
-    return Sample(name="Adult 2", values=_adult(369, 10), neighbours=3, radius=SINGLE)
+    return _adult("Adult 2")
 
 
-def ionosphere(neighbours: int, radius: float) -> Sample:
-    """Ionosphere: the 225 good returns and the first 10 bad ones; all columns already lie in [-1, 1]."""
+def ionosphere() -> Sample:
+    """Ionosphere of [Oka15], scaled as printed."""
+    return printed_sample("Ionosphere", standardise(_returns()))
+
+
+def ionosphere_ja() -> Sample:
+    """Ionosphere of [Oka15ja], as it comes: all columns already lie in [-1, 1]."""
+    return Sample(name="Ionosphere", values=_returns(), neighbours=5, radius=0.3)
+
+
+def _returns() -> Floats:
+    """The 225 good returns and the first 10 bad ones."""
     path = find_file("ionosphere/ionosphere.csv")
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file))[1:]
     good = [row[:-1] for row in rows if row[-1] == "g"]
     bad = [row[:-1] for row in rows if row[-1] == "b"][:BAD]
-    values = np.array(good + bad, dtype=np.float64)
-    return Sample(name="Ionosphere", values=values, neighbours=neighbours, radius=radius)
+    return np.array(good + bad, dtype=np.float64)
 
 
-def _adult(many: int, few: int) -> Floats:
+def _adult(name: str) -> Sample:
     path = find_file("adult/adult.csv.gz")
+    cells = printed_cells(name)
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["split"] == "train"]
-    above = [row for row in rows if row["income"] == ">50K"][:many]
-    below = [row for row in rows if row["income"] != ">50K"][:few]
-    raw = [
-        [float(row[name]) if name != "sex" else float(row[name] == "Male") for name in ADULT] for row in above + below
-    ]
-    center, scale = np.array(list(ADULT.values())).T
-    values: Floats = (np.array(raw) - center) / scale
-    return values
+    above = [row for row in rows if row["income"] == ">50K"][: int(cells["inliers"])]
+    below = [row for row in rows if row["income"] != ">50K"][: int(cells["outliers"])]
+    return printed_sample(name, standardise(np.array([_adult_values(row) for row in above + below])))
+
+
+def _adult_values(row: Mapping[str, str]) -> list[float]:
+    numbers = [float(row[name]) for name in ADULT_NUMBERS]
+    return numbers + [float(row[name] == usual) for name, usual in ADULT_FLAGS.items()]
 
 
 def available(makers: Iterable[Callable[[], Sample]], say: Callable[[str], None]) -> list[Sample]:

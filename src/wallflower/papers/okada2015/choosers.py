@@ -6,7 +6,7 @@ on floats: a simulation that protects nobody. tests/test_papers_subspaces.py hol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
@@ -19,11 +19,14 @@ from wallflower.neighbours.pairs import Floats, Ints
 from wallflower.papers.data.tables import Sample
 from wallflower.papers.methods import NOT_PRIVATE, CurveLabel
 from wallflower.queries.subspaces.exact import SCORES, scores
+from wallflower.queries.subspaces.family import Subspace
 from wallflower.synthetic import exponentials, gumbels
 
 Law = Callable[[Floats, int, int, int], Ints]
+Target = Callable[[Sequence[Subspace], Floats], NDArray[np.bool_]]
 
-BEST: Final = 4  # so many subspaces are to be found where none were planted
+PLANTED: Final = (0, 1)  # the columns of Synthetic 2 that have outliers planted in them
+BEST: Final = 4  # so many subspaces are to be found where the best are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +61,29 @@ class Search:
         return 2 if score == "mass" else rounding_bound(self.sample.n, self.size, self.sample.neighbours)
 
 
-def search(samples: Sequence[Sample], size: int, planted: Iterable[int] = ()) -> Search:
-    """The search among all subspaces of `size` columns for those with a planted column, or else for the best.
+def find_planted(family: Sequence[Subspace], counts: Floats) -> NDArray[np.bool_]:
+    """The subspaces with a planted column: the 2 of 10 that [Oka15, 6.3] looks for in Synthetic 2."""
+    return np.array([not set(PLANTED).isdisjoint(subspace) for subspace in family])
 
-    The best are those with most outliers in the first sample: four, and any that tie with the fourth.
+
+def find_containing(family: Sequence[Subspace], counts: Floats) -> NDArray[np.bool_]:
+    """The true subspaces of [Oka15, 6.3]: those that contain outliers."""
+    is_true: NDArray[np.bool_] = counts > 0
+    return is_true
+
+
+def find_best(family: Sequence[Subspace], counts: Floats) -> NDArray[np.bool_]:
+    """The four subspaces with the most outliers, and any that tie with the fourth. This target is ours.
+
+    >>> find_best([], np.array([9.0, 2.0, 5.0, 7.0, 5.0, 8.0])).tolist()
+    [True, False, True, True, True, True]
     """
+    is_high: NDArray[np.bool_] = counts >= np.sort(counts)[-min(BEST, len(counts))]
+    return is_high
+
+
+def search(samples: Sequence[Sample], size: int, target: Target) -> Search:
+    """The search among all subspaces of `size` columns for those that are a target in the first sample."""
     first = samples[0]
     family = list(combinations(range(first.dimension), size))
     found = {
@@ -71,19 +92,7 @@ def search(samples: Sequence[Sample], size: int, planted: Iterable[int] = ()) ->
         )
         for score in SCORES
     }
-    held = set(planted)
-    relevant = np.array([not held.isdisjoint(subspace) for subspace in family]) if held else best(found["count"][0])
-    return Search(sample=first, size=size, scores=found, relevant=relevant)
-
-
-def best(values: Floats) -> NDArray[np.bool_]:
-    """Where the four highest values are, and any that tie with the fourth.
-
-    >>> best(np.array([9.0, 2.0, 5.0, 7.0, 5.0, 8.0])).tolist()
-    [True, False, True, True, True, True]
-    """
-    is_high: NDArray[np.bool_] = values >= np.sort(values)[-min(BEST, len(values))]
-    return is_high
+    return Search(sample=first, size=size, scores=found, relevant=target(family, found["count"][0]))
 
 
 def precision(chooser: Chooser, where: Search, epsilon: float, h: int, draws: int) -> float:

@@ -116,7 +116,7 @@ class Count(Query[Points, int]):
         default=None, metadata={"help": "how much of the others one record may carry; chosen from public facts"}
     )
     normalise: bool = field(
-        default=True, metadata={"help": "distances per column (as in the papers) rather than plain Euclid"}
+        default=True, metadata={"help": "distances per column (as in Okada et al. 2015) rather than plain Euclid"}
     )
     interval: str = field(
         default="noise",

@@ -2,7 +2,7 @@
 
 A record is an outlier when fewer than `neighbours` others lie within `radius`: closed balls, the record itself left
 out by its index, so that duplicates are neighbours of each other [KN98]. With `normalise` the distance is the root
-of the *mean* squared difference over the columns, as in the papers; without it, plain Euclid.
+of the *mean* squared difference over the columns [Oka15, 3.1]; without it, plain Euclid [Oka15ja, eq. 1].
 """
 
 from __future__ import annotations

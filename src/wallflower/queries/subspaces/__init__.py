@@ -121,7 +121,7 @@ class Subspaces(Query[Points, Value]):
         metadata={"help": "for the plan only: by how many records the best stand out; left out: 2 % of them"},
     )
     normalise: bool = field(
-        default=True, metadata={"help": "distances per column (as in the paper) rather than plain Euclid"}
+        default=True, metadata={"help": "distances per column (as in Okada et al. 2015) rather than plain Euclid"}
     )
 
     def __post_init__(self) -> None:
