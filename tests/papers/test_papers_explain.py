@@ -1,35 +1,48 @@
-"""The tables of contexts: laws against enumeration, neighbours against brute force, and what a reproduction leaves."""
+"""The tables of contexts: laws against enumeration, neighbours against brute force, searches against their law."""
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter
 from fractions import Fraction
-from functools import partial
 from itertools import product
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from wallflower.errors import SourceError
 from wallflower.noise import system_noise
-from wallflower.papers import PAPERS, pcor2021
-from wallflower.papers.data import registers
 from wallflower.papers.data.registers import Register
 from wallflower.papers.pcor2021 import margins
-from wallflower.papers.pcor2021.exact import DETECTORS, DOUBT, Margins, Outlier, outliers
+from wallflower.papers.pcor2021.exact import DOUBT, Margins, Outlier, outliers
 from wallflower.papers.pcor2021.margins import with_margin
-from wallflower.papers.pcor2021.neighbours import Match, impossible, matches, without
-from wallflower.papers.pcor2021.searches import BFS, GUIDED, LAZY, NOT_DP, OURS, PRINTED, TIGHT, Ground, Run, Runs, runs
-from wallflower.papers.pcor2021.tables import PAPER, UNKNOWN, beside
+from wallflower.papers.pcor2021.neighbours import Match, matches, with_chosen, without
+from wallflower.papers.pcor2021.reference import find_outliers, has_file
+from wallflower.papers.pcor2021.searches import (
+    BFS,
+    DFS,
+    GUIDED,
+    HALF,
+    LARGEST,
+    LAZY,
+    NOT_DP,
+    OURS,
+    PRINTED,
+    TIGHT,
+    Ground,
+    Run,
+    Runs,
+    bit_weights,
+    draw_distinct,
+    overlap_runs,
+    runs,
+    walk_as_printed,
+)
 from wallflower.queries.explain import modes
 from wallflower.queries.explain.detectors import Detector, Distance, Grubbs, Histogram, Lof
-from wallflower.queries.explain.draws.utilities import Overlap
+from wallflower.queries.explain.draws.walks import ContextScores
+from wallflower.queries.explain.exact import Evaluation
+from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.ranked_table import rank_table
 from wallflower.synthetic import salaries
 
@@ -85,14 +98,36 @@ def test_a_direct_draw_has_the_utility_that_enumeration_gives(tiny: Register, de
     assert outlier.drawn(0.3) == pytest.approx((weights * populations).sum() / weights.sum() / populations.max())
 
 
-def test_an_overlap_is_scored_by_the_records_shared(tiny: Register) -> None:
+@pytest.mark.parametrize("detector", [Distance(3, 9000.0), Lof(k=4, threshold=1.2)])
+def test_an_overlap_is_with_the_start_which_has_the_highest_score(tiny: Register, detector: Detector) -> None:
+    outlier = an_outlier(tiny, detector)
+    own, space = Ground(outlier), outlier.table.space
+    for start in outlier.valid[:5].tolist():
+        ground = Ground(outlier, start)
+        assert ground.highest == own.examine(start)[1]
+        assert ground.even_start() == start
+        for index in outlier.valid.tolist():
+            both = space.members(tiny.codes, index) & space.members(tiny.codes, start)
+            assert ground.examine(index) == (True, both.sum())
+    found = overlap_runs(DFS, [outlier], epsilon="0.2", samples=4, repetitions=9)
+    assert all(0 < run.utility <= 1 for run in found.all)
+
+
+def test_locality_is_counted_over_pairs_that_differ_in_one_value(tiny: Register) -> None:
     outlier = an_outlier(tiny, Distance(3, 9000.0))
-    bits = beside(outlier)
-    assert bits == "111" + "".join("01"[value == outlier.table.space.own[1]] for value in range(2))
-    scored = outlier.by(Overlap(bits))
-    most = sum(tiny.codes[:, 1] == tiny.codes[outlier.row, 1])
-    assert 0 < scored.highest <= most
-    assert scored.counts.sum() == outlier.counts.sum()
+    valid, bits = set(outlier.valid.tolist()), range(outlier.table.space.length)
+    beside = [index ^ (1 << bit) in valid for index in valid for bit in bits]
+    assert outlier.locality == pytest.approx((np.mean(beside), len(valid) / outlier.table.space.count))
+
+
+@pytest.mark.parametrize("detector", [Grubbs(), Histogram(0.05)])
+def test_the_reference_file_holds_the_outliers_of_all_contexts(tiny: Register, detector: Detector) -> None:
+    assert has_file(tiny, detector)
+    found = find_outliers(tiny, detector)
+    assert found.tolist() == [bool(brute(tiny, row, detector)) for row in range(tiny.n)]
+    assert 0 < found.sum() < tiny.n
+    assert not has_file(made(sizes=(9, 8, 8)), detector)
+    assert not has_file(tiny, Lof())
 
 
 @pytest.mark.parametrize("name", ["Tukey", "clamped Grubbs", "fixed bins"])
@@ -108,7 +143,7 @@ def test_the_private_law_is_that_of_a_release(name: str) -> None:
         drawn[0] if drawn else None
         for drawn in (modes.draw_contexts(query, table, register.most, detector, noise) for _ in range(draws))
     )
-    none, released = seen.pop(None, 0), list(seen.elements())
+    none, released = seen.pop(None, 0), [each for each in seen.elements() if each is not None]
     assert abs(none / draws - law.none) < FAR * spread(law.none, draws) + 0.01  # whole-number noise
     if not released:  # then the law says none nearly always, as was just compared
         return
@@ -140,16 +175,36 @@ def test_valid_contexts_of_a_neighbour_are_those_of_brute_force(
     row = an_outlier(tiny, detector).row
     gone = [at for at in range(tiny.n) if at != row][5 : 5 + removed]
     found = without(tiny, row, detector, np.array(gone))
-    assert set(np.flatnonzero(found).tolist()) == set(brute(tiny, row, detector, set(gone)))
+    assert set(np.flatnonzero(found.valid).tolist()) == set(brute(tiny, row, detector, set(gone)))
 
 
 def test_a_match_is_equality_and_never_looks_at_the_record_itself(tiny: Register) -> None:
     asked = outliers(tiny, Histogram(0.05), 3, seed=0)
-    found = matches(asked, 3, 20)
+    found = matches(asked, 3, 20, 0.1)
     assert len(found) == 60
     assert 0 < np.mean([one.equal for one in found]) < 1
-    assert all(one.shared < 1 for one in found if not one.equal)
-    assert Match.of(np.zeros(3, bool), np.zeros(3, bool)) == Match(True, 1.0)
+    assert all((one.shared < 1, one.lost > 0) == (not one.equal, not one.equal) for one in found)
+
+
+def test_ratios_and_what_is_impossible_are_those_of_the_law() -> None:
+    space, populations = Space((2, 2), (0, 0)), np.array([5, 7, 9, 9], np.int32)
+    one = Evaluation(space, np.array([True, True, True, False]), populations)
+    other = Evaluation(space, np.array([True, True, False, True]), populations - 1)
+    law = np.exp(0.1 * populations[:3]) / np.exp(0.1 * populations[:3]).sum()
+    found = Match.of(one, other, 0.1)
+    assert (found.equal, found.shared) == (False, 0.5)
+    assert (found.above, found.below) == pytest.approx(
+        (0, 0)
+    )  # all populations moved alike: the laws agree where both are valid
+    assert found.lost == pytest.approx(law[2])
+    third = Evaluation(space, np.array([True, True, False, False]), populations)
+    assert (Match.of(third, one, 0.1).above, Match.of(one, third, 0.1).below) == pytest.approx(
+        2 * (-math.log(law[:2].sum()),)
+    )
+    assert Match.of(one, third, 0.1).above < 0 < Match.of(one, third, 0.1).excess
+    nothing = Evaluation(space, np.zeros(4, bool), populations)
+    assert Match.of(nothing, nothing, 0.1) == Match(True, 1.0, 0.0, 0.0, 0.0)
+    assert Match.of(one, nothing, 0.1).lost == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("detector", [Grubbs(), Histogram(0.05)])
@@ -168,7 +223,7 @@ def test_what_an_added_record_makes_impossible_is_what_brute_force_finds(tiny: R
         )
         after = brute(longer, outlier.row, detector)
         most = max(most, lost(before, after), lost(after, before))
-    assert impossible(outlier, (5e4, 4e5), 0.2) == pytest.approx(most)
+    assert max(one.lost for one in with_chosen(outlier, (5e4, 4e5), 0.2)) == pytest.approx(most)
 
 
 def lost(one: dict[int, int], other: dict[int, int]) -> float:
@@ -177,7 +232,7 @@ def lost(one: dict[int, int], other: dict[int, int]) -> float:
 
 
 def test_one_record_can_undo_a_test_of_distance(tiny: Register) -> None:
-    assert impossible(an_outlier(tiny, Grubbs()), (4e7,), 0.2) == 1.0
+    assert [one.lost for one in with_chosen(an_outlier(tiny, Grubbs()), (4e7,), 0.2)] == [pytest.approx(1.0)]
 
 
 # Searches
@@ -193,7 +248,7 @@ def test_a_direct_draw_is_at_least_as_useful_as_any_search(grounds: list[Ground]
     for search in (*PRINTED, *OURS):
         found = runs(search, grounds, epsilon="0.2", samples=20, repetitions=3)
         assert 0 <= found.utility <= best + 0.01
-        assert 0 < found.seconds[0] <= found.seconds[1] <= found.seconds[3]
+        assert 0 < found.seconds[0] <= found.seconds[2] <= found.seconds[1]
         assert (search.guarantee, bool(search.why)) == (NOT_DP, True)
 
 
@@ -204,14 +259,36 @@ def test_best_first_draws_by_the_law_of_direct(grounds: list[Ground]) -> None:
         assert abs(np.mean(found) - ground.outlier.drawn(0.002)) < error + 1e-9
 
 
-def test_a_start_is_valid_however_few_are(grounds: list[Ground]) -> None:
+def test_a_start_is_valid_however_few_are(grounds: list[Ground], monkeypatch: pytest.MonkeyPatch) -> None:
     for ground in grounds:
         starts = {ground.even_start() for _ in range(200)}
-        assert all(start is not None and ground.examine(start)[0] for start in starts)
+        assert all(ground.examine(start)[0] for start in starts)
         assert len(starts) > 1 or ground.outlier.counts.sum() == 1
-        first = ground.public_start()
-        assert first is not None
-        assert ground.examine(first)[0]
+        assert ground.examine(ground.public_start())[0]
+    monkeypatch.setattr("wallflower.queries.explain.draws.walks.first_valid", lambda ask: None)
+    assert all(ground.examine(ground.public_start())[0] for ground in grounds)
+    assert runs(LARGEST, grounds, epsilon="0.2", samples=20, repetitions=2).utility > 0
+
+
+def test_uniform_sampling_draws_by_the_bits_that_are_set() -> None:
+    indices, draws = np.array([0b00, 0b01, 0b11]), 4000
+    weights = bit_weights(indices, 2, Fraction(3, 4))
+    first = Counter(draw_distinct(weights, 1, system_noise())[0] for _ in range(draws))
+    for place, weight in enumerate(weights / weights.sum()):
+        assert abs(first[place] / draws - weight) < 6 * math.sqrt(weight * (1 - weight) / draws)
+    assert set(bit_weights(indices, 2, HALF).tolist()) == {0.25}
+    assert sorted(draw_distinct(weights, 5, system_noise())) == [0, 1, 2]
+    assert len(set(draw_distinct(weights, 2, system_noise()))) == 2
+
+
+def test_the_printed_walk_counts_a_context_as_often_as_it_is_met() -> None:
+    """Only two contexts are valid, so a walk of three meets the start twice and ends there two times of three."""
+    ask, draws = ContextScores(Space((3, 1), (0, 0)), lambda index: (index < 2, 1)), 1000
+    given = {"start": 0, "samples": 3, "rate": Fraction(1, 10**9), "top": 1, "noise": system_noise()}
+    won = sum(walk_as_printed(ask, **given) == [0] for _ in range(draws))  # type: ignore[arg-type]
+    assert abs(won / draws - 2 / 3) < 6 * math.sqrt(2 / 9 / draws)
+    lonely = ContextScores(Space((3, 1), (0, 0)), lambda index: (index == 2, 1))
+    assert walk_as_printed(lonely, **given | {"start": 2}) == [2]  # type: ignore[arg-type]
 
 
 def test_more_loss_finds_more(grounds: list[Ground]) -> None:
@@ -221,10 +298,12 @@ def test_more_loss_finds_more(grounds: list[Ground]) -> None:
 
 
 def test_an_interval_is_over_records() -> None:
-    found = Runs(((Run(0.2, 1.0), Run(0.4, 3.0)), (Run(0.5, 2.0), Run(0.7, 2.0))))
-    assert found.utility == pytest.approx(0.45)
-    assert found.interval == pytest.approx((0.45 - 1.96 * 0.15, 0.45 + 1.96 * 0.15))
-    assert found.seconds == (1.0, 2.0, 2.0, 3.0)
+    found = Runs(((Run(0.5, 1.0), Run(0.7, 3.0)), (Run(0.5, 2.0), Run(0.5, 2.0)), (Run(0.55, 2.0),)))
+    assert found.utility == pytest.approx(0.55)
+    off = 2.919986 * 0.05 / math.sqrt(3)  # the point of Student's law with two degrees that 1 in 20 exceeds
+    assert found.interval == pytest.approx((0.55 - off, 0.55 + off))
+    assert found.seconds == (1.0, 3.0, 2.0)
+    assert Runs(((Run(0.1, 1.0),), (Run(0.9, 1.0),))).interval == (0.0, 1.0)
     assert all(map(math.isnan, Runs(((Run(0.2, 1.0),),)).interval))
 
 
@@ -232,113 +311,5 @@ def test_slow_detectors_are_asked_one_by_one() -> None:
     register = made(n=1500, sizes=(7, 7, 7))
     ground = Ground(an_outlier(register, Lof()))
     assert ground.outlier.is_slow
-    start = ground.even_start()
-    assert start is not None
-    assert ground.examine(start)[0]
+    assert ground.examine(ground.even_start())[0]
     assert runs(BFS, [ground], epsilon="0.2", samples=10, repetitions=2).utility > 0
-
-
-# Registers
-
-
-@pytest.fixture
-def borrowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data folder of the right shape, filled with made-up records, some of them of no interest."""
-    folder = tmp_path / "data"
-    names = [*registers.SALARIES, "Salary Paid"]
-    rows = [[*values, 1e5 + at] for at, values in enumerate(product(*registers.SALARIES.values()))]
-    write(folder / "ontario_salary/ontario_salary_1996_2013.parquet", names, [*rows, ["Dean", *rows[0][1:]]])
-    names = [*registers.HOMICIDES, "vic_age", "year"]
-    rows = [[*values, at % 90, 1990] for at, values in enumerate(product(*registers.HOMICIDES.values()))]
-    other = [[*rows[0][:3], registers.UNKNOWN, 1990], [*rows[0][:3], 50, 2018]]
-    write(folder / "homicide/map_homicide_10states_1976_2018.parquet", names, rows + other)
-    monkeypatch.setenv("WALLFLOWER_DATA", str(folder))
-    return folder
-
-
-def write(path: Path, names: list[str], rows: list[list[object]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table(dict(zip(names, zip(*rows, strict=True), strict=True))), path)
-
-
-def test_registers_are_read_as_they_are_stored(borrowed: Path) -> None:
-    paid, killed = registers.ontario(), registers.homicides()
-    assert (paid.n, paid.sizes, killed.n, killed.sizes) == (576, (9, 8, 8), 144, (4, 6, 6))
-    assert (paid.codes[0].tolist(), paid.codes[-1].tolist()) == ([0, 0, 0], [8, 7, 7])
-    assert killed.metric.max() == 89
-
-
-def test_the_real_registers_are_those_described_when_at_hand() -> None:
-    try:
-        paid, killed = registers.ontario(), registers.homicides()
-    except SourceError as reason:
-        pytest.skip(str(reason))
-    assert (paid.n, killed.n) == (48_364, 34_862)
-    assert all(register.n <= register.most for register in (paid, killed))
-    assert paid.metric.min() >= paid.low
-
-
-# The reproduction
-
-
-def reproduced(
-    folder: Path, monkeypatch: pytest.MonkeyPatch | None = None
-) -> tuple[dict[str, list[dict[str, str]]], str]:
-    said: list[str] = []
-    folder.mkdir()
-    paths = list(PAPERS["pcor2021"](folder, True, said.append))
-    assert {path.name for path in paths} == {path.name for path in folder.iterdir()}
-    page = (folder / "pcor2021.html").read_text(encoding="utf-8")
-    for word in (NOT_DP, UNKNOWN, PAPER["seconds"], PAPER["direct"], "by chance", "output-constrained"):
-        assert word in page
-    assert "<script" not in page
-    tables = {}
-    for path in folder.glob("*.csv"):
-        with path.open(encoding="utf-8", newline="") as file:
-            tables[path.stem] = list(csv.DictReader(file))
-    return tables, "\n".join(said)
-
-
-def check(tables: dict[str, list[dict[str, str]]]) -> None:
-    for row in (*tables["detectors"], *tables.get("homicides", [])):
-        assert float(row["direct_NOT_DP"]) >= 0.99
-        assert float(row["by_chance"]) <= float(row["direct_NOT_DP"]) + 1e-9
-        assert float(row["bfs_NOT_DP"]) <= float(row["direct_NOT_DP"]) + 0.01
-    for row in tables["coe-match"]:
-        assert 0 <= float(row["equal"]) <= float(row["shared"]) + 1e-9 <= 1 + 1e-8
-    for row in tables["private"]:
-        assert 0 <= float(row["utility"]) <= float(row["valid"]) <= 1 + 1e-9
-        assert math.isnan(float(row["valid_then"])) or float(row["valid_then"]) >= 0.99
-    assert [row["search"] for row in tables["searches"]][:4] == [search.label for search in PRINTED]
-
-
-TABLES = {"searches", "detectors", "epsilons", "samples", "overlap", "direct", "coe-match", "chosen", "private"}
-
-
-def test_without_data_the_tables_are_of_made_up_salaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WALLFLOWER_DATA", str(tmp_path / "nowhere"))
-    for module in (pcor2021, margins):
-        monkeypatch.setattr(module, "synthetic_salaries", made)
-    monkeypatch.setattr(margins, "salaries", partial(salaries, n=2000, sizes=(4, 4, 4)))
-    tables, said = reproduced(tmp_path / "out")
-    check(tables)
-    assert tables.keys() == TABLES
-    assert said.count("Set WALLFLOWER_DATA") == 2
-    assert {row["data"] for row in tables["coe-match"]} == {"made-up"}
-    assert {row["detector"] for row in tables["coe-match"]} == set(DETECTORS)
-    pictures = {path.name for path in (tmp_path / "out").glob("*.png")}
-    assert pictures == {"epsilons.png", "coe-match.png", "private.png"}
-
-
-@pytest.mark.heavy
-def test_the_registers_are_reproduced_when_at_hand(tmp_path: Path) -> None:
-    try:
-        registers.ontario(), registers.homicides()
-    except SourceError as reason:
-        pytest.skip(str(reason))
-    tables, said = reproduced(tmp_path / "out")
-    check(tables)
-    assert tables.keys() == TABLES | {"homicides"}
-    assert "skipped" not in said
-    tukey = [row for row in tables["private"] if row["detector"] == "Tukey" and row["epsilon"] == "0.2"]
-    assert all(float(row["valid_then"]) >= 0.99 for row in tukey if int(row["stand_out"]))

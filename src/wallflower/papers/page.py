@@ -72,7 +72,8 @@ class Panel:
 
     With `chance`, which is what a guess gives, they are shares from 0 to 1 on a plain scale over a logarithmic axis. A
     `scale` says otherwise: "rates" are logarithmic both ways, from `floor` to 1, "roc" is one rate against another, and
-    "signed" is logarithmic above 10 and below -10. "plain" has `along` both ways, and "square" is a ROC on such axes.
+    "signed" is logarithmic above 10 and below -10. "plain" has `along` both ways, "square" is a ROC on such axes, and
+    "histogram" is plain both ways.
     """
 
     title: str
@@ -322,6 +323,13 @@ def _log_across(axes: Any, panel: Panel) -> None:
     axes.xaxis.set_minor_locator(_ticker.NullLocator())
 
 
+def _scale_histogram(axes: Any, panel: Panel) -> None:
+    axes.set_xlim(panel.along[0], panel.along[-1])
+    axes.set_ylim(0.0, None)
+    axes.locator_params(axis="x", nbins=4)
+    axes.locator_params(axis="y", nbins=4, integer=True)
+
+
 _SCALES: Final[Mapping[str, Callable[[Any, Panel], None]]] = {
     "amounts": _scale_amounts,
     "signed": _scale_signed,
@@ -330,6 +338,7 @@ _SCALES: Final[Mapping[str, Callable[[Any, Panel], None]]] = {
     "roc": _scale_roc,
     "plain": _scale_plain,
     "square": _scale_square,
+    "histogram": _scale_histogram,
 }
 
 

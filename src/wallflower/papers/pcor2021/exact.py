@@ -17,13 +17,12 @@ from typing import Final
 import numpy as np
 
 from wallflower.papers.data.registers import Register
+from wallflower.papers.pcor2021.reference import find_outliers, has_file
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Grubbs, Histogram, Lof, Tukey
 from wallflower.queries.explain.draws.direct import GRID, STEPS
-from wallflower.queries.explain.draws.utilities import Population, Utility
-from wallflower.queries.explain.exact import examiner, parts, sweep
+from wallflower.queries.explain.exact import examiner, sweep
 from wallflower.queries.explain.margins import margins
 from wallflower.queries.explain.modes import DOUBTED, REACH, enough, scale_of
-from wallflower.queries.explain.space.blocks import in_blocks
 from wallflower.queries.explain.space.cube import Bools, Counts
 from wallflower.queries.explain.space.ranked_table import RankedTable, rank_table
 from wallflower.synthetic import Floats, Ints, pick_rows
@@ -31,6 +30,7 @@ from wallflower.synthetic import Floats, Ints, pick_rows
 DETECTORS: Final[Mapping[str, Detector]] = {"Grubbs": Grubbs(), "histogram": Histogram(), "LOF": Lof()}
 PROBED: Final = 100  # contexts a record is tried in before all are examined, where that is slow
 SLOW: Final = (Lof, Tukey)
+UNEVEN: Final = (*SLOW, Histogram)  # most records are no outliers, and seeing so takes a while
 MANY: Final = 1 << 16  # contexts; examining more of them with these detectors takes seconds
 DISTANT: Final = (Grubbs, ClampedGrubbs)
 EXTREME: Final = (0.05, 0.95)
@@ -39,20 +39,28 @@ DOUBT: Final = Fraction(1, 10)  # the part of the loss that decides whether to s
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlier:
-    """A record with a valid context, how many valid contexts have which score, and how long it took to examine all."""
+    """A record, its valid contexts, how many of them have which population, and how long it took to examine all."""
 
     register: Register
     row: int
     detector: Detector
     table: RankedTable
-    utility: Utility
+    valid: Ints
     counts: Ints
     seconds: float
 
     @property
     def highest(self) -> int:
-        """The highest score of a valid context."""
+        """The largest population of a valid context."""
         return int(np.flatnonzero(self.counts)[-1])
+
+    @property
+    def locality(self) -> tuple[float, float]:
+        """How many of the contexts beside a valid one are valid, and how many of all are, as shares."""
+        is_valid = np.zeros(self.table.space.count, np.bool_)
+        is_valid[self.valid] = True
+        beside = [float(is_valid[self.valid ^ (1 << bit)].mean()) for bit in range(self.table.space.length)]
+        return float(np.mean(beside)), len(self.valid) / self.table.space.count
 
     @property
     def is_slow(self) -> bool:
@@ -65,42 +73,48 @@ class Outlier:
         return self.drawn(0.0)
 
     def drawn(self, rate: float) -> float:
-        """The expected utility of a draw proportional to exp(rate·score), as a share of the highest score."""
-        scores = np.flatnonzero(self.counts)
-        logs = np.log(self.counts[scores]) + rate * scores
+        """The expected utility of a draw proportional to exp(rate·population), as a share of the largest."""
+        populations = np.flatnonzero(self.counts)
+        logs = np.log(self.counts[populations]) + rate * populations
         weights = np.exp(logs - logs.max())
-        return float((weights * scores).sum() / weights.sum()) / max(1, self.highest)
-
-    def by(self, utility: Utility) -> Outlier:
-        """The same, with other scores."""
-        return _examined(self.register, self.row, self.table, self.detector, utility)
+        return float((weights * populations).sum() / weights.sum()) / self.highest
 
 
 def outliers(register: Register, detector: Detector, count: int, *, seed: int) -> list[Outlier]:
     """The first `count` records in random order that have a valid context, as far as `likely` looks."""
-    tried = (_examined(register, row, table, detector, Population()) for row, table in likely(register, detector, seed))
-    return list(islice((outlier for outlier in tried if outlier.counts.any()), count))
+    tried = (_examined(register, row, table, detector) for row, table in likely(register, detector, seed))
+    return list(islice((outlier for outlier in tried if len(outlier.valid)), count))
 
 
-def _examined(register: Register, row: int, table: RankedTable, detector: Detector, utility: Utility) -> Outlier:
+def _examined(register: Register, row: int, table: RankedTable, detector: Detector) -> Outlier:
     begun = time.perf_counter()
-    counts = tally_scores(table, detector, utility)
-    return Outlier(register, row, detector, table, utility, counts, time.perf_counter() - begun)
+    valid, counts = list_valid(table, detector)
+    return Outlier(register, row, detector, table, valid, counts, time.perf_counter() - begun)
 
 
 def likely(register: Register, detector: Detector, seed: int) -> Iterator[tuple[int, RankedTable]]:
     """Records in random order, as far as they are likely to be outliers and that is quickly seen.
 
-    Tests of distance from the mean are asked about the tenth with the most extreme metrics only; LOF and Tukey, which
-    take longer, about records that are outliers in one of `PROBED` random contexts.
+    Where there is a reference file its outliers are taken. Else tests of distance from the mean are asked about the
+    tenth with the most extreme metrics only; the others, which take longer, about records that are outliers in one of
+    `PROBED` random contexts.
     """
-    low, high = np.quantile(register.metric, EXTREME) if isinstance(detector, DISTANT) else (np.inf, np.inf)
+    screened, probed = _screened(register, detector), isinstance(detector, UNEVEN) and not has_file(register, detector)
     for row in pick_rows(register.n, register.n, seed).tolist():
-        if low < register.metric[row] < high:
+        if not screened[row]:
             continue
         table = rank_table(register.codes, register.sizes, register.metric, row)
-        if not isinstance(detector, SLOW) or _shows(table, detector, row):
+        if not probed or _shows(table, detector, row):
             yield row, table
+
+
+def _screened(register: Register, detector: Detector) -> Bools:
+    if has_file(register, detector):
+        return find_outliers(register, detector)
+    if not isinstance(detector, DISTANT):
+        return np.ones(register.n, np.bool_)
+    low, high = np.quantile(register.metric, EXTREME)
+    return np.asarray((register.metric <= low) | (register.metric >= high))
 
 
 def _shows(table: RankedTable, detector: Detector, seed: int) -> bool:
@@ -110,16 +124,17 @@ def _shows(table: RankedTable, detector: Detector, seed: int) -> bool:
     )
 
 
-def tally_scores(table: RankedTable, detector: Detector, utility: Utility) -> Ints:
-    """How many valid contexts there are of every score from 0 to the number of records."""
-    total = np.zeros(table.n + 1, np.int64)
+def list_valid(table: RankedTable, detector: Detector) -> tuple[Ints, Ints]:
+    """The valid contexts by index, and how many there are of every population from 0 to the number of records."""
+    listed, total = [], np.zeros(table.n + 1, np.int64)
 
-    def tally(_: int, valid: Bools, scores: Counts) -> Ints:
-        return np.bincount(scores[valid], minlength=table.n + 1)
+    def keep(first: int, valid: Bools, populations: Counts) -> tuple[Ints, Ints]:
+        return first + np.flatnonzero(valid), np.bincount(populations[valid], minlength=table.n + 1)
 
-    for found in in_blocks(table.space, utility.scored(table, parts(table, detector)), np.bool_, tally):
-        total += found
-    return total
+    for found, counts in sweep(table, detector, keep):
+        listed.append(found)
+        total += counts
+    return np.concatenate(listed), total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

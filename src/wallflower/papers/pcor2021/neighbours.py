@@ -6,7 +6,7 @@ and in its neighbours: how often the sets agree when random records go, and what
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count as numbers
 
@@ -16,71 +16,86 @@ from wallflower.papers.data.registers import Register
 from wallflower.papers.pcor2021.exact import Outlier
 from wallflower.queries.explain.detectors import Detector
 from wallflower.queries.explain.exact import Evaluation, evaluate
-from wallflower.queries.explain.space.cube import Bools
-from wallflower.synthetic import Ints, pick_rows
+from wallflower.synthetic import Floats, Ints, pick_rows
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """How the valid contexts of two tables compare."""
+    """How the valid contexts of two tables compare, and the law of a draw among them in the one and the other.
+
+    `shared` is the part valid in both of the contexts valid in either. `above` is the logarithm of the largest ratio of
+    the probabilities, in the one table and the other, of a context valid in both, and `below` that of the ratio the
+    other way. `lost` is the larger probability of contexts that are valid in one of the tables alone.
+    """
 
     equal: bool
-    shared: float  # of the contexts valid in either, the part valid in both
+    shared: float
+    above: float
+    below: float
+    lost: float
+
+    @property
+    def excess(self) -> float:
+        """The larger of the two: what a loss would have to be for contexts valid in both alone."""
+        return max(self.above, self.below)
 
     @classmethod
-    def of(cls, one: Bools, other: Bools) -> Match:
-        """
-        >>> Match.of(np.array([True, True, False]), np.array([True, False, False]))
-        Match(equal=False, shared=0.5)
-        """
-        either = int((one | other).sum())
-        return cls(bool((one == other).all()), int((one & other).sum()) / either if either else 1.0)
+    def of(cls, one: Evaluation, other: Evaluation, rate: float) -> Match:
+        """For draws proportional to exp(rate·population)."""
+        either, both = int((one.valid | other.valid).sum()), one.valid & other.valid
+        logs = [_log_law(each, rate) for each in (one, other)]
+        ratios = (logs[0] - logs[1])[both] if both.any() else np.zeros(1)
+        return cls(
+            equal=bool((one.valid == other.valid).all()),
+            shared=int(both.sum()) / either if either else 1.0,
+            above=float(ratios.max()),
+            below=float(-ratios.min()),
+            lost=max(_mass(log[each.valid & ~both]) for log, each in zip(logs, (one, other), strict=True)),
+        )
 
 
-def without(register: Register, row: int, detector: Detector, removed: Ints) -> Bools:
-    """Which contexts are valid for the record in this row once other records are removed."""
+def _log_law(found: Evaluation, rate: float) -> Floats:
+    """The logarithms of the probabilities of contexts, valid ones alone being right."""
+    logs: Floats = rate * found.populations.astype(np.float64)
+    if not found.valid.any():
+        return logs
+    highest = logs[found.valid].max()
+    logs -= highest + float(np.log(np.exp(logs[found.valid] - highest).sum()))
+    return logs
+
+
+def _mass(logs: Floats) -> float:
+    return float(np.exp(logs).sum())
+
+
+def without(register: Register, row: int, detector: Detector, removed: Ints) -> Evaluation:
+    """All contexts of the record in this row, once other records are removed."""
     kept = np.delete(np.arange(register.n), removed)
     left = register.codes[kept], register.sizes, register.metric[kept]
-    return evaluate(*left, int(np.searchsorted(kept, row)), detector).valid
+    return evaluate(*left, int(np.searchsorted(kept, row)), detector)
 
 
-def matches(asked: Sequence[Outlier], removed: int, repetitions: int) -> list[Match]:
+def matches(asked: Sequence[Outlier], removed: int, repetitions: int, rate: float) -> list[Match]:
     """For every outlier, so many times, with so many random records of others removed."""
     found, seeds = [], numbers()
     for outlier in asked:
-        before = _evaluated(outlier).valid
+        before = _evaluated(outlier)
         others = np.delete(np.arange(outlier.register.n), outlier.row)
         for _ in range(repetitions):
             gone = others[pick_rows(len(others), removed, next(seeds))]
-            found.append(Match.of(before, without(outlier.register, outlier.row, outlier.detector, gone)))
+            found.append(Match.of(before, without(outlier.register, outlier.row, outlier.detector, gone), rate))
     return found
 
 
-def impossible(outlier: Outlier, added: Sequence[float], rate: float) -> float:
-    """The δ that one added record makes necessary at least, whatever ε: the probability of what cannot happen beside.
-
-    The record has the outlier's own values, so it is in every context, and one of the metrics `added`. Outputs of a
-    draw proportional to exp(rate·population) are weighed in the table, and in its neighbour, that are invalid in
-    the other.
-    """
+def with_chosen(outlier: Outlier, added: Sequence[float], rate: float) -> Iterator[Match]:
+    """One record more that has the outlier's own values, so that it is in every context, and one of the metrics."""
     register, before = outlier.register, _evaluated(outlier)
     codes = np.vstack([register.codes, register.codes[outlier.row]])
-    most = 0.0
     for metric in added:
         after = evaluate(codes, register.sizes, np.append(register.metric, metric), outlier.row, outlier.detector)
-        for one, other in ((before, after), (after, before)):
-            most = max(most, _lost(one, other, rate))
-    return most
+        yield Match.of(before, after, rate)
 
 
 def _evaluated(outlier: Outlier) -> Evaluation:
     register = outlier.register
     return evaluate(register.codes, register.sizes, register.metric, outlier.row, outlier.detector)
-
-
-def _lost(one: Evaluation, other: Evaluation, rate: float) -> float:
-    """The probability, in one table, of contexts that are invalid in the other; none where none is valid."""
-    here, gone = one.populations[one.valid], one.populations[one.valid & ~other.valid]
-    return (
-        float(np.exp(rate * (gone - here.max())).sum() / np.exp(rate * (here - here.max())).sum()) if len(gone) else 0.0
-    )
