@@ -57,6 +57,7 @@ from wallflower.query import (
     Reading,
     Status,
     least_amount,
+    settle,
 )
 from wallflower.units import Claim
 
@@ -125,6 +126,7 @@ class Subspaces(Query[Points, Value]):
     )
 
     def __post_init__(self) -> None:
+        settle(self)
         check_neighbours(self.neighbours)
         check_radius(self.radius)
         check_loss(self.kind, self.loss)
