@@ -207,7 +207,7 @@ class Watch(Query[Points, dict[str, Any]]):
             | ({"present_in_so_many": stays} if stays else {})
             | ({"assumed": assumed} if (assumed := self._assumed()) else {}),
             notes=_plans.notes_of(self, facts.dimension, ahead),
-            quality=_plans.quality_of(self, facts.dimension, ahead),
+            quality=_plans.quality_of(self, facts.dimension, ahead, decided=decided, n=facts.n),
         )
 
     def _assumed(self) -> list[str]:
