@@ -20,6 +20,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from wallflower.curator.app import application
+from wallflower.curator.desk.records import TOKENS
 from wallflower.curator.server import _bound, _config, _url
 from wallflower.curator.settings import VARIABLE, Registration, Settings
 from wallflower.schema import Column, Schema
@@ -90,6 +91,12 @@ class Service:
     def token(self, name: str, scope: str = "analyst", days: int | None = 1) -> Caller:
         return Caller(self.url, self.app.state.desk.tokens.create(name, scope, days=days)[1])
 
+    def expired_token(self, name: str, scope: str) -> Caller:
+        desk = self.app.state.desk
+        made, text = desk.tokens.create(name, scope)
+        desk.records.change(TOKENS, made.id, expires=made.created)
+        return Caller(self.url, text)
+
     def roles(self) -> dict[str, Caller]:
         """One of each."""
         tokens = self.app.state.desk.tokens
@@ -100,7 +107,7 @@ class Service:
             "analyst": self.token("ana"),
             "other": self.token("bo"),
             "steward": self.token("sue", "steward"),
-            "expired": self.token("ana", "steward", days=0),
+            "expired": self.expired_token("ana", "steward"),
             "revoked": Caller(self.url, text),
         }
 

@@ -8,6 +8,7 @@ import math
 import os
 import platform
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from served import Caller, Service, serving, settings
 from slow import Slow, held
 
 from above import Above
+from wallflower.curator.desk.jobs import Jobs
 from wallflower.curator.desk.records import JOBS
 from wallflower.data import Points
 from wallflower.errors import ParameterError
@@ -240,6 +242,39 @@ def test_answers_leave_on_the_tick(tmp_path: Path) -> None:
         assert time.monotonic() - began >= 1
 
 
+def test_until_the_tick_nobody_can_tell_that_a_look_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, ticked = threading.Event(), threading.Event()
+
+    def hold(self: Jobs, came: float) -> None:
+        looked.set()
+        ticked.wait()
+
+    monkeypatch.setattr(Jobs, "_hold", hold)
+    with serving(settings(tmp_path, answering=1), questions=(Above,)) as running:
+        ana, eye = running.token("ana"), running.token("eye", "monitor")
+        first, second = (ana.post("/v1/datasets/ward/ask/above", ASK, prefer="respond-async").json for _ in "ab")
+        looked.wait()
+        seen = [ana.get(f"/v1/jobs/{job['id']}").json["state"] for job in (first, second)]
+        assert seen == ["running", "queued"]  # though the first look is over
+        assert ana.get("/v1/datasets/ward/releases").json["releases"] == []
+        assert running.app.state.desk.ledger.history("ward", event="release") == []
+        assert 'outcome="answered"' not in eye.get("/metrics").content.decode()
+        ticked.set()
+        for job in (first, second):
+            assert finished(ana, job["id"])[0]["state"] == "done"
+        assert len(ana.get("/v1/datasets/ward/releases").json["releases"]) == 2
+        assert 'outcome="answered"} 2' in eye.get("/metrics").content.decode()
+
+
+def test_a_look_that_fails_is_held_too(tmp_path: Path) -> None:
+    with serving(settings(tmp_path, tick=1.0), questions=(Broken,)) as running:
+        ana = running.token("ana")
+        ana.get("/v1/whoami")
+        began = time.monotonic()
+        assert ana.post("/v1/datasets/ward/ask/broken", ASK).status == 500
+        assert time.monotonic() - began >= 1
+
+
 def test_a_refusal_waits_for_no_tick(tmp_path: Path) -> None:
     with serving(settings(tmp_path, tick=60.0), questions=(Above,)) as running:
         began = time.monotonic()
@@ -308,11 +343,14 @@ def test_a_job_whose_worker_has_died_has_failed(service: Service, ana: Caller) -
 
 def test_metrics_name_no_data_set_unless_they_may(service: Service, ana: Caller, tmp_path: Path) -> None:
     ana.post("/v1/datasets/ward/ask/above", ASK)
-    text = ana.get("/metrics").content.decode()
+    text = service.token("eye", "monitor").get("/metrics").content.decode()
     assert 'wallflower_asks_total{kind="above",outcome="answered"}' in text
     assert "ward" not in text
     with serving(settings(tmp_path, metrics_datasets=True), questions=(Above,)) as running:
-        assert 'wallflower_budget_left{dataset="ward"} 1' in running[None].get("/metrics").content.decode()
+        assert (
+            'wallflower_budget_left{dataset="ward"} 1'
+            in running.token("sue", "steward").get("/metrics").content.decode()
+        )
 
 
 def test_a_plan_is_made_once(service: Service, ana: Caller) -> None:

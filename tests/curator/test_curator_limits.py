@@ -14,7 +14,9 @@ import pytest
 from served import Caller, Service, serving, settings, ward
 
 from above import Above
+from wallflower.curator.api.gate import depth, pieces
 from wallflower.curator.app import application
+from wallflower.errors import ParameterError
 
 ASK = {"bar": 7.0, "columns": ["a"], "epsilon": "0.1"}
 PLAN = "/v1/datasets/ward/plan/above"
@@ -99,6 +101,36 @@ def test_a_body_in_pieces_is_counted(service: Service, ana: Caller) -> None:
         for _ in range(5):
             line.sendall(b"1388\r\n" + b" " * 5000 + b"\r\n")
         assert b" 413 " in line.recv(4096)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'"' + b'\\"' * 12_000,
+        b'"' + b"\\" * 24_001,
+        b'"' * 24_001,
+        b"[" * 12_000 + b'"' + b"]" * 12_000,
+        b'{"a": "b\\"]", "c": [[1, "}"], 2]}',
+        b"\\",
+    ],
+)
+def test_every_byte_of_a_body_is_looked_at_once(body: bytes) -> None:
+    assert b"".join(pieces(body)) == body
+    looks = sum(len(piece) for piece in pieces(body)) + sum(1 for _ in pieces(body))
+    assert looks <= 2 * len(body)
+
+
+def test_brackets_in_strings_do_not_count_and_one_without_an_end_goes_on() -> None:
+    assert depth(b'{"a": "[[[", "b\\"{{": [1]}') == 2
+    assert depth(b'[[[ "]]] [[[[[') == 3
+
+
+@pytest.mark.parametrize("path", [PLAN, "/v1/none", "/none", "/v1", "/uid"])
+def test_without_a_token_the_body_is_not_waited_for(service: Service, path: str) -> None:
+    nobody = Caller(service.url, f"wf_{'0' * 12}_{'0' * 43}")
+    with opened(service) as line:
+        line.sendall(head(nobody, f"POST {path}", "content-length: 20000") + b'"')  # and nothing more
+        assert line.recv(4096).split(b" ")[1] in (b"401", b"429")
 
 
 def test_a_slow_body_is_given_up(tmp_path: Path) -> None:
@@ -209,15 +241,28 @@ def test_a_stream_has_columns_and_no_table(sue: Caller, ana: Caller) -> None:
 # Attempts
 
 
-def test_too_many_failures_are_slowed_and_tokens_in_use_are_not(service: Service, monkeypatch: Any) -> None:
-    monkeypatch.setattr("wallflower.curator.desk.tokens._FRESH", 60)
-    good, fresh = service.token("ana"), service.token("ana")
-    assert good.get("/v1/whoami").status == 200
+def test_too_many_failures_are_slowed_and_lock_out_nobody_who_is_right(service: Service) -> None:
+    service.app.state.attempts._failures.clear()
     bad = service["wf_000000000000_" + "A" * 43]
     found = [bad.get("/v1/whoami") for _ in range(8)]
     assert [answer.status for answer in found] == [401] * 5 + [429] * 3
     assert (found[-1].problem, found[-1].headers["retry-after"]) == ("too-many-attempts", "60")
-    assert good.get("/v1/whoami").status == 200
-    assert fresh.get("/v1/whoami").status == 429
-    service.app.state.attempts._failures.clear()
-    assert fresh.get("/v1/whoami").status == 200
+    assert service.token("new").get("/v1/whoami").status == 200  # checked for the first time
+    assert Caller(service.url, "nonsense").get("/v1/whoami").status == 429
+
+
+@pytest.mark.parametrize("proxies", [(), ("127.0.0.0/8",)])
+def test_an_address_is_believed_from_a_proxy_that_is_named_alone(tmp_path: Path, proxies: tuple[str, ...]) -> None:
+    with serving(settings(tmp_path, failures=2, proxies=proxies), questions=(Above,)) as running:
+        bad = Caller(running.url, "nonsense")
+        found = [bad.get("/v1/whoami", x_forwarded_for=f"192.0.2.{number}").status for number in range(4)]
+        assert found == ([401] * 4 if proxies else [401, 401, 429, 429])
+        wrong = [f"wf_{'0' * 12}_{letter * 43}" for letter in "ABCD"]
+        found = [Caller(running.url, one).get("/v1/whoami", x_forwarded_for=f"2001:db8::{one[-1]}") for one in wrong]
+        assert {answer.status for answer in found[2:]} == {429}  # one token, tried from everywhere
+
+
+@pytest.mark.parametrize("proxy", ["*", "", "proxy.example", 7])
+def test_a_proxy_is_an_address(tmp_path: Path, proxy: Any) -> None:
+    with pytest.raises(ParameterError, match="an address or a network"):
+        settings(tmp_path, proxies=(proxy,))

@@ -41,6 +41,8 @@ class Browser:
     service: Service
     cookie: str = ""
     proof: str = ""
+    name: str = "wallflower"
+    always: dict[str, str] = field(default_factory=dict)
     last: Answer = field(default_factory=lambda: Answer(0, {}, b""))
 
     def get(self, path: str, **headers: str) -> Answer:
@@ -61,10 +63,10 @@ class Browser:
 
     def _sent(self, method: str, path: str, raw: bytes | None, headers: dict[str, str]) -> Answer:
         if self.cookie:
-            headers["cookie"] = f"wallflower={self.cookie}"
-        self.last = Caller(self.service.url)(method, path, raw=raw, **headers)
-        kept = re.match(r"wallflower=([^;]*)", self.last.headers.get("set-cookie", ""))
-        self.cookie = kept[1].strip('"') if kept else self.cookie
+            headers["cookie"] = f"{self.name}={self.cookie}"
+        self.last = Caller(self.service.url)(method, path, raw=raw, **self.always, **headers)
+        kept = re.match(r"((?:__Host-)?wallflower)=([^;]*)", self.last.headers.get("set-cookie", ""))
+        self.name, self.cookie = (kept[1], kept[2].strip('"')) if kept else (self.name, self.cookie)
         found = re.search(r'name="proof" value="([0-9a-f]+)"', text(self.last))
         self.proof = found[1] if found else self.proof
         return self.last
@@ -131,7 +133,8 @@ TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("POST", "/datasets/{dataset}/budget/declaration"): ({"reason": "as it is"}, stewards(303)),
     ("POST", "/datasets/{dataset}/budget/constrained"): ({"epsilon": "0", "reason": "closed"}, stewards(303)),
     ("GET", "/tokens"): (None, stewards(200)),
-    ("POST", "/tokens"): ({"name": "new", "scope": "analyst", "days": "1"}, stewards(201)),
+    ("POST", "/tokens"): ({"name": "new", "scope": "analyst", "days": "1"}, stewards(303)),
+    ("GET", "/tokens/{token}/revoke"): (None, stewards(200)),
     ("POST", "/tokens/{token}/revoke"): ({}, stewards(303)),
     ("GET", "/ledger"): (None, stewards(200)),
     ("POST", "/sign-in"): ({"token": "wf_none"}, dict.fromkeys(ROLES, 401)),
@@ -212,7 +215,7 @@ def test_a_session_begins_with_a_new_cookie_and_ends_on_both_sides(service: Serv
     flags = answer.headers["set-cookie"].lower()
     assert all(flag in flags for flag in ("httponly", "samesite=strict", "path=/ui"))
     assert "secure" not in flags
-    assert "secure" in Browser(service).get("/ui/sign-in", x_forwarded_proto="https").headers["set-cookie"].lower()
+    assert "secure" not in Browser(service).get("/ui/sign-in", x_forwarded_proto="https").headers["set-cookie"].lower()
     first = browser.cookie
     browser.signed_in(service.token("eve").token)
     second = browser.cookie
@@ -229,6 +232,57 @@ def test_a_revoked_token_signs_out(service: Service) -> None:
     browser = Browser(service).signed_in(secret)
     service.app.state.desk.tokens.revoke(token.id)
     assert browser.get("/ui/").headers["location"] == "/ui/sign-in"
+
+
+@pytest.mark.parametrize("given", [{"https": True}, {"proxies": ("127.0.0.1",)}])
+def test_over_tls_the_cookie_is_for_this_host_alone(tmp_path: Path, given: dict[str, Any]) -> None:
+    with serving(settings(tmp_path, **given)) as running:
+        browser = Browser(running, always={"x_forwarded_proto": "https"})
+        answer = browser.get("/ui/sign-in")
+        name, *flags = answer.headers["set-cookie"].lower().split("; ")
+        assert name.startswith("__host-wallflower=")
+        assert set(flags) == {"httponly", "path=/", "samesite=strict", "secure"}
+        assert answer.headers["strict-transport-security"] == "max-age=31536000"
+        _, token = running.app.state.desk.tokens.create("ana", "analyst")
+        assert browser.signed_in(token).get("/ui/").status == 200
+        assert "max-age=0" in browser.post("/ui/sign-out").headers["set-cookie"].lower()
+    with serving(settings(tmp_path)) as running:
+        assert "strict-transport-security" not in Browser(running).get("/ui/sign-in").headers
+
+
+def test_a_token_is_shown_once_and_a_reload_issues_none(service: Service, people: dict[str, Browser]) -> None:
+    steward, tokens = people["steward"], service.app.state.desk.tokens
+    for count in (0, 1):
+        answer = steward.post("/ui/tokens", {"name": "Kim", "scope": "analyst", "days": "7"})
+        assert (answer.status, answer.headers["location"]) == (303, "/ui/tokens")
+        handed = re.match(r"wallflower-issued=(wf_[^;]*); (.*)", answer.headers["set-cookie"])
+        assert handed
+        assert {"httponly", "samesite=strict", "path=/ui/tokens", "max-age=60"} <= set(handed[2].lower().split("; "))
+        session = f"{steward.name}={steward.cookie}"
+        shown = Caller(service.url).get("/ui/tokens", cookie=f"{session}; wallflower-issued={handed[1]}")
+        assert handed[1] in text(shown)
+        assert ("Valid under the same name" in text(shown)) is bool(count)
+        assert shown.headers["set-cookie"].startswith('wallflower-issued=""; ')
+        assert "max-age=0" in shown.headers["set-cookie"].lower()
+        assert handed[1] not in text(steward.get("/ui/tokens"))
+        assert sum(token.name == "Kim" for token in tokens.all()) == count + 1
+    for wrong in ("wf_1", "wf_" + "0" * 12 + "_" + "A" * 43, "<b>"):
+        assert "The token for" not in text(
+            Caller(service.url).get("/ui/tokens", cookie=f"{session}; wallflower-issued={wrong}")
+        )
+    assert steward.post("/ui/tokens", {"name": "Kim", "scope": "analyst", "days": "0"}).status == 422
+
+
+def test_revoking_asks_first(service: Service, people: dict[str, Browser]) -> None:
+    steward, tokens = people["steward"], service.app.state.desk.tokens
+    made, _ = tokens.create("Lou", "analyst")
+    assert f'href="/ui/tokens/{made.id}/revoke"' in text(steward.get("/ui/tokens"))
+    assert "Lou?" in words(steward.get(f"/ui/tokens/{made.id}/revoke"))
+    assert tokens.find(made.id).is_valid
+    assert steward.post(f"/ui/tokens/{made.id}/revoke").status == 303
+    assert not tokens.find(made.id).is_valid
+    assert "not valid any more" in words(steward.get(f"/ui/tokens/{made.id}/revoke"))
+    assert steward.get("/ui/tokens/none/revoke").status == 404
 
 
 def test_sign_ins_are_limited_as_calls_are(tmp_path: Path) -> None:
@@ -280,7 +334,7 @@ def test_what_cannot_be_read_is_refused(people: dict[str, Browser]) -> None:
 
 def test_the_front_door_leads_to_the_pages(service: Service) -> None:
     assert Caller(service.url).get("/").headers["location"] == "/ui/"
-    assert Caller(service.url).get("/v1/none").problem == "not-found"
+    assert Caller(service.url).get("/v1/none").problem == "unauthenticated"
     for name in ("style.css", "planner.js", "icon.svg"):
         answer = Caller(service.url).get(f"/ui/static/{name}")
         assert answer.status == 200
@@ -411,7 +465,7 @@ def test_names_and_parameters_are_escaped(tmp_path: Path) -> None:
             refused = steward.post(f"{place}/budget/{form}", dict.fromkeys(FORM, EVIL))
             assert refused.status == 422
             assert "<img src=x" not in text(refused)
-        assert steward.post("/ui/tokens", {"name": EVIL, "scope": "analyst", "days": "1"}).status == 201
+        assert steward.post("/ui/tokens", {"name": EVIL, "scope": "analyst", "days": "1"}).status == 303
         wrong = urlencode({"neighbours": EVIL, "radius": EVIL, "mechanism": EVIL, "epsilon": EVIL, "columns": EVIL})
         seen = [
             "/ui/",

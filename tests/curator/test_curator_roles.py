@@ -41,7 +41,7 @@ def stewards(status: int) -> dict[str, int]:
 TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
     ("GET", "/healthz"): ("/healthz", None, everybody(200)),
     ("GET", "/readyz"): ("/readyz", None, everybody(200)),
-    ("GET", "/metrics"): ("/metrics", None, everybody(200)),
+    ("GET", "/metrics"): ("/metrics", None, stewards(200)),
     ("GET", "/openapi.json"): ("/openapi.json", None, everybody(200)),
     ("GET", "/v1/questions"): ("/v1/questions", None, callers(200)),
     ("GET", "/v1/whoami"): ("/v1/whoami", None, callers(200)),
@@ -149,6 +149,17 @@ def test_each_role_gets_what_the_table_says(
     answer = roles[role](row[0], path.format(**things), body)
     assert answer.status == expected[role], answer.content[:500]
     assert_safe(answer)
+
+
+@pytest.mark.parametrize(
+    "row", [row for row, (_, _, expected) in TABLE.items() if expected["anonymous"] == 401], ids=" ".join
+)
+def test_a_monitor_reads_the_metrics_and_nothing_else(
+    row: tuple[str, str], service: Service, things: dict[str, str]
+) -> None:
+    path, body, _ = TABLE[row]
+    answer = service.token("eye", "monitor")(row[0], path.format(**things), body)
+    assert answer.status == (200 if path == "/metrics" else 403)
 
 
 def assert_safe(answer: Answer) -> None:

@@ -56,7 +56,8 @@ def test_only_the_very_token_is_taken(tokens: Tokens) -> None:
 
 
 def test_tokens_expire_and_are_revoked(tokens: Tokens) -> None:
-    _, expired = tokens.create("ana", "analyst", days=0)
+    over, expired = tokens.create("ana", "analyst")
+    tokens._records.change(TOKENS, over.id, expires=over.created)
     assert tokens.caller(expired) is None
     for_ever, text = tokens.create("ana", "analyst", days=None)
     assert tokens.caller(text) is not None
@@ -79,7 +80,8 @@ def test_another_worker_honours_a_revocation_within_seconds(tokens: Tokens, monk
 
 
 @pytest.mark.parametrize(
-    ("name", "scope", "days"), [("", "analyst", 1), ("a/b", "analyst", 1), ("a", "root", 1), ("a", "analyst", -1)]
+    ("name", "scope", "days"),
+    [("", "analyst", 1), ("a/b", "analyst", 1), ("a", "root", 1), ("a", "analyst", -1), ("a", "analyst", 0)],
 )
 def test_a_token_that_makes_no_sense_is_refused(tokens: Tokens, name: str, scope: str, days: int) -> None:
     with pytest.raises(ParameterError):
@@ -194,7 +196,7 @@ def test_tokens_are_made_listed_and_revoked(place: str, capsys: Any) -> None:
     assert run("serve", "token", "create", "ana", "--ledger", place, "--json") == 0
     made = json.loads(capsys.readouterr().out)
     assert made["text"].startswith(f"wf_{made['id']}_")
-    assert run("serve", "token", "create", "sue", "--scope", "steward", "--days", "0", "--ledger", place) == 0
+    assert run("serve", "token", "create", "sue", "--scope", "steward", "--forever", "--ledger", place) == 0
     text = capsys.readouterr()
     assert text.out.startswith("wf_")
     assert "until it is revoked" in text.err

@@ -74,19 +74,24 @@ def start(
 @token.command(epilog="Example: wallflower serve token create ana --scope analyst --days 30")
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="whose it is; the ledger knows an analyst by it")],
-    scope: Annotated[Literal["steward", "analyst"], typer.Option(help="what it may do")] = "analyst",
-    days: Annotated[int, typer.Option(min=0, max=3650, help="how long it is valid; 0: for ever")] = 90,
+    scope: Annotated[Literal["analyst", "steward", "monitor"], typer.Option(help="what it may do")] = "analyst",
+    days: Annotated[int, typer.Option(min=1, max=3650, help="how long it is valid")] = 90,
+    forever: Annotated[bool, typer.Option("--forever", help="valid until it is revoked")] = False,
     config: ConfigOption = None,
     ledger: LedgerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a token. Its text is shown once and never again."""
-    made, text = _opened(config, ledger).create(name, scope, days=days or None)
+    tokens = _opened(config, ledger)
+    made, text = tokens.create(name, scope, days=None if forever else days)
+    beside = [other.id for other in tokens.others(made)]
     if as_json:
-        show_json({**made.to_json(), "text": text})
+        show_json({**made.to_json(), "text": text, "beside": beside})
         return
     show(text)
     notice(f"A token for {name} ({scope}), valid until {made.expires or 'it is revoked'}. It is not shown again.")
+    if beside:
+        notice(f"Valid under the same name: {', '.join(beside)}. Revoke what is not needed.")
 
 
 @token.command("list", epilog="Example: wallflower serve token list")

@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from wallflower.curator.api import analyst, steward, watch
+from wallflower.curator.api import analyst, callers, steward, watch
 from wallflower.curator.api.gate import Attempts, Gate
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk import logs
@@ -52,7 +52,7 @@ def application(settings: Settings, questions: tuple[Question, ...] = (*QUERIES,
     for path, endpoint in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics)):
         app.get(path, tags=["operation"], response_class=PlainTextResponse)(endpoint)
     mount.mount(app)
-    app.add_middleware(Gate, settings=settings, metrics=desk.metrics)
+    app.add_middleware(Gate, settings=settings, metrics=desk.metrics, admit=callers.doorman(app))
     app.add_exception_handler(PrivacyError, _refused)
     app.add_exception_handler(RequestValidationError, _unfit)
     app.add_exception_handler(HTTPException, _http)
@@ -89,7 +89,8 @@ def readyz(request: Request) -> Response:
 
 
 def metrics(request: Request) -> str:
-    """Counts for Prometheus, of this process; names of data sets only if the steward has opened them."""
+    """Counts for Prometheus, of this process, for a steward or a token of the scope `monitor`; names of data sets only
+    if the steward has opened them."""
     desk: Desk = request.app.state.desk
     names = desk.names() if desk.settings.metrics_datasets else []
     gauges = [(name, desk.ledger.account(name)) for name in names]

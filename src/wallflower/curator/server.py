@@ -80,6 +80,8 @@ def _config(app: FastAPI | str, settings: Settings) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=list(settings.proxies),
         workers=settings.workers,
         timeout_graceful_shutdown=settings.grace,
     )

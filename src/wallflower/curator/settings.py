@@ -5,6 +5,7 @@ Every place in it is relative to the folder of the file. Sources lie under one o
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import tomllib
 from collections.abc import Mapping
@@ -74,6 +75,8 @@ class Settings:
     answering: int = 2
     waiting: int = 512
     failures: int = 20
+    proxies: tuple[str, ...] = ()
+    https: bool = False
     body_bytes: int = 2**20
     body_seconds: float = 10.0
     header_seconds: float = 10.0
@@ -81,6 +84,8 @@ class Settings:
     datasets: tuple[Registration, ...] = ()
 
     def __post_init__(self) -> None:
+        for proxy in self.proxies:
+            _require_address(proxy)
         for name, (low, high) in _RANGES.items():
             if not low <= getattr(self, name) <= high:
                 raise ParameterError(f"{name}: it is a number from {low:,} to {high:,}. Correct the settings.")
@@ -99,7 +104,8 @@ class Settings:
         placed: dict[str, Any] = {name: _placed(folder, given[name]) for name in ("ledger", "watches") if name in given}
         roots = [str(folder / root) for root in given.get("roots", ["."])]
         found = tuple(_dataset(folder, one) for one in given.pop("datasets", []))
-        return cls(**given | placed | {"roots": tuple(roots), "datasets": found})
+        proxies = tuple(given.get("proxies", ()))
+        return cls(**given | placed | {"roots": tuple(roots), "proxies": proxies, "datasets": found})
 
     def but(self, **given: Any) -> Self:
         """The same with these changed, but for those that are None."""
@@ -113,7 +119,8 @@ class Settings:
     def from_json(cls, stored: str) -> Self:
         given = json.loads(stored)
         datasets = tuple(map(Registration.from_json, given.pop("datasets")))
-        return cls(**given | {"roots": tuple(given["roots"]), "datasets": datasets})
+        lists = {name: tuple(given[name]) for name in ("roots", "proxies")}
+        return cls(**given | lists | {"datasets": datasets})
 
 
 _DATASET: Final[Mapping[str, Any]] = {
@@ -155,6 +162,13 @@ def _dataset(folder: Path, stored: Any) -> Registration:
         )
     placed = None if source is None else _placed(folder, source)
     return Registration(name=given["name"], source=placed, schema=facts, records=tuple(given.get("records", ())))
+
+
+def _require_address(proxy: Any) -> None:
+    refusal = ParameterError(
+        'proxies: each is an address or a network, such as "127.0.0.1" or "10.0.0.0/8". Correct the settings.'
+    )
+    call_or_refuse(lambda: ipaddress.ip_network(str(proxy), strict=False), lambda _: refusal)
 
 
 def _placed(folder: Path, place: str) -> str:

@@ -11,7 +11,7 @@ import getpass
 import json
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -219,12 +219,18 @@ class Payment(Generic[D, A]):
     receipt: Receipt
     ledger: Ledger
 
-    def answer(self) -> Release[A]:
-        """Look and record; what was paid for earlier, under the same key, comes back as it was."""
+    def answer(self, hold: Callable[[], None] = lambda: None) -> Release[A]:
+        """Look and record; what was paid for earlier, under the same key, comes back as it was.
+
+        `hold` is called between: until it returns nobody can tell that the look has ended, or how.
+        """
         if self.receipt.stored is not None:
             return replace(Release.from_dict(self.receipt.stored), replayed=True)
-        value = self.query.answer(self.view, system_noise())
-        made = self._made(value, Facts.of(self.view, self.query.cost()))
+        try:
+            value = self.query.answer(self.view, system_noise())
+            made = self._made(value, Facts.of(self.view, self.query.cost()))
+        finally:
+            hold()
         self.ledger.record(self.receipt, made.to_dict())
         return made
 

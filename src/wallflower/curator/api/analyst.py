@@ -168,7 +168,7 @@ def _asking(question: Question) -> Any:
         admitted = await run_sync(partial(desk.admit, anyway=is_wanted(body)), caller, dataset, query, key)
         jobs: Jobs = request.app.state.jobs
         later = "respond-async" in (prefer or "").lower()
-        found = await jobs.answer(lambda: desk.ask(admitted), caller, dataset, query.kind, later=later)
+        found = await jobs.answer(partial(desk.ask, admitted), caller, dataset, query.kind, later=later)
         return _told(found)
 
     return ask

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 
+from wallflower.curator.desk.tokens import Scope
 from wallflower.errors import ParameterError
 from wallflower.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, entries_of, fill, loss_of, spends
 from wallflower.ledger.limits import Accounting
@@ -128,8 +129,8 @@ class NewToken(Body):
     """A token to be made."""
 
     name: Text = Field(description="whose it is; the ledger knows an analyst by it", examples=["ana"])
-    scope: Literal["steward", "analyst"] = Field(description="what it may do", examples=["analyst"])
-    days: int | None = Field(90, ge=0, le=3650, description="how long it is valid; null: for ever")
+    scope: Scope = Field(description="what it may do", examples=["analyst"])
+    days: int | None = Field(90, ge=1, le=3650, description="how long it is valid; null: for ever")
 
 
 class NewDataset(Body):

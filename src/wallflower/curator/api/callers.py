@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from anyio.to_thread import run_sync
-from fastapi import Depends, Request
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi import Depends, FastAPI, Request
+from fastapi.security import HTTPBearer
+from fastapi.security.utils import get_authorization_scheme_param
+from starlette.types import Scope
 
-from wallflower.curator.api.gate import Attempts
+from wallflower.curator.api.gate import Admit, Attempts
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.problems import Refusal
-from wallflower.curator.desk.tokens import Caller
+from wallflower.curator.desk.tokens import Caller, token_id
 
+PAGES: Final = "/ui"
+_OPEN: Final = frozenset({"/", "/healthz", "/readyz", "/openapi.json"})
+_METRICS: Final = "/metrics"
 _BEARER = HTTPBearer(auto_error=False, description="A token that a steward has made: `wallflower serve token create`.")
 
 
@@ -23,28 +28,48 @@ async def desk_of(request: Request) -> Desk:
 
 
 async def authenticate(desk: Desk, attempts: Attempts, text: str, address: str) -> Caller:
-    """Whoever holds this token. An address that failed too often is heard again only with a token in use."""
-    found = desk.tokens.known(text)
+    """Whoever holds this token. Failures are counted by address and by token, and lock out nobody who is right."""
+    found = desk.tokens.known(text) or await run_sync(desk.tokens.caller, text)
     if found is not None:
         return found
-    if attempts.is_full(address):
+    desk.metrics.count("authentication_failures")
+    key = token_id(text)
+    if any([attempts.note(address), bool(key) and attempts.note(f"token {key}")]):
         raise Refusal("too-many-attempts", "Too many attempts without a valid token. Wait a minute.")
-    found = await run_sync(desk.tokens.caller, text)
-    if found is None:
-        attempts.note(address)
-        desk.metrics.count("authentication_failures")
-        raise Refusal(
-            "unauthenticated", "The token is missing, unknown, expired or revoked. Ask the steward for another."
-        )
-    return found
+    raise Refusal("unauthenticated", "The token is missing, unknown, expired or revoked. Ask the steward for another.")
 
 
-async def _anybody(
-    request: Request, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]
-) -> Caller:
-    address = request.client.host if request.client else ""
-    text = bearer.credentials if bearer is not None else ""
-    return await authenticate(request.app.state.desk, request.app.state.attempts, text, address)
+def doorman(app: FastAPI) -> Admit:
+    """Whatever is not open to all needs a valid token before its body is read. The caller is noted for the route."""
+
+    async def admit(scope: Scope) -> None:
+        if is_open(scope["path"]):
+            return
+        request = Request(scope)
+        scheme, text = get_authorization_scheme_param(request.headers.get("authorization"))
+        address = request.client.host if request.client else ""
+        token = text if scheme.lower() == "bearer" else ""
+        caller = await authenticate(app.state.desk, app.state.attempts, token, address)
+        if caller.is_monitor if scope["path"] != _METRICS else caller.scope == "analyst":
+            raise Refusal("forbidden", "A token for another purpose is needed. Ask the steward.")
+        request.state.caller = caller
+
+    return admit
+
+
+def is_open(path: str) -> bool:
+    """Whether a path answers without a token: pages have sessions of their own.
+
+    >>> is_open("/ui/sign-in"), is_open("/uid"), is_open("/v1/datasets")
+    (True, False, False)
+    """
+    return path in _OPEN or path == PAGES or path.startswith(f"{PAGES}/")
+
+
+async def _anybody(request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
+    """Whom the doorman let in; the second parameter puts the scheme into OpenAPI."""
+    caller: Caller = request.state.caller
+    return caller
 
 
 async def _steward(caller: Annotated[Caller, Depends(_anybody)]) -> Caller:

@@ -6,6 +6,7 @@ import asyncio
 import re
 import time
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator
 from threading import Lock
 from typing import Any, Final
 
@@ -18,8 +19,9 @@ from wallflower.curator.settings import Settings
 from wallflower.errors import PrivacyError
 
 _DEEPEST: Final = 32
-_STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
-_NO_BRACKETS: Final = re.compile(rb"[^][{}]+")
+# A string, closed or not; what is between; a bracket. Every byte is in one piece, and no piece gives back any.
+_PIECES: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[^]["{}]++|[][{}]', re.DOTALL)
+BRACKETS: Final = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 _MOST_ADDRESSES: Final = 10_000
 _MINUTE: Final = 60.0
 _SAFE: Final = (
@@ -27,26 +29,30 @@ _SAFE: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
 )
+_OVER_TLS: Final = ((b"strict-transport-security", b"max-age=31536000"),)
+
+Admit = Callable[[Scope], Awaitable[None]]
 
 
 class Gate:
-    """Reads a body whole, within its limits, before any route sees it."""
+    """Asks who calls, then reads the body whole, within its limits, before any route sees it."""
 
-    def __init__(self, app: ASGIApp, *, settings: Settings, metrics: Metrics) -> None:
-        self._app, self._settings, self._metrics = app, settings, metrics
+    def __init__(self, app: ASGIApp, *, settings: Settings, metrics: Metrics, admit: Admit) -> None:
+        self._app, self._settings, self._metrics, self._admit = app, settings, metrics, admit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         began, status = time.monotonic(), 0
+        safe = (*_SAFE, *_OVER_TLS) if self._settings.https or scope["scheme"] == "https" else _SAFE
 
         async def answered(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 known = {name for name, _ in message.get("headers", [])}
-                message["headers"] = [*message.get("headers", []), *(one for one in _SAFE if one[0] not in known)]
+                message["headers"] = [*message.get("headers", []), *(one for one in safe if one[0] not in known)]
             await send(message)
 
         try:
@@ -62,6 +68,7 @@ class Gate:
 
     async def _passed(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
+            await self._admit(scope)
             body = await self._body(scope, receive)
         except PrivacyError as refusal:
             await response(problem(refusal))(scope, receive, send)
@@ -80,7 +87,7 @@ class Gate:
         except TimeoutError:
             seconds = self._settings.body_seconds
             raise Refusal("timeout", f"The body did not arrive within {seconds:g} seconds. Send it again.") from None
-        if body and depth(body) > _DEEPEST:
+        if body and "caller" in scope.get("state", ()) and depth(body) > _DEEPEST:  # forms have no brackets that count
             raise Refusal("malformed", f"The body is nested more than {_DEEPEST} deep. Send it flatter.")
         return body
 
@@ -103,27 +110,26 @@ class Gate:
 
 
 class Attempts:
-    """How often an address came without a valid token in the last minute."""
+    """How often an address, or a token, came without being valid in the last minute."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._failures: OrderedDict[str, list[float]] = OrderedDict()
         self._lock = Lock()
 
-    def is_full(self, address: str) -> bool:
+    def note(self, who: str) -> bool:
+        """Count one more; says whether those before it were too many already."""
         with self._lock:
-            return len(self._recent(address)) >= self._most
-
-    def note(self, address: str) -> None:
-        with self._lock:
-            self._failures[address] = [*self._recent(address), time.monotonic()][-self._most :]
-            self._failures.move_to_end(address)
+            before = self._recent(who)
+            self._failures[who] = [*before, time.monotonic()][-self._most :]
+            self._failures.move_to_end(who)
             while len(self._failures) > _MOST_ADDRESSES:
                 self._failures.popitem(last=False)
+            return len(before) >= self._most
 
-    def _recent(self, address: str) -> list[float]:
+    def _recent(self, who: str) -> list[float]:
         since = time.monotonic() - _MINUTE
-        return [at for at in self._failures.get(address, ()) if at > since]
+        return [at for at in self._failures.get(who, ()) if at > since]
 
 
 def depth(body: bytes) -> int:
@@ -133,10 +139,20 @@ def depth(body: bytes) -> int:
     3
     """
     now = deepest = 0
-    for bracket in _NO_BRACKETS.sub(b"", _STRINGS.sub(b"", body)):
-        now += 1 if bracket in b"[{" else -1
-        deepest = max(deepest, now)
+    for piece in pieces(body):
+        if piece in BRACKETS:
+            now += BRACKETS[piece]
+            deepest = max(deepest, now)
     return deepest
+
+
+def pieces(body: bytes) -> Iterator[bytes]:
+    """The strings, the brackets and what is between them: one after the other they are the body again.
+
+    >>> list(pieces(b'{"a]": [1'))
+    [b'{', b'"a]"', b': ', b'[', b'1']
+    """
+    return (found[0] for found in _PIECES.finditer(body))
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

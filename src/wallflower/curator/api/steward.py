@@ -89,9 +89,9 @@ def tokens(caller: Steward, desk: TheDesk) -> dict[str, Any]:
 
 
 def create_token(body: NewToken, caller: Steward, desk: TheDesk) -> dict[str, Any]:
-    """A new token. Its text is shown here and never again."""
+    """A new token. Its text is shown here and never again; `beside` are valid tokens that go by the same name."""
     token, text = desk.tokens.create(body.name, body.scope, days=body.days)
-    return {**token.to_json(), "text": text}
+    return {**token.to_json(), "text": text, "beside": [other.id for other in desk.tokens.others(token)]}
 
 
 def revoke_token(

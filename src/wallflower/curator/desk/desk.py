@@ -8,7 +8,7 @@ sentence.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from threading import Lock
@@ -153,8 +153,8 @@ class Desk:
             _require_key(key)
         return Admission(caller=caller, dataset=name, query=query, key=key, anyway=anyway)
 
-    def ask(self, admitted: Admission) -> Release[Any]:
-        """Pay, look and record. After the charge only one thing can be said to have gone wrong."""
+    def ask(self, admitted: Admission, hold: Callable[[], None]) -> Release[Any]:
+        """Pay, look, hold and record. After the charge only one thing can be said to have gone wrong."""
         query, caller = admitted.query, admitted.caller
         try:
             table, key = self.shelf.table(admitted.dataset), own_key(caller, admitted.key)
@@ -163,7 +163,7 @@ class Desk:
             self.metrics.count("asks", kind=query.kind, outcome="refused")
             raise
         try:
-            made = paid.answer()
+            made = paid.answer(hold)
         except Exception as error:  # noqa: BLE001 - whatever happens after the look, nothing of it may leave
             log_failure("ask", error)
             self.metrics.count("asks", kind=query.kind, outcome="failed")

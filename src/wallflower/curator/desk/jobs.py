@@ -1,7 +1,8 @@
 """Questions on their way: a few at a time, the others wait, and a long one can be asked about.
 
-An answer, or whatever is said after a look, leaves at a multiple of the tick after the question came, so that its time
-tells little. Of a job no more is told than that it waits, runs, is done or has failed.
+Whatever a look comes to is held until a multiple of the tick after the question came, and its thread with it, so that
+neither the answer, nor a count, a list or the beginning of another question tells more of when the look ended. Of a job
+no more is told than that it waits, runs, is done or has failed.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final, Literal, Self
 
 from wallflower.curator.desk.logs import log_failure
-from wallflower.curator.desk.problems import Refusal, kind_of, problem, unanswered_refusal
+from wallflower.curator.desk.problems import Refusal, problem, unanswered_refusal
 from wallflower.curator.desk.records import JOBS, Records
 from wallflower.curator.desk.tokens import Caller, new_id
 from wallflower.curator.settings import Settings
@@ -26,7 +28,8 @@ from wallflower.errors import PrivacyError
 from wallflower.release import Release
 
 State = Literal["queued", "running", "done", "failed"]
-Work = Callable[[], Release[Any]]
+Hold = Callable[[], None]
+Work = Callable[[Hold], Release[Any]]
 
 _LONGEST: Final = timedelta(days=1)
 
@@ -113,25 +116,24 @@ class Jobs:
 
     async def _performed(self, work: Work, came: float, job: str | None) -> Release[Any] | PrivacyError:
         loop = asyncio.get_running_loop()
-        outcome: Release[Any] | PrivacyError
         try:
-            outcome = await loop.run_in_executor(self._pool, self._begun, work, job)
+            return await loop.run_in_executor(self._pool, self._begun, work, came, job)
         except PrivacyError as refusal:
-            if kind_of(refusal) != "unanswered":
-                return refusal  # nobody has looked, so its time tells nothing
-            outcome = refusal
+            return refusal
         except Exception as error:  # noqa: BLE001 - nothing of it may leave
             log_failure("job", error)
-            outcome = unanswered_refusal()
-        tick = self._settings.tick
-        if tick:
-            await asyncio.sleep(tick - (time.monotonic() - came) % tick)
-        return outcome
+            return unanswered_refusal()
 
-    def _begun(self, work: Work, job: str | None) -> Release[Any]:
+    def _begun(self, work: Work, came: float, job: str | None) -> Release[Any]:
         if job is not None:
             self._records.change(JOBS, job, state="running")
-        return work()
+        return work(partial(self._hold, came))
+
+    def _hold(self, came: float) -> None:
+        """Wait, in the thread that looked, for the next multiple of the tick."""
+        tick = self._settings.tick
+        if tick:
+            time.sleep(tick - (time.monotonic() - came) % tick)
 
     def _noted(self, caller: Caller, dataset: str, kind: str, state: State = "queued") -> Job:
         own = {"analyst": caller.name, "dataset": dataset, "kind": kind, "state": state, "worker": _worker()}

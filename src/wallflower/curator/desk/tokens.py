@@ -20,7 +20,7 @@ from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.records import TOKENS, Records, now
 from wallflower.errors import ParameterError
 
-Scope = Literal["steward", "analyst"]
+Scope = Literal["analyst", "steward", "monitor"]
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 
 _TOKEN: Final = re.compile(r"wf_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -32,7 +32,7 @@ _NOBODY: Final = hashlib.sha256(b"").hexdigest()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Whoever holds a valid token. The ledger knows an analyst by `name`."""
+    """Whoever holds a valid token. The ledger knows an analyst by `name`; a monitor reads the metrics, no more."""
 
     name: str
     scope: Scope
@@ -41,6 +41,10 @@ class Caller:
     @property
     def is_steward(self) -> bool:
         return self.scope == "steward"
+
+    @property
+    def is_monitor(self) -> bool:
+        return self.scope == "monitor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,16 +95,24 @@ class Tokens:
         """Every token there ever was, oldest first."""
         return [Token.of(row) for row in self._records.all(TOKENS)]
 
-    def revoke(self, key: str) -> Token:
-        """End a token at once; one that is revoked stays so."""
+    def find(self, key: str) -> Token:
+        """The token with this id."""
         row = self._records.find(TOKENS, key)
         if row is None:
             raise Refusal("not-found", "There is no token with this id. `list` shows them.")
-        if row["revoked"] is None:
+        return Token.of(row)
+
+    def others(self, made: Token) -> list[Token]:
+        """The valid tokens beside this one that go by the same name."""
+        return [one for one in self.all() if one.is_valid and one.name == made.name and one.id != made.id]
+
+    def revoke(self, key: str) -> Token:
+        """End a token at once; one that is revoked stays so."""
+        if self.find(key).revoked is None:
             self._records.change(TOKENS, key, revoked=now())
         with self._lock:
             self._checked.clear()
-        return Token.of(self._records.find(TOKENS, key) or row)
+        return self.find(key)
 
     def known(self, text: str) -> Caller | None:
         """Whoever this token was checked to be a moment ago."""
@@ -115,7 +127,7 @@ class Tokens:
             return found
         parts = _TOKEN.fullmatch(text)
         key, secret = parts.groups() if parts else ("", "")
-        row = self._records.find(TOKENS, key)
+        row = self._records.find(TOKENS, key) if parts else None
         is_right = hmac.compare_digest(_digest(secret), row["digest"] if row else _NOBODY)
         if row is None or not is_right or not Token.of(row).is_valid:
             return None
@@ -125,6 +137,12 @@ class Tokens:
             while len(self._checked) > _MOST_CACHED:
                 self._checked.popitem(last=False)
         return caller
+
+
+def token_id(text: str) -> str:
+    """The public part of a token; nothing of what is none."""
+    parts = _TOKEN.fullmatch(text)
+    return parts[1] if parts else ""
 
 
 def new_id() -> str:
@@ -143,6 +161,8 @@ def _require(name: str, scope: str, days: int | None) -> None:
             "space at either end. Choose another."
         )
     if scope not in SCOPES:
-        raise ParameterError(f"scope: {scope[:40]!r} is not one; it is {' or '.join(SCOPES)}. Choose one.")
-    if days is not None and not 0 <= days <= 3650:
-        raise ParameterError("days: a token lives 0 to 3,650 days. Choose a number, or leave it out for the default.")
+        raise ParameterError(
+            f"scope: {scope[:40]!r} is not one; it is {', '.join(SCOPES[:-1])} or {SCOPES[-1]}. Choose one."
+        )
+    if days is not None and not 1 <= days <= 3650:
+        raise ParameterError("days: a token lives 1 to 3,650 days. Choose a number, or leave it out for the default.")

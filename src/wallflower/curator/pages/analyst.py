@@ -23,7 +23,7 @@ from wallflower.curator.desk.tokens import new_id
 from wallflower.curator.desk.tradeoffs import Tradeoffs
 from wallflower.curator.pages import charts, fields
 from wallflower.curator.pages.standing import ADVICE, factor_words, standing_of
-from wallflower.curator.pages.visits import BASE, COOKIE, Visit, page, place, problem_page, refusal_page, to
+from wallflower.curator.pages.visits import BASE, Visit, page, place, problem_page, refusal_page, to
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.forms import LOSS_HELP, Question, blanks
 from wallflower.ledger import Quote
@@ -81,6 +81,8 @@ async def sign_in(visit: Visit) -> Response:
     text = visit.form.get("token", "").strip()
     try:
         caller = await authenticate(visit.desk, visit.app.state.attempts, text, address)
+        if caller.is_monitor:
+            raise Refusal("forbidden", "This token reads the metrics and nothing else. Sign in with another.")
     except Refusal as refusal:
         stated = problem(refusal)
         return visit.render("sign-in.html", stated["status"], words=stated["detail"])
@@ -93,7 +95,7 @@ def sign_out(visit: Visit) -> Response:
     """The session ends here, not only in the browser."""
     visit.sessions.end(visit.cookie)
     found = to("/sign-in")
-    found.delete_cookie(COOKIE, path=BASE, httponly=True, samesite="strict")
+    visit.forget(found)
     return found
 
 
@@ -135,7 +137,7 @@ async def ask(visit: Visit) -> Response:
         query = fields.read_form(question, visit.form)
         key = _key(visit, query)
         admitted = await run_sync(partial(desk.admit, anyway=is_ticked(visit)), caller, name, query, key)
-        found = await visit.jobs.answer(lambda: desk.ask(admitted), caller, name, query.kind, later=False)
+        found = await visit.jobs.answer(partial(desk.ask, admitted), caller, name, query.kind, later=False)
     except PrivacyError as refusal:
         again = f"{_plan_at(shown, question)}?{urlencode(_typed(question, visit.form))}"
         return refusal_page(visit, refusal, again=again, dataset=name)

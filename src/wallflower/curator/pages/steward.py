@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Any, Final, get_args
 
@@ -51,6 +51,7 @@ def routes() -> list[Route]:
         Route("/datasets/{dataset}/budget/constrained", page(allow_constrained, "steward"), methods=["POST"]),
         Route("/tokens", page(tokens, "steward")),
         Route("/tokens", page(create_token, "steward"), methods=["POST"]),
+        Route("/tokens/{token}/revoke", page(confirm_revocation, "steward")),
         Route("/tokens/{token}/revoke", page(revoke_token, "steward"), methods=["POST"]),
         Route("/ledger", page(ledger, "steward")),
     ]
@@ -110,12 +111,19 @@ def allow_constrained(visit: Visit) -> Response:
 
 
 def tokens(visit: Visit) -> Response:
-    """Every token there ever was."""
-    return _tokens(visit)
+    """Every token there ever was, and the text of one that was issued just now."""
+    text = visit.handed_over
+    holder = visit.desk.tokens.caller(text)
+    if holder is None:
+        return _tokens(visit)
+    made = visit.desk.tokens.find(holder.token)
+    found = _tokens(visit, text=text, name=made.name, beside=[one.id for one in visit.desk.tokens.others(made)])
+    visit.hand_over(found, None)
+    return found
 
 
 def create_token(visit: Visit) -> Response:
-    """A new token: this page shows its text, and no page ever again."""
+    """A new token. The page that follows shows its text, and no page ever again: a reload issues nothing."""
     days = visit.form.get("days", "").strip()
     try:
         if not (days.isascii() and days.isdigit() and len(days) < 8):
@@ -125,7 +133,14 @@ def create_token(visit: Visit) -> Response:
     except PrivacyError as refusal:
         stated = problem(refusal)
         return _tokens(visit, stated["status"], words=stated["detail"])
-    return _tokens(visit, 201, text=text, name=name)
+    found = to("/tokens")
+    visit.hand_over(found, text)
+    return found
+
+
+def confirm_revocation(visit: Visit) -> Response:
+    """Whether a token is really to be ended."""
+    return visit.render("revoke.html", token=visit.desk.tokens.find(visit.path("token")))
 
 
 def revoke_token(visit: Visit) -> Response:
@@ -224,16 +239,23 @@ def _budget(visit: Visit, words: str | None, status: int, sent: str = "") -> Res
 
 
 def _tokens(
-    visit: Visit, status: int = 200, *, words: str | None = None, text: str | None = None, name: str = ""
+    visit: Visit,
+    status: int = 200,
+    *,
+    words: str | None = None,
+    text: str | None = None,
+    name: str = "",
+    beside: Sequence[str] = (),
 ) -> Response:
     return visit.render(
         "tokens.html",
         status,
         tokens=list(reversed(visit.desk.tokens.all())),
-        scopes=list(reversed(SCOPES)),
+        scopes=SCOPES,
         words=words,
         text=text,
         name=name,
+        beside=beside,
         given=visit.form,
         done=_DONE.get(visit.request.query_params.get("done", "")),
     )

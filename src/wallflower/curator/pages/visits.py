@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from wallflower.curator.api.callers import PAGES
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.jobs import Jobs
 from wallflower.curator.desk.logs import log_failure
@@ -24,11 +25,12 @@ from wallflower.curator.desk.problems import PREFIX, Refusal, problem, unanswere
 from wallflower.curator.desk.tokens import Caller
 from wallflower.curator.pages.sessions import Sessions, form_proof, is_proof, new_cookie
 from wallflower.curator.pages.standing import ADVICE, event_words, loss_words
+from wallflower.curator.settings import Settings
 from wallflower.errors import PrivacyError
 from wallflower.privacy import Loss
 from wallflower.release.words import readable
 
-BASE: Final = "/ui"
+BASE: Final = PAGES
 COOKIE: Final = "wallflower"
 POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -37,6 +39,7 @@ POLICY: Final = (
 
 Who = Literal["anybody", "caller", "steward"]
 
+_HANDED: Final = "wallflower-issued"
 _MOST_FIELDS: Final = 200
 _FORM: Final = "application/x-www-form-urlencoded"
 
@@ -89,14 +92,27 @@ class Visit:
         """A page, with what every page needs."""
         known = {"base": BASE, "caller": self.caller, "proof": form_proof(self.cookie), "version": self.app.version}
         page = HTMLResponse(_TEMPLATES.get_template(template).render({**known, **context}), status)
-        if self.request.cookies.get(COOKIE) != self.cookie:
+        if self.request.cookies.get(cookie_name(self.request)) != self.cookie:
             self.keep(page, self.cookie)
         return page
 
     def keep(self, response: Response, cookie: str) -> None:
         """Have the browser keep this cookie, for this service alone."""
-        secure = self.request.url.scheme == "https"
-        response.set_cookie(COOKIE, cookie, path=BASE, httponly=True, samesite="strict", secure=secure)
+        response.set_cookie(cookie_name(self.request), cookie, **_cookie_flags(self.request))
+
+    @property
+    def handed_over(self) -> str:
+        """The token that this page is given to show; whoever reads it checks that it is one."""
+        return self.request.cookies.get(_HANDED, "")
+
+    def hand_over(self, response: Response, token: str | None) -> None:
+        """Have the browser bring a token to the page of tokens, once, within a minute; None takes it back."""
+        flags = {**_cookie_flags(self.request), "path": f"{BASE}/tokens"}
+        response.set_cookie(_HANDED, token or "", max_age=60 if token else 0, **flags)
+
+    def forget(self, response: Response) -> None:
+        """Have the browser forget the cookie."""
+        response.delete_cookie(cookie_name(self.request), **_cookie_flags(self.request))
 
 
 def page(
@@ -105,13 +121,13 @@ def page(
     """A route for this handler: it comes to run only for whoever may see the page, with a form that is ours."""
 
     async def endpoint(request: Request) -> Response:
-        visit = Visit(request=request, cookie=request.cookies.get(COOKIE, "")[:100] or new_cookie())
+        visit = Visit(request=request, cookie=request.cookies.get(cookie_name(request), "")[:100] or new_cookie())
         try:
             visit = replace(visit, caller=await run_sync(visit.sessions.caller, visit.cookie))
-            if request.method == "POST":
-                visit = replace(visit, form=await _form(visit))
             if who != "anybody" and visit.caller is None:
                 return to("/sign-in")
+            if request.method == "POST":
+                visit = replace(visit, form=await _form(visit))
             if who == "steward" and not visit.by.is_steward:
                 raise Refusal("forbidden", "Only a steward may do this. Ask the steward.")
             if inspect.iscoroutinefunction(handler):
@@ -125,6 +141,22 @@ def page(
             return refusal_page(visit, unanswered_refusal())
 
     return endpoint
+
+
+def cookie_name(request: Request) -> str:
+    """Over TLS a name that a browser takes from this very host alone, with nothing in the clear [RFC 6265bis]."""
+    return f"__Host-{COOKIE}" if is_secure(request) else COOKIE
+
+
+def _cookie_flags(request: Request) -> Any:
+    secure = is_secure(request)
+    return {"path": "/" if secure else BASE, "httponly": True, "samesite": "strict", "secure": secure}
+
+
+def is_secure(request: Request) -> bool:
+    """Whether visitors come over TLS: as the request says, or as the settings do of the proxy in front."""
+    settings: Settings = request.app.state.service.state.desk.settings
+    return settings.https or request.url.scheme == "https"
 
 
 def place(*parts: str) -> str:
