@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
@@ -16,7 +17,7 @@ from above import Above
 from ranking import Ranking
 from wallflower.audit import Way
 from wallflower.checks import CHECKS, answers_extreme_tables, is_attacked
-from wallflower.errors import EvidenceMissing
+from wallflower.errors import EvidenceMissing, ParameterError
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
 from wallflower.queries.explain.detectors import Custom
@@ -55,6 +56,38 @@ def test_kinds_and_labels_are_unique_and_exported() -> None:
         assert getattr(wallflower, question.__name__) is question
         assert question.__name__ in wallflower.__all__
         assert question.__module__ == f"wallflower.queries.{question.kind}"
+
+
+def as_numpy(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return np.array([as_numpy(item) for item in value])
+    return np.asarray(value)[()] if isinstance(value, bool | int | float | str) else value
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *(question.example() for question in QUERIES),
+        wallflower.Subspaces(neighbours=3, radius=0.5, columns=("a", "b"), size=1, gap=5.0, loss=Loss("1")),
+        wallflower.Watch(threshold=3.0, mean=(0.0,), covariance=((1.0,),), low=-4.0, high=4.0, loss=Loss("1")),
+        wallflower.Watch(threshold=3.0, low=-4.0, high=4.0, level="person", cutoff=3, loss=Loss("1")),
+    ],
+    ids=lambda query: query.kind,
+)
+def test_settings_may_come_from_numpy(query: Query[Any, Any]) -> None:
+    given = {item.name: as_numpy(getattr(query, item.name)) for item in fields(query)}
+    found = type(query)(**given)
+    assert found == query
+    assert hash(found) == hash(query)
+    assert json.dumps(found.to_json()) == json.dumps(query.to_json())
+
+
+@pytest.mark.parametrize("question", QUERIES)
+def test_what_is_no_number_is_refused_as_such(question: type[Query[Any, Any]]) -> None:
+    needed = [item.name for item in fields(question) if str(item.type).startswith("float")]
+    for name in needed:
+        with pytest.raises(ParameterError, match=f"{name}: 'near' is not a number"):
+            replace(question.example(), **{name: "near"})
 
 
 def test_no_question_takes_a_name_the_command_line_needs() -> None:

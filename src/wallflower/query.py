@@ -301,6 +301,16 @@ class Query(ABC, Generic[D, A]):
         )
 
 
+def settle(query: Query[Any, Any]) -> None:
+    """Take settings of numpy, and lists, for what they are: plain numbers and tuples, which fit into JSON and can be
+    compared. Refuse what is no number where one is needed."""
+    for item in fields(query):
+        value = _settled(getattr(query, item.name))
+        if not isinstance(value, _NUMBERS.get(str(item.type), object)):
+            raise ParameterError(f"{item.name}: {value!r} is not a number; pass one, such as 1.5.")
+        object.__setattr__(query, item.name, value)
+
+
 def require_settings_of_mode(query: Query[Any, Any]) -> None:
     """Refuse a setting of a mode that was not chosen: it would be read, and change nothing."""
     for item in fields(query):
@@ -370,6 +380,14 @@ def _plain(value: Any) -> Any:
             return [_plain(item) for item in value]
         case _:
             return value
+
+
+_NUMBERS: Final[Mapping[str, Any]] = {"float": int | float, "float | None": int | float | None}
+
+
+def _settled(value: Any) -> Any:
+    plain = value.tolist() if type(value).__module__ == "numpy" else value
+    return tuple(map(_settled, plain)) if isinstance(plain, list | tuple) else plain
 
 
 def _rich(value: Any) -> Any:

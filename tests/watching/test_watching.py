@@ -150,6 +150,23 @@ def test_a_frame_is_read_by_the_names_of_its_columns(book: Ledger, monkeypatch: 
     assert str(seen) == "[[[1.0, 10.0], [2.0, 20.0], [3.0, nan]]]"
 
 
+def test_a_row_of_a_frame_is_read_by_the_names_of_its_columns(book: Ledger, monkeypatch: Any) -> None:
+    seen: list[list[list[float]]] = []
+    measure = Gauge.measure
+    monkeypatch.setattr(Gauge, "measure", lambda self, rows: seen.append(rows.tolist()) or measure(self, rows))
+    frame = pd.DataFrame({"b": [10.0, 20.0], "a": [1.0, 2.0]})
+    with opened(book, columns=["a", "b"]) as watch:
+        for _, row in frame.iterrows():
+            assert watch.decide(row) in (True, False)
+    assert str(seen) == "[[[1.0, 10.0]], [[2.0, 20.0]]]"
+
+
+def test_numbers_of_observations_may_come_from_numpy(book: Ledger, tmp_path: Path) -> None:
+    with opened(book, state=tmp_path / "s") as watch:
+        told = watch.decide_many([0.0, 5.0], first=np.int64(1))
+        assert watch.decide_at(np.int64(2), None) == told.outliers[1]
+
+
 @pytest.mark.parametrize("cells", [[5.0, "no number", 5], ["5", None, "5.0"], [True, None, 5.0]], ids=str)
 @pytest.mark.parametrize("kind", ["pandas", "series", "array"])
 def test_one_column_of_anything_is_read_row_by_row(book: Ledger, kind: str, cells: Any) -> None:

@@ -359,7 +359,7 @@ def _floats(cells: Any, name: str) -> Floats:
 
 def _missing(name: str) -> DataError:
     return DataError(
-        f"column {name!r} has missing values (empty, NA, NaN, ?), and every record needs a number. "
+        f"column {name!r} has missing values (empty, NA, NaN, ?), and every record needs a value. "
         "Fill them with a public constant, or leave those records out.",
         column=name,
     )

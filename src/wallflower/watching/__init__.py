@@ -19,6 +19,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from operator import index
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -246,7 +247,7 @@ class Watching:
     def _told(self, start: int, count: int) -> Decisions:
         """Decisions from `start` on that were told before, `count` at most."""
         last = self.position
-        if isinstance(start, bool) or not isinstance(start, int) or not (1 <= start <= last + 1 or self.exhausted):
+        if isinstance(start, bool) or not hasattr(start, "__index__") or not (1 <= start <= last + 1 or self.exhausted):
             raise StateError(
                 f"observation {start!r} was asked for, and {last + 1} is next. Observations are numbered from 1 and "
                 "decided in order, none left out. Pass the next, or one that was decided."
@@ -257,6 +258,7 @@ class Watching:
                 f"observation {start} was decided before, and a watch without a state keeps no decisions. "
                 "Open the watch with state=FILE to ask again."
             )
+        start = index(start)  # SQLite would keep one of numpy as bytes
         rows = [] if self._payer.state is None else self._payer.state.stored(self._epoch, start, known)
         flags = [flag for flag, _ in rows]
         return self._decisions(start, flags, [score or 0 for _, score in rows], [flag is None for flag in flags])
@@ -365,13 +367,15 @@ class _Rule:
 
     def row(self, x: Observation) -> list[float]:
         """The entries of one observation, NaN where there is none."""
-        if isinstance(x, Mapping):
-            if not x.keys() <= self._known:
+        named: Any = getattr(x, "items", None)  # a Mapping, or a row of a pandas frame
+        if named is not None:
+            cells_of = dict(named())
+            if not cells_of.keys() <= self._known:
                 raise DataError(
                     f"an observation has names that are not columns; the columns are {list_names(self.columns)}. "
                     "Leave the others out."
                 )
-            return [number(x.get(name)) for name in self.columns]
+            return [number(cells_of.get(name)) for name in self.columns]
         many = isinstance(x, Sequence) and not isinstance(x, str | bytes)
         cells: Sequence[Any] = x.ravel() if isinstance(x, np.ndarray) else x if many else [x]  # type: ignore[assignment]
         if len(cells) != len(self.columns):

@@ -1,6 +1,7 @@
 """The question as people ask it: price, plan, answer, counts, picture."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -170,18 +171,52 @@ def test_no_lead_is_more_than_all_records_and_the_lead_for_nine_of_ten_is_said()
 
 
 @pytest.mark.parametrize(
-    ("given", "label"), [({"loss": Loss("6")}, "reliable"), ({}, "use with care"), ({"loss": Loss("1")}, "unreliable")]
+    ("given", "label", "said"),
+    [
+        ({"loss": Loss("6")}, "reliable", "under 1 %"),
+        ({}, "use with care", "at most 33 %"),
+        ({"loss": Loss("1")}, "unreliable", "at most 52 %"),
+    ],
 )
-def test_an_answer_says_how_many_names_to_doubt(given, label):
+def test_an_answer_says_how_many_names_to_doubt(given, label, said):
     points = planted()
     query = asked(**given)
     reading = query.reading([["x1"], ["x2"]], points)
     wrong = query.plan(n=500, dimension=10).options[0].figures["wrong"]
     assert reading.quality.label == label
-    assert f"at most {100 * wrong:.0f} % of the names are expected to be wrong" in reading.quality.rule
+    assert f"{said} of the names are expected to be wrong" in reading.quality.rule
+    assert 0 < int(said.split()[-2]) / 100 - wrong <= 0.01
     assert "Nine of ten names are right where the best stand out by" in reading.notes[0]
     hopeless = asked(loss=Loss("0.01")).reading([["x1"], ["x2"]], points)
     assert "there are 500: no table is clear enough" in hopeless.notes[0]
+
+
+def test_counts_that_noise_swallows_are_not_sold_in_silence():
+    names = [{"columns": ["x1"], "outliers": 5}, {"columns": ["x2"], "outliers": 5}]
+    for share, is_useful in (("1/2", True), ("99/100", False)):
+        query = asked(loss=Loss("8"), counts=True, share=share)
+        plan, quality = query.plan(n=500, dimension=10), query.reading(names, planted()).quality
+        width = plan.options[0].figures["half_width"]
+        assert plan.useful == is_useful == (width <= 50)
+        assert (quality.label == "unreliable") != is_useful
+        assert f"the noise of each count is within ±{width:.3g} (95 %) among 500 records" in plan.verdict
+        assert plan.verdict.startswith("useful" if is_useful else "not useful")
+    enough = asked(loss=Loss(plan.smallest_useful_epsilon), counts=True, share="99/100")
+    assert enough.plan(n=500, dimension=10).useful
+
+
+def test_names_that_nobody_chose_are_not_called_right():
+    one = asked(size=None, among=(("x1",),), top=1, loss=Loss("6"))
+    assert not one.plan(n=500, dimension=1).useful
+    assert "its name tells nothing" in one.plan(n=500, dimension=1).verdict
+    assert replace(one, counts=True).plan(n=500, dimension=1).useful
+    assert one.reading([["x1"]], planted().subspace(("x1",))).quality.label == "unreliable"
+    everything = asked(top=10, loss=Loss("6"))
+    assert everything.plan(n=500, dimension=10).useful
+    reading = everything.reading([[f"x{place}"] for place in range(1, 11)], planted())
+    assert reading.quality.label == "use with care"
+    assert "only their order tells anything" in reading.quality.rule
+    assert not reading.notes
 
 
 def test_delta_is_used_when_it_helps():

@@ -541,3 +541,9 @@ def test_only_what_the_owner_made_public_is_told(tmp_path):
     gaps, schema = pd.DataFrame({"when": ["a", None]}), Schema(columns=(Column("when", time=True),))
     with pytest.raises(DataError, match="missing"):
         wf.load(gaps, schema=schema)
+
+
+def test_a_time_that_is_missing_is_not_said_to_be_a_number():
+    schema = Schema(columns=(Column("when", time=True), Column("x")))
+    with pytest.raises(DataError, match=r"'when' has missing values .* every record needs a value"):
+        wf.load(pd.DataFrame({"when": ["mon", None], "x": [1.0, 2.0]}), schema=schema)

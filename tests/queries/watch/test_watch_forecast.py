@@ -439,3 +439,38 @@ def test_a_release_says_how_far_its_flags_can_be_relied_on(public: Any, label: s
         assert reading.extras["share_of_flags_that_are_false"] == pytest.approx(
             1 - query.plan(n=2, dimension=1).options[0].figures["right"]
         )
+
+
+PERSON = {"threshold": 4.0, "low": -10.0, "high": 10.0, "change": 0.01, "variance": 1.0, "outlier_from": 6.0}
+PERSON |= {"outlier_share": 0.1, "level": "person"}
+
+
+@pytest.mark.parametrize(("adaptive", "ends"), [(False, (5, 5)), (True, (5, 9))])
+def test_a_plan_says_when_the_cutoff_would_end_a_watch(adaptive: bool, ends: tuple[int, int]) -> None:
+    query = Watch(**PERSON, cutoff=5, adaptive=adaptive, loss=Loss("4"))
+    assert "exhausted" not in query.plan(n=40, dimension=1).verdict
+    said = f"at {'5 to 9' if adaptive else '5'} flags, after about {'50 to 90' if adaptive else '50'} of 1,000"
+    assert said in query.plan(n=1000, dimension=1).verdict
+    draw = np.random.default_rng(1)
+    decided = []
+    for _ in range(50):
+        values = np.where(draw.random(1000) < 0.1, 8.0, draw.normal(0.0, 1.0, 1000))
+        found = query.answer(Points.from_array(values[:, None], name="stream"), SystemNoise())
+        assert ends[0] <= len(found["flagged"]) <= ends[1]
+        decided.append(found["decided"])
+    assert 10 * ends[0] * 0.8 < np.mean(decided) < 10 * ends[1] * 1.2
+
+
+def test_a_plan_says_when_the_steps_would_end_a_watch() -> None:
+    query = Watch(**PERSON, steps=10, loss=Loss.zcdp("1"))
+    assert "after 10 of 1,000 observations it is exhausted" in query.plan(n=1000, dimension=1).verdict
+    assert "exhausted" not in query.plan(n=10, dimension=1).verdict
+    vague = replace(query, variance=None, outlier_from=None, outlier_share=None)
+    assert "after 10 of 1,000 observations it is exhausted" in vague.plan(n=1000, dimension=1).verdict
+
+
+def test_what_was_hardly_looked_at_is_not_called_reliable() -> None:
+    query = Watch(**PERSON, cutoff=5, loss=Loss("4"))
+    stream = Points.from_array(np.zeros((1000, 1)), name="stream")
+    labels = [query.reading({"flagged": [], "decided": decided}, stream).quality.label for decided in (1000, 500, 499)]
+    assert labels == ["reliable", "reliable", "use with care"]

@@ -12,7 +12,6 @@ Proof       proof.md, labels (E) (C1) (C2) (N), (Q1) (Q2) (H) (A); the paper's o
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -47,6 +46,7 @@ from wallflower.query import (
     Status,
     least_amount,
     require_settings_of_mode,
+    settle,
 )
 
 if TYPE_CHECKING:
@@ -128,6 +128,7 @@ class Count(Query[Points, int]):
     )
 
     def __post_init__(self) -> None:
+        settle(self)
         check_neighbours(self.neighbours)
         check_radius(self.radius)
         for name, choices in {"mechanism": tuple(_NOISE), "interval": INTERVALS}.items():
@@ -141,10 +142,6 @@ class Count(Query[Points, int]):
         if self.mechanism == "smooth":
             _check_smooth(self.loss)
         require_settings_of_mode(self)
-        for name in ("neighbours", "slack"):  # numbers of numpy do not fit into JSON
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, operator.index(getattr(self, name)))
-        object.__setattr__(self, "radius", self.radius if isinstance(self.radius, int) else float(self.radius))
 
     def cost(self) -> Loss:
         return self.loss

@@ -38,6 +38,7 @@ from wallflower.query import (
     Reading,
     Status,
     least_amount,
+    settle,
 )
 from wallflower.schema import Column, Schema
 from wallflower.units import Claim
@@ -134,6 +135,7 @@ class Explain(Query[Case, Value]):
     )
 
     def __post_init__(self) -> None:
+        settle(self)
         object.__setattr__(self, "context", tuple(self.context))
         object.__setattr__(self, "domain", _schema(self.domain))
         object.__setattr__(self, "record", str(self.record))

@@ -47,7 +47,7 @@ from wallflower.queries.subspaces.choice import (
     rho_of,
 )
 from wallflower.queries.subspaces.family import Family, Subspace
-from wallflower.queries.subspaces.words import RIGHT, USEFUL
+from wallflower.queries.subspaces.words import RIGHT
 from wallflower.query import (
     Bars,
     Option,
@@ -57,6 +57,7 @@ from wallflower.query import (
     Reading,
     Status,
     least_amount,
+    settle,
 )
 from wallflower.units import Claim
 
@@ -125,6 +126,7 @@ class Subspaces(Query[Points, Value]):
     )
 
     def __post_init__(self) -> None:
+        settle(self)
         check_neighbours(self.neighbours)
         check_radius(self.radius)
         check_loss(self.kind, self.loss)
@@ -216,7 +218,7 @@ class Subspaces(Query[Points, Value]):
         candidates = self.candidates(dimension)
         options = tuple(self._option(name, n, dimension) for name in CHOOSERS)
         chosen = self.made(n, dimension).mechanism
-        smallest = least_amount(lambda amount: self._at(amount).lift(n, dimension) >= USEFUL)
+        smallest = least_amount(lambda amount: words.is_useful(self._at(amount), n, dimension))
         return Plan(
             query=self.kind,
             cost=self.cost(),
@@ -229,7 +231,7 @@ class Subspaces(Query[Points, Value]):
             chosen=chosen,
             headings=_HEADINGS | (_COUNTING if self.counts else {}),
             options=options,
-            useful=self.lift(n, dimension) >= USEFUL,
+            useful=words.is_useful(self, n, dimension),
             verdict=words.verdict(self, n, dimension, smallest),
             smallest_useful_epsilon=smallest,
             curve=tuple((float(e), self._at(e).precision(n, dimension)) for e in EPSILONS),
@@ -327,9 +329,16 @@ class Subspaces(Query[Points, Value]):
         return self._promise(self.made(n, dimension), n, dimension)
 
     def lift(self, n: int, dimension: int) -> float:
-        """How far from chance to certainty the precision is."""
-        chance = self.top / self.candidates(dimension)
-        return 1.0 if chance == 1 else (self.precision(n, dimension) - chance) / (1 - chance)
+        """How far from chance to certainty the precision is. Of one subspace only a count tells anything."""
+        candidates = self.candidates(dimension)
+        if self.top == candidates:
+            return float(candidates > 1 or self.counts)
+        chance = self.top / candidates
+        return (self.precision(n, dimension) - chance) / (1 - chance)
+
+    def blur(self, n: int) -> float:
+        """How far the noise of a count reaches, 95 times of 100."""
+        return count_noise(*self._counting(n)).half_width(SURE)
 
     def _option(self, mechanism: str, n: int, dimension: int) -> Option:
         way = self._way(mechanism)
@@ -341,8 +350,7 @@ class Subspaces(Query[Points, Value]):
             "each": float(way.each),
         }
         if self.counts:
-            slack, loss = self._counting(n)
-            figures["half_width"] = count_noise(slack, loss).half_width(SURE)
+            figures["half_width"] = self.blur(n)
         return Option(mechanism=mechanism, figures=figures, note=_NOTES[mechanism])
 
     def _at(self, amount: str) -> Self:

@@ -10,41 +10,75 @@ from wallflower.query import Label, Quality
 
 NEAR_CHANCE: Final = 0.1  # of the way from chance to certainty
 USEFUL: Final = 0.5
+BLURRED: Final = 0.1  # of the records: noise beyond that leaves nothing of a count
 RIGHT: Final = 0.9  # of the names, for an answer to be called reliable
 UNPROVED: Final = (
     "That the counts are no lower than the lower ends of their intervals is not proved: these cover the noise alone."
 )
 
 
+def is_useful(query: Any, n: int, dimension: int) -> bool:
+    """Whether names are better than chance, and counts, if there are any, tell something among so many records."""
+    return query.lift(n, dimension) >= USEFUL and not _is_blurred(query, n)
+
+
 def verdict(query: Any, n: int, dimension: int, smallest: str | None) -> str:
     """Whether to ask, and why."""
     said, lift = _promise(query, n, dimension), query.lift(n, dimension)
-    if lift >= USEFUL:
+    if is_useful(query, n, dimension):
         return f"useful: {said}"
     symbol = "ρ" if query.loss.kind is Kind.ZCDP else "ε"
     advice = f"; from {symbol} = {smallest} on it would be useful" if smallest else "; no reasonable loss makes it so"
-    return f"{'near chance' if lift < NEAR_CHANCE else 'weak'}: {said}{advice}"
+    how = "near chance" if lift < NEAR_CHANCE else "weak" if lift < USEFUL else "not useful"
+    return f"{how}: {said}{advice}"
 
 
 def notes(query: Any, n: int, dimension: int) -> tuple[str, ...]:
     """Caveats of an answer."""
+    counted = (UNPROVED,) if query.counts else ()
+    if query.top == query.candidates(dimension):
+        return counted
     needed = math.ceil(query.needed_lead(query.made(n, dimension), n, dimension))
     lead = f"Nine of ten names are right where the best stand out by {needed:,} records or more"
     found = f"{lead}, and there are {n:,}: no table is clear enough." if needed > n else f"{lead}."
-    return (found, UNPROVED) if query.counts else (found,)
+    return (found, *counted)
 
 
 def quality(query: Any, n: int, dimension: int) -> Quality:
-    """How far to rely on the names, where the best stand out as the plan assumes."""
-    right, lift = query.precision(n, dimension), query.lift(n, dimension)
-    label: Label = "reliable" if right >= RIGHT else "use with care" if lift >= USEFUL else "unreliable"
-    return Quality(label, _promise(query, n, dimension))
+    """How far to rely on the names, where the best stand out as the plan assumes, and on the counts."""
+    label: Label = "reliable" if query.precision(n, dimension) >= RIGHT else "use with care"
+    if query.top == query.candidates(dimension):
+        label = "use with care"
+    return Quality(label if is_useful(query, n, dimension) else "unreliable", _promise(query, n, dimension))
 
 
 def _promise(query: Any, n: int, dimension: int) -> str:
-    wrong, chance = 1 - query.precision(n, dimension), 1 - query.top / query.candidates(dimension)
-    lead = f"{query.lead(n):g} records" + (" (2 %)" if query.gap is None and n >= 50 else "")
-    return (
-        f"at most {100 * wrong:.0f} % of the names are expected to be wrong, where chance would give "
-        f"{100 * chance:.0f} %, if the best stand out by {lead}"
-    )
+    candidates = query.candidates(dimension)
+    if query.top < candidates:
+        wrong, chance = 1 - query.precision(n, dimension), 1 - query.top / candidates
+        lead = f"{query.lead(n):g} records" + (" (2 %)" if query.gap is None and n >= 50 else "")
+        said = (
+            f"{_at_most(wrong)} of the names are expected to be wrong, where chance would give {100 * chance:.0f} %, "
+            f"if the best stand out by {lead}"
+        )
+    elif candidates == 1:
+        said = "there is one subspace to choose, so its name tells nothing"
+    else:
+        said = f"all {candidates:,} subspaces are named, so that only their order tells anything, which is not forecast"
+    if not query.counts:
+        return said
+    return f"{said}; the noise of each count is within ±{query.blur(n):.3g} (95 %) among {n:,} records"
+
+
+def _is_blurred(query: Any, n: int) -> bool:
+    return bool(query.counts and query.blur(n) > BLURRED * n)
+
+
+def _at_most(share: float) -> str:
+    """A bound in words: rounded up, and never to none.
+
+    >>> _at_most(0.7549), _at_most(0.0004), _at_most(0.7)
+    ('at most 76 %', 'under 1 %', 'at most 70 %')
+    """
+    whole = math.ceil(100 * share - 1e-9)
+    return "under 1 %" if 0 <= share < 0.01 else f"at most {whole} %"

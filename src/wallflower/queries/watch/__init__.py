@@ -25,7 +25,7 @@ from wallflower.queries.watch.claims import claim_of
 from wallflower.queries.watch.gauge import STATISTICS, Gauge, gauge
 from wallflower.queries.watch.modes import LEVELS, MODES, bounds_of, check_mode, check_numbers, loss_at_level, mode_of
 from wallflower.queries.watch.statement import Statement
-from wallflower.query import Condition, Plan, PublicFacts, Query, Reading, Status, Ticks, Tradeoff
+from wallflower.query import Condition, Plan, PublicFacts, Query, Reading, Status, Ticks, Tradeoff, settle
 from wallflower.units import Claim
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ class Watch(Query[Points, dict[str, Any]]):
     )
 
     def __post_init__(self) -> None:
+        settle(self)
         check_numbers(self)
         object.__setattr__(self, "loss", loss_at_level(self))
         check_mode(self)
@@ -206,7 +207,7 @@ class Watch(Query[Points, dict[str, Any]]):
             | ({"present_in_so_many": stays} if stays else {})
             | ({"assumed": assumed} if (assumed := self._assumed()) else {}),
             notes=_plans.notes_of(self, facts.dimension, ahead),
-            quality=_plans.quality_of(self, facts.dimension, ahead),
+            quality=_plans.quality_of(self, facts.dimension, ahead, decided=decided, n=facts.n),
         )
 
     def _assumed(self) -> list[str]:

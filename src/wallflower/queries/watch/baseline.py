@@ -21,7 +21,7 @@ from wallflower.mechanisms import Additive, calibrate
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch import Watch
-from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount
+from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount, settle
 from wallflower.units import Claim
 
 COARSE: Final = 64  # steps of the grid that one entry can move a distance by
@@ -93,6 +93,7 @@ class Baseline(Query[Points, dict[str, float]]):
     )
 
     def __post_init__(self) -> None:
+        settle(self)
         object.__setattr__(self, "loss", self._watch.loss)
         if self.loss.kind is not Kind.PURE:
             raise LossMismatch(f"baseline is pure; a {self.loss.kind} loss has no theorem here. Pass ε alone.")

@@ -54,10 +54,15 @@ class Outlook:
         return self.true_positive - self.false_positive
 
     @property
+    def flags(self) -> float:
+        """How many flags an observation makes."""
+        return self.share * self.true_positive + (1 - self.share) * self.false_positive
+
+    @property
     def right(self) -> float:
         """How likely it is that an observation which is flagged is an outlier."""
-        hits, alarms = self.share * self.true_positive, (1 - self.share) * self.false_positive
-        return hits / (hits + alarms) if hits else 0.0
+        hits = self.share * self.true_positive
+        return hits / self.flags if hits else 0.0
 
     @property
     def is_useful(self) -> bool:

@@ -31,12 +31,14 @@ from wallflower.queries.watch.forecast import (
     scene,
 )
 from wallflower.queries.watch.gauge import FINE, Gauge
+from wallflower.queries.watch.modes import mode_of
 from wallflower.queries.watch.population import Population
 from wallflower.query import Label, Option, Plan, Quality, Tradeoff, least_amount
 
 ROC_EPSILONS: Final = ("0.05", "0.1", "0.2", "0.35", "0.5", "0.75", "1", "1.5", "2", "4")
 EPSILONS: Final = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10")
 STAY: Final = 10  # observations for which the verdict says what a person pays
+LOOKED: Final = 0.5  # of the observations, for an answer to be called reliable
 UNEVEN: Final = 10.0  # columns whose spreads differ by more are hardly of one unit
 
 
@@ -56,7 +58,21 @@ def plan_of(query: Any, *, n: int, dimension: int) -> Plan:
     """What to expect of a watch."""
     ahead = prospect(query, dimension)
     told = _limits(query, dimension) if ahead is None else _forecast(query, dimension, ahead)
+    told["verdict"] += _ending(query, n, ahead)
     return Plan(query=query.kind, cost=query.cost(), facts={"n": n, "dimension": dimension}, **told)
+
+
+def _ending(query: Any, n: int, ahead: Outlook | None) -> str:
+    """When a watch is exhausted, where that is before the last of `n` observations: it is blind to what comes later."""
+    if query.steps is not None and query.steps < n:
+        after = f"after {query.steps:,}"
+    elif mode_of(query) == "sparse" and ahead is not None and query.cutoff < n * ahead.flags:
+        ends = (query.cutoff, 2 * query.cutoff - 1) if query.adaptive else (query.cutoff,)  # (A) half a flag is left
+        flags, places = (" to ".join(f"{end / each:,.0f}" for end in ends) for each in (1, ahead.flags))
+        after = f"at {flags} flags, after about {places}"
+    else:
+        return ""
+    return f"; {after} of {n:,} observations it is exhausted, and later ones are not looked at"
 
 
 def tradeoffs_of(query: Any, dimension: int) -> tuple[Tradeoff, ...]:
@@ -68,8 +84,20 @@ def tradeoffs_of(query: Any, dimension: int) -> tuple[Tradeoff, ...]:
     return tuple(made for amount in amounts if (made := _tradeoff(_at(query, amount), amount, gauge, seen)))
 
 
-def quality_of(query: Any, dimension: int, ahead: Outlook | None) -> Quality:
-    """How far flags can be relied on, by what is public."""
+def quality_of(query: Any, dimension: int, ahead: Outlook | None, *, decided: int, n: int) -> Quality:
+    """How far flags can be relied on, by what is public and by how many observations were looked at."""
+    found = _quality(query, dimension, ahead)
+    if decided >= n:
+        return found
+    label: Label = "use with care" if found.label == "reliable" and decided < LOOKED * n else found.label
+    return Quality(
+        label,
+        f"{found.rule}; that is of the {decided:,} of {n:,} observations that were looked at, and with less than "
+        f"{LOOKED:.0%} of them no answer is called reliable",
+    )
+
+
+def _quality(query: Any, dimension: int, ahead: Outlook | None) -> Quality:
     if ahead is None:
         told = _limits(query, dimension)
         return Quality("use with care" if told["useful"] else "unreliable", str(told["verdict"]))
