@@ -64,7 +64,7 @@ from wallflower.papers.data.readings import (
 )
 from wallflower.papers.degue2020.detection import Tally
 from wallflower.papers.methods import NOT_PRIVATE
-from wallflower.papers.page import opening
+from wallflower.papers.page import first_section
 from wallflower.queries.sensors import perturb
 from wallflower.queries.sensors.history import usual_ranges
 from wallflower.synthetic import mixture, push_outliers
@@ -241,7 +241,7 @@ def test_other_choices_of_what_is_not_printed_are_tried_and_ours_is_the_first() 
 
 
 def test_every_printed_fact_stands_in_the_opening_table(small: Figure3) -> None:
-    rows = opening(compare_items(small, 1.5)).sheet.rows
+    rows = first_section(compare_items(small, 1.5)).sheet.rows
     assert [row[:3] for row in rows] == [(item, fact.where, fact.value) for item, fact in FACTS.items()]
     assert all(row[5] or row[4] != "deviates" for row in rows)
     unprinted = {row[0]: row[4] for row in rows if row[0] in ("DBSCAN", "w_O")}

@@ -65,7 +65,7 @@ from wallflower.papers.degue2020.outlierdetect import (
     world,
 )
 from wallflower.papers.facts import WORKS
-from wallflower.papers.page import opening
+from wallflower.papers.page import first_section
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
 from wallflower.queries.watch import Watch
@@ -204,7 +204,7 @@ def test_simulated_rates_are_not_far_off() -> None:
 
 
 def test_every_printed_fact_stands_in_the_opening_table(seen: Runs) -> None:
-    rows = opening(compare_items(seen)).sheet.rows
+    rows = first_section(compare_items(seen)).sheet.rows
     assert [(row[0], row[1], row[2]) for row in rows] == [
         (item, fact.where, fact.value) for item, fact in FACTS.items()
     ]

@@ -42,7 +42,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class Comparison:
     """An item of a paper beside ours. What deviates says why."""
 
     item: str

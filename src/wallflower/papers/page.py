@@ -11,7 +11,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.lazy import Lazy
-from wallflower.papers.facts import Compared
+from wallflower.papers.facts import Comparison
 from wallflower.papers.methods import INVALID, NOT_PRIVATE, CurveLabel
 from wallflower.report.drawing import ACCENT, INK, QUIET, svg
 
@@ -130,7 +130,7 @@ class Section:
     across: int = 2
 
 
-def opening(rows: Sequence[Compared]) -> Section:
+def first_section(rows: Sequence[Comparison]) -> Section:
     """The table a page opens with: what the paper defines, prints and claims, each beside what is here."""
     return Section(
         name="compared",

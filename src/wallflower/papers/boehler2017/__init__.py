@@ -24,7 +24,7 @@ from wallflower.papers.boehler2017.real import DETAIL, StreamRuns, comparison_se
 from wallflower.papers.boehler2017.statements import choices, statements
 from wallflower.papers.boehler2017.timings import milliseconds, timings
 from wallflower.papers.data.readings import NEIGHBOURS, RADIUS, WIDE, available, make_stream, meters, motes
-from wallflower.papers.page import Section, leave, opening, write_page
+from wallflower.papers.page import Section, first_section, leave, write_page
 
 TITLE: Final = "Privacy-Preserving Outlier Detection for Data Streams, its figure again"
 LEAD: Final = (
@@ -70,7 +70,7 @@ def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator
 
 def _sections(found: Figure3, real: list[StreamRuns], size: Size) -> Iterator[Section]:
     timed = timings(size.points, size.repetitions)
-    yield opening(compare_items(found, milliseconds(timed.sheet)))
+    yield first_section(compare_items(found, milliseconds(timed.sheet)))
     yield statements(found)
     yield figure_section(found, ACCURACY)
     yield figure_section(found, SUBSET)

@@ -9,18 +9,18 @@ from wallflower.papers.boehler2017.figure3 import ACCURACY, SEPARATIONS, SUBSET,
 from wallflower.papers.boehler2017.modes import ALONE, EPSILONS, EXACT, FACTS, LITERAL
 from wallflower.papers.boehler2017.statements import HIGH, LIMIT, LOW, MIDDLE, SEPARATED
 from wallflower.papers.data.readings import NEIGHBOURS, RADIUS, WIDE
-from wallflower.papers.facts import DEVIATES, IMPROVED, WORKS, Compared
+from wallflower.papers.facts import DEVIATES, IMPROVED, WORKS, Comparison
 from wallflower.papers.methods import CurveLabel
 
 Ours = tuple[str, str, str]  # what is here, its status, why it differs
 UNPRINTED: Final = "the parameters of DBSCAN and w_O are not printed"
 
 
-def compare_items(found: Figure3, milliseconds: float) -> list[Compared]:
+def compare_items(found: Figure3, milliseconds: float) -> list[Comparison]:
     """A row for every printed fact, in the order of its file. The correction took so many milliseconds."""
     ours = _privacy() | _protocol() | _trust() | _setup(found) | _claims(found) | _rest(milliseconds)
     assert ours.keys() == FACTS.keys()
-    return [Compared(item, fact, *ours[item]) for item, fact in FACTS.items()]
+    return [Comparison(item, fact, *ours[item]) for item, fact in FACTS.items()]
 
 
 def _privacy() -> dict[str, Ours]:

@@ -12,7 +12,7 @@ from wallflower.papers.degue2020.detection import DETAIL, comparison_section, de
 from wallflower.papers.degue2020.figures import KINDS, SHORT, figure3, figure4, figure5, limits, simulations
 from wallflower.papers.degue2020.items import compare_items
 from wallflower.papers.degue2020.outlierdetect import CENTRE, ENTRIES, LENGTH, RHO, TRUTH, VARIANCE
-from wallflower.papers.page import Section, leave, opening, write_page
+from wallflower.papers.page import Section, first_section, leave, write_page
 
 TITLE: Final = "Differentially Private Outlier Detection in Multivariate Gaussian Signals, its figures again"
 LEAD: Final = (
@@ -40,7 +40,7 @@ def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator
 def _sections(runs: int) -> Iterator[Section]:
     many = runs * LENGTH // SHORT
     seen = simulations(many)
-    yield opening(compare_items(seen))
+    yield first_section(compare_items(seen))
     for figure in (figure3, figure4, figure5):
         yield figure(seen, many)
     yield limits()

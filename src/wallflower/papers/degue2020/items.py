@@ -26,16 +26,16 @@ from wallflower.papers.degue2020.outlierdetect import (
     VARIANCE,
     outlier_share,
 )
-from wallflower.papers.facts import DEVIATES, IMPROVED, WORKS, Compared
+from wallflower.papers.facts import DEVIATES, IMPROVED, WORKS, Comparison
 
 Ours = tuple[str, str, str]  # what is here, its status, why it differs
 
 
-def compare_items(seen: Runs) -> list[Compared]:
+def compare_items(seen: Runs) -> list[Comparison]:
     """A row for every printed fact, in the order of its file."""
     ours = _model() | _mechanism() | _example() | _figures(seen) | _claims()
     assert ours.keys() == FACTS.keys()
-    return [Compared(item, fact, *ours[item]) for item, fact in FACTS.items()]
+    return [Comparison(item, fact, *ours[item]) for item, fact in FACTS.items()]
 
 
 def _model() -> dict[str, Ours]:

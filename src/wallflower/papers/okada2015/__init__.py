@@ -24,7 +24,7 @@ from wallflower.papers.okada2015.claims import claims, settings
 from wallflower.papers.okada2015.comparison import comparisons
 from wallflower.papers.okada2015.deviations import deviations, leaks
 from wallflower.papers.okada2015.discovery import discoveries
-from wallflower.papers.page import Curve, Panel, Section, Sheet, leave, opening, write_page
+from wallflower.papers.page import Curve, Panel, Section, Sheet, first_section, leave, write_page
 from wallflower.papers.witnesses import EIGHT
 
 TITLE: Final = "Differentially Private Analysis of Outliers, its figures again"
@@ -47,7 +47,7 @@ def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator
     for section in _sections(quick, say):
         sections.append(section)
         yield from leave(folder, section, say)
-    first = opening(comparisons({section.name: section for section in sections}))
+    first = first_section(comparisons({section.name: section for section in sections}))
     yield from leave(folder, first, say)
     yield write_page(folder / "okada2015.html", TITLE, LEAD, [first, *sections])
 

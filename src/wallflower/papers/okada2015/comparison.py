@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from wallflower.papers.facts import DEVIATES, IMPROVED, WORKS, Compared
+from wallflower.papers.facts import DEVIATES, IMPROVED, WORKS, Comparison
 from wallflower.papers.okada2015.deviations import Ours, compare
 from wallflower.papers.page import Section, short
 from wallflower.papers.witnesses import EIGHT, EPSILON
@@ -81,7 +81,7 @@ TOLD: Final[Mapping[str, Ours]] = {
 }
 
 
-def comparisons(sections: Mapping[str, Section]) -> list[Compared]:
+def comparisons(sections: Mapping[str, Section]) -> list[Comparison]:
     """One row for every printed fact, in the order of the paper."""
     told = {**TOLD, **_measured(sections)}
     return compare("okada2015", told)

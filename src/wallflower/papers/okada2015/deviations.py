@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from wallflower.papers import printed
 from wallflower.papers.data.tables import Sample
-from wallflower.papers.facts import WORKS, Compared, printed_facts
+from wallflower.papers.facts import WORKS, Comparison, printed_facts
 from wallflower.papers.methods import EPSILONS, OURS, Method
 from wallflower.papers.page import Curve, Panel, Section, Sheet, curve
 from wallflower.papers.witnesses import EPSILON, Witness
@@ -25,9 +25,9 @@ class Ours(NamedTuple):
     why: str = ""
 
 
-def compare(paper: str, ours: Mapping[str, Ours]) -> list[Compared]:
+def compare(paper: str, ours: Mapping[str, Ours]) -> list[Comparison]:
     """One row for every printed fact, in the order of the paper; none may be left out."""
-    return [Compared(item, fact, *ours[item]) for item, fact in printed_facts(paper).items()]
+    return [Comparison(item, fact, *ours[item]) for item, fact in printed_facts(paper).items()]
 
 
 def deviations(

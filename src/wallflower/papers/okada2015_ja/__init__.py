@@ -11,7 +11,7 @@ from wallflower.papers.data.tables import Sample, available, ionosphere_ja, stan
 from wallflower.papers.methods import HONEST, JAPANESE, JAPANESE_LOWER, OURS
 from wallflower.papers.okada2015.deviations import deviations, leaks, spreads
 from wallflower.papers.okada2015_ja.comparison import comparisons
-from wallflower.papers.page import Section, Sheet, leave, opening, write_page
+from wallflower.papers.page import Section, Sheet, first_section, leave, write_page
 from wallflower.papers.witnesses import GROUPS
 from wallflower.queries.count.exact import count_outliers
 
@@ -53,7 +53,7 @@ def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator
     for section in _sections(say):
         sections.append(section)
         yield from leave(folder, section, say)
-    first = opening(comparisons({section.name: section for section in sections}))
+    first = first_section(comparisons({section.name: section for section in sections}))
     yield from leave(folder, first, say)
     yield write_page(folder / "okada2015-ja.html", TITLE, LEAD, [first, *sections])
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from wallflower.papers import printed
-from wallflower.papers.facts import DEVIATES, IMPROVED, WORKS, Compared
+from wallflower.papers.facts import DEVIATES, IMPROVED, WORKS, Comparison
 from wallflower.papers.okada2015.deviations import Ours, compare
 from wallflower.papers.page import Section, short
 from wallflower.papers.witnesses import EPSILON, GROUPS
@@ -74,7 +74,7 @@ TOLD: Final[Mapping[str, Ours]] = {
 }
 
 
-def comparisons(sections: Mapping[str, Section]) -> list[Compared]:
+def comparisons(sections: Mapping[str, Section]) -> list[Comparison]:
     """One row for every printed fact, in the order of the paper."""
     return compare("okada2015_ja", {**TOLD, **_measured(sections)})
 

@@ -18,7 +18,7 @@ from wallflower.papers.data.registers import (
     synthetic_salaries,
 )
 from wallflower.papers.facts import printed_facts
-from wallflower.papers.page import Section, leave, opening, write_page
+from wallflower.papers.page import Section, first_section, leave, write_page
 from wallflower.papers.pcor2021 import match, more
 from wallflower.papers.pcor2021.example import table1
 from wallflower.papers.pcor2021.figures import figure
@@ -82,7 +82,7 @@ def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator
     for section in _sections(QUICK if quick else FULL, say):
         sections.append(section)
         yield from leave(folder, section, say)
-    first = opening(compare({section.name: section for section in sections}))
+    first = first_section(compare({section.name: section for section in sections}))
     yield from leave(folder, first, say)
     yield write_page(folder / f"{PAPER}.html", TITLE, LEAD + (QUICKLY if quick else ""), [first, *sections])
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from wallflower.papers.facts import DEVIATES, IMPROVED, WORKS, Compared, Fact, printed_facts, printed_table
+from wallflower.papers.facts import DEVIATES, IMPROVED, WORKS, Comparison, Fact, printed_facts, printed_table
 from wallflower.papers.page import Section, short
 from wallflower.papers.pcor2021.tables import PAPER
 
@@ -23,10 +23,10 @@ SPREAD: Final = "registers, starts, levels of LOF and Grubbs are chosen here; th
 MACHINE: Final = "another machine, and engines of our own"
 
 
-def compare(sections: Sections) -> list[Compared]:
+def compare(sections: Sections) -> list[Comparison]:
     """One row for every printed fact, table, figure and disagreement."""
     said = _definitions() | _settings(sections) | _claims(sections)
-    facts = [Compared(item, fact, *said[item]) for item, fact in printed_facts(PAPER).items()]
+    facts = [Comparison(item, fact, *said[item]) for item, fact in printed_facts(PAPER).items()]
     return [*facts, *_tables(sections), *_figures(sections)]
 
 
@@ -209,7 +209,7 @@ def _is_rising(numbers: Sequence[float]) -> bool:
     return all(one <= other + NEARLY for one, other in pairwise(numbers))
 
 
-def _tables(sections: Sections) -> Iterator[Compared]:
+def _tables(sections: Sections) -> Iterator[Comparison]:
     for number in range(2, 14):
         name = f"table{number}"
         printed = printed_table(PAPER, name)
@@ -217,14 +217,14 @@ def _tables(sections: Sections) -> Iterator[Compared]:
         value = "; ".join(f"{_head(row)} {row[column]}" for row in printed)
         ours = _series(sections[name]) if name in sections else NONE
         why = MACHINE if column == "t_avg" else SPREAD
-        yield Compared(f"Table {number}: {SHOWN[column]}", Fact(value, f"Table {number}"), ours, DEVIATES, why)
+        yield Comparison(f"Table {number}: {SHOWN[column]}", Fact(value, f"Table {number}"), ours, DEVIATES, why)
 
 
-def _figures(sections: Sections) -> Iterator[Compared]:
+def _figures(sections: Sections) -> Iterator[Comparison]:
     for number in range(1, 6):
         runs = sum(int(cell) for row in sections[f"figure{number}"].sheet.rows for cell in row[3:]) // 2
         fact = Fact("histograms of utility and time", f"appendix, Figure {number}")
-        yield Compared(f"Figure {number}", fact, f"the same, of {runs} runs here", WORKS)
+        yield Comparison(f"Figure {number}", fact, f"the same, of {runs} runs here", WORKS)
 
 
 def _head(row: Mapping[str, str]) -> str:
