@@ -11,6 +11,7 @@ import wallflower as wf
 from wallflower.errors import BudgetExhausted, DataError, ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours
+from wallflower.queries.explain import words
 from wallflower.queries.explain.detectors import Custom, Distance, Grubbs, Lof, Tukey
 from wallflower.queries.explain.draws.utilities import Rating
 from wallflower.queries.explain.exact import valid_contexts
@@ -282,6 +283,22 @@ def test_notes_tell_what_naming_a_context_or_none_is_worth():
     assert asked(mode="ocdp").reading([], facts).notes == ()
     for deciding in (Fraction(1, 1000), Fraction(1), Fraction(5), Fraction(100), Fraction(1005), Fraction(10**5)):
         assert 1 - chance_of_none(0.0, deciding) <= (1 / 99 if deciding <= 5 else 1 / 50)
+
+
+@pytest.mark.parametrize("mode", ["dp", "ocdp"])
+def test_neighbours_that_no_table_has_make_an_explanation_of_no_use(mode):
+    few, many = (asked(detector=f"distance:k={k},radius=20000", mode=mode) for k in (200, 4000))
+    assert few.plan(n=4000, dimension=1).useful
+    plan = many.plan(n=4000, dimension=1)
+    assert (plan.useful, plan.smallest_useful_epsilon) == (False, None)
+    assert "everybody is an outlier" in plan.verdict
+    value = [{"context": "everybody", "bits": "1" * sum(many.sizes)}]
+    assert words.quality(many, value, 4000).label == "unreliable"
+
+
+def test_a_context_is_a_list_of_columns():
+    with pytest.raises(ParameterError, match=r"context: 'job' is one text.* Pass \('job',\)"):
+        asked(context="job")
 
 
 def test_the_plan_forecasts_and_the_loss_matters():

@@ -136,7 +136,7 @@ class Explain(Query[Case, Value]):
 
     def __post_init__(self) -> None:
         settle(self)
-        object.__setattr__(self, "context", tuple(self.context))
+        object.__setattr__(self, "context", _columns(self.context))
         object.__setattr__(self, "domain", _schema(self.domain))
         object.__setattr__(self, "record", str(self.record))
         object.__setattr__(self, "doubt", exactly(self.doubt, "doubt"))
@@ -281,6 +281,8 @@ class Explain(Query[Case, Value]):
 
     def is_useful(self, size: int) -> bool:
         """Whether a clear outlier is as good as sure of a valid context, and a large one."""
+        if words.says_nothing(self, size):
+            return False
         if self.mode == "ocdp":
             return self.expected_utility("direct", size) >= USEFUL
         seen = self.outlook(size)
@@ -338,6 +340,12 @@ class Explain(Query[Case, Value]):
 
     def _at(self, amount: str) -> Self:
         return replace(self, loss=Loss(amount, kind=self.loss.kind, neighbours=self.loss.neighbours))
+
+
+def _columns(given: Any) -> tuple[str, ...]:
+    if isinstance(given, str):
+        raise ParameterError(f"context: {given!r} is one text, and a context is a list of columns. Pass ({given!r},).")
+    return tuple(given)
 
 
 def _schema(domain: Any) -> Schema:

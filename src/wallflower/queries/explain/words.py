@@ -15,8 +15,16 @@ SILENT: Final = 0.2  # of the answers about a clear outlier may be none
 Value = list[dict[str, str]]
 
 
+def says_nothing(query: Any, size: int) -> bool:
+    """Whether everybody is an outlier in every context by the question alone: no table has so many neighbours."""
+    detector = query.made(size)
+    return isinstance(detector, Distance) and detector.k >= size
+
+
 def verdict(query: Any, size: int, smallest: str | None) -> str:
     """Whether to ask, and why."""
+    if says_nothing(query, size):
+        return f"not useful: of at most {size:,} records nobody has that many neighbours, so everybody is an outlier"
     said = _prospect(query, size) if query.mode == "ocdp" else _outcome(query, query.outlook(size))
     if query.is_useful(size):
         return f"useful: {said}"
@@ -50,6 +58,8 @@ def notes(query: Any, value: Value, size: int) -> tuple[str, ...]:
 
 def quality(query: Any, value: Value, size: int) -> Quality:
     """How far to rely on a context, or on none; where the record stands out as the plan assumes."""
+    if says_nothing(query, size):
+        return Quality("unreliable", "by this detector everybody is an outlier, whatever the records are")
     if query.mode == "ocdp":
         return _quality_of_search(query, value, size)
     seen = query.outlook(size)

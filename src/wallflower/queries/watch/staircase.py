@@ -152,5 +152,5 @@ def check_epsilon(epsilon: Fraction) -> None:
     if epsilon < SMALLEST:
         raise ParameterError(
             f"epsilon: {epsilon} is below {SMALLEST} and its table too long; "
-            "release `score` instead, whose flag is score >= 1, or spend more."
+            "release `scores` instead, whose flag is score >= 1, or spend more."
         )
