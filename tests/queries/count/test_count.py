@@ -267,6 +267,15 @@ def test_scenario_one_is_read_off_the_released_number_and_states_what_is_proved(
     assert (honest["says"], honest["p_value"], honest["found_from"]) == (False, 1.0, None)
 
 
+@pytest.mark.parametrize(("epsilon", "is_mute"), [("0.05", True), ("9", False)])
+@pytest.mark.parametrize("given", [{}, {"mechanism": "global"}, {"interval": "honest"}])
+def test_a_no_that_could_not_be_a_yes_is_said_to_mean_nothing(epsilon, is_mute, given):
+    highest = BoundedCount(50, 50) if "interval" in given else 50
+    reading = asked(loss=Loss(epsilon), **given).reading(highest, synthetic())
+    assert reading.extras["any"]["says"] is not is_mute
+    assert any("cannot be told at this loss" in note for note in reading.notes) is is_mute
+
+
 def test_the_words_state_a_lower_end_only_where_it_is_proved():
     points = synthetic()
     assert asked().reading(5, points).words.endswith("outliers, and with 97.5 % at most 14, whatever the data.")

@@ -67,6 +67,10 @@ ONE_SIDED: Final = (
     "The lower end of the interval covers the noise alone and is not proved: the count is too high where many records "
     "have barely enough neighbours. An honest interval (interval='honest') proves both ends."
 )
+MUTE: Final = (
+    "Whether there is any outlier cannot be told at this loss: yes begins above the number of records, so that a no "
+    "means nothing."
+)
 CLOSE: Final = 0.5  # noise that is more than this share of the count leaves little of it
 EPSILONS: Final = ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5")
 
@@ -161,10 +165,11 @@ class Count(Query[Points, int]):
     def reading(self, value: int, facts: PublicFacts) -> Reading:
         low, high = noise_interval(value, facts.n, self.noise(facts.n, facts.dimension))
         low = min(value, self._floor_interval(value, facts)[0]) if self.interval == "honest" else low  # (H)
+        said = self._any_outlier(value, facts)
         extras = {
             "at_most": high,
             "at_least": low if self._is_two_sided else None,
-            "any": self._any_outlier(value, facts),
+            "any": said,
             **self._extension_facts(value, facts),
         }
         return Reading(
@@ -173,9 +178,12 @@ class Count(Query[Points, int]):
             covers=COVERS if self._is_two_sided else "noise alone, 95 %:",
             words=f"About {value:,} of {facts.n:,} records are outliers{self._certainty(low, high)}",
             extras=extras,
-            notes=() if self._is_two_sided else (ONE_SIDED,),
+            notes=self._notes(said["threshold"] > facts.n),
             quality=self._quality(value, facts),
         )
+
+    def _notes(self, is_mute: bool) -> tuple[str, ...]:
+        return (*(() if self._is_two_sided else (ONE_SIDED,)), *((MUTE,) if is_mute else ()))
 
     def plan(self, *, n: int, dimension: int) -> Plan:
         options = tuple(option for option in (self._option(name, n, dimension) for name in _NOISE) if option)
