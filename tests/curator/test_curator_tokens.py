@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import sqlite3
 import subprocess
@@ -21,9 +22,10 @@ from served import Caller, process, serving, settings
 
 from above import Above
 from wallflower import cli
+from wallflower.curator.desk.acts import Acts
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.records import TOKENS, Records
-from wallflower.curator.desk.tokens import Tokens
+from wallflower.curator.desk.tokens import Tokens, token_id
 from wallflower.curator.settings import Registration, Settings
 from wallflower.errors import LedgerError, ParameterError, PrivacyError, SourceError
 from wallflower.ledger import Ledger
@@ -215,6 +217,46 @@ def test_tokens_are_made_listed_and_revoked(place: str, capsys: Any) -> None:
     assert run("serve", "token", "list", "--ledger", place, "--json") == 0
     assert [one["valid"] for one in json.loads(capsys.readouterr().out)["tokens"]] == [False, True]
     assert run("serve", "token", "revoke", "none", "--ledger", place) == 2
+
+
+def test_what_stewards_do_is_written_down_with_token_and_address(tmp_path: Path, caplog: Any) -> None:
+    with serving(settings(tmp_path), questions=(Above,)) as running, caplog.at_level(logging.INFO):
+        logging.getLogger("wallflower.curator").propagate = True
+        sue = running.token("sue", "steward")
+        own = token_id(str(sue.token))
+        made = sue.post("/v1/tokens", {"name": "ana", "scope": "analyst"}).json
+        granted = sue.post("/v1/datasets/ward/budget/grants", {"epsilon": "2", "reason": "study 12"}).json
+        sue.post("/v1/datasets/ward/budget/shares", {"analyst": "ana", "epsilon": "1"})
+        sue.post("/v1/datasets/ward/budget/constrained", {"epsilon": "0", "reason": "closed"})
+        sue.post("/v1/datasets", {"name": "fresh", "schema": {"columns": ["x"]}})
+        sue.post("/v1/datasets/fresh/budget/declaration", {"rows": "people", "unit": "record"})
+        assert sue("DELETE", f"/v1/tokens/{made['id']}").status == 200
+        assert Caller(running.url, made["text"]).get("/v1/whoami").status == 401
+        done = sue.get("/v1/acts").json["acts"]
+        assert [one["act"] for one in done] == [
+            *("token issued", "limit", "share", "allowance", "data set", "declaration", "token revoked"),
+        ]
+        assert {(one["by"], one["token"], one["address"]) for one in done} == {("sue", own, "127.0.0.1")}
+        assert done[0]["about"] == f"{made['id']} for ana, analyst"
+        assert done[1]["about"] == f"ward, entry {granted['entry']} of the ledger"
+        assert sue.get("/v1/acts?last=1").json["acts"] == done[-1:]
+    told = [(record.getMessage(), getattr(record, "facts", {})) for record in caplog.records]
+    assert [facts["act"] for event, facts in told if event == "act"] == [one["act"] for one in done]
+    failed = [facts for event, facts in told if event == "authentication failed"]
+    assert failed == [{"address": "127.0.0.1", "token": made["id"]}]
+    assert not any(secret in str(told) for secret in ("ward", made["text"], str(sue.token)))
+
+
+def test_tokens_of_the_command_line_are_written_down_too(place: str, capsys: Any) -> None:
+    assert run("serve", "token", "create", "ana", "--ledger", place, "--json") == 0
+    made = json.loads(capsys.readouterr().out)
+    assert run("serve", "token", "revoke", made["id"], "--ledger", place) == 0
+    done = Acts(Records(place)).last(9)
+    assert [(one["act"], one["about"]) for one in done] == [
+        ("token issued", f"{made['id']} for ana, analyst"),
+        ("token revoked", f"{made['id']} of ana"),
+    ]
+    assert all(one["by"].endswith(" at the command line") for one in done)
 
 
 def test_a_service_that_cannot_start_says_why(tmp_path: Path, capsys: Any) -> None:

@@ -16,16 +16,20 @@ from wallflower.lazy import Lazy, load
 
 if TYPE_CHECKING:
     import wallflower.curator.demo as _demo
+    import wallflower.curator.desk.acts as _acts
     import wallflower.curator.desk.records as _records
     import wallflower.curator.desk.tokens as _tokens
     import wallflower.curator.server as _server
     import wallflower.curator.settings as _settings
+    import wallflower.release as _release
 else:
     _demo = Lazy("wallflower.curator.demo")
+    _acts = Lazy("wallflower.curator.desk.acts")
     _records = Lazy("wallflower.curator.desk.records")
     _tokens = Lazy("wallflower.curator.desk.tokens")
     _server = Lazy("wallflower.curator.server")
     _settings = Lazy("wallflower.curator.settings")
+    _release = Lazy("wallflower.release")
 _NEEDS: Final = ("fastapi", "httptools", "uvicorn")
 
 NETWORK: Final = "Network"
@@ -84,6 +88,7 @@ def create(
     """Make a token. Its text is shown once and never again."""
     tokens = _opened(config, ledger)
     made, text = tokens.create(name, scope, days=None if forever else days)
+    _note("token issued", config, ledger, f"{made.id} for {made.name}, {made.scope}")
     beside = [other.id for other in tokens.others(made)]
     if as_json:
         show_json({**made.to_json(), "text": text, "beside": beside})
@@ -118,15 +123,26 @@ def revoke(
 ) -> None:
     """End a token; a running service honours that within seconds."""
     ended = _opened(config, ledger).revoke(key)
+    _note("token revoked", config, ledger, f"{ended.id} of {ended.name}")
     notice(f"The token {ended.id} of {ended.name} is revoked.")
 
 
 def _opened(config: Path | None, ledger: str | None) -> Any:
     _require_packages()
+    return _tokens.Tokens(_stored(config, ledger))
+
+
+def _stored(config: Path | None, ledger: str | None) -> Any:
     place = ledger
     if place is None and config is not None:
         place = _settings.Settings.read(config).ledger
-    return _tokens.Tokens(_records.Records(place))
+    return _records.Records(place)
+
+
+def _note(act: str, config: Path | None, ledger: str | None, about: str) -> None:
+    """Write down what was done at the command line, by whom this machine says it was."""
+    caller = _tokens.Caller(name=f"{_release.default_analyst()} at the command line", scope="steward", token="")
+    _acts.Acts(_stored(config, ledger)).note(act, caller, about)
 
 
 def _require_packages() -> None:

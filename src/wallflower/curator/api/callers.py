@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Final
 
 from anyio.to_thread import run_sync
@@ -12,6 +13,7 @@ from starlette.types import Scope
 
 from wallflower.curator.api.gate import Admit, Attempts
 from wallflower.curator.desk.desk import Desk
+from wallflower.curator.desk.logs import tell
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.tokens import Caller, token_id
 
@@ -31,9 +33,10 @@ async def authenticate(desk: Desk, attempts: Attempts, text: str, address: str) 
     """Whoever holds this token. Failures are counted by address and by token, and lock out nobody who is right."""
     found = desk.tokens.known(text) or await run_sync(desk.tokens.caller, text)
     if found is not None:
-        return found
-    desk.metrics.count("authentication_failures")
+        return replace(found, address=address)
     key = token_id(text)
+    desk.metrics.count("authentication_failures")
+    tell("authentication failed", address=address, token=key)
     if any([attempts.note(address), bool(key) and attempts.note(f"token {key}")]):
         raise Refusal("too-many-attempts", "Too many attempts without a valid token. Wait a minute.")
     raise Refusal("unauthenticated", "The token is missing, unknown, expired or revoked. Ask the steward for another.")
@@ -47,14 +50,18 @@ def doorman(app: FastAPI) -> Admit:
             return
         request = Request(scope)
         scheme, text = get_authorization_scheme_param(request.headers.get("authorization"))
-        address = request.client.host if request.client else ""
         token = text if scheme.lower() == "bearer" else ""
-        caller = await authenticate(app.state.desk, app.state.attempts, token, address)
+        caller = await authenticate(app.state.desk, app.state.attempts, token, address_of(request))
         if caller.is_monitor if scope["path"] != _METRICS else caller.scope == "analyst":
             raise Refusal("forbidden", "A token for another purpose is needed. Ask the steward.")
         request.state.caller = caller
 
     return admit
+
+
+def address_of(request: Request) -> str:
+    """Where a request comes from, as far as is known."""
+    return request.client.host if request.client else ""
 
 
 def is_open(path: str) -> bool:

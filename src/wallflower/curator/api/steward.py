@@ -43,6 +43,7 @@ def router() -> APIRouter:
     made.get("/tokens", tags=["tokens"], responses=problem_docs(403))(tokens)
     made.post("/tokens", status_code=201, tags=["tokens"], responses=problem_docs(403))(create_token)
     made.delete("/tokens/{token}", tags=["tokens"], responses=problem_docs(403, 404))(revoke_token)
+    made.get("/acts", tags=["tokens"], responses=problem_docs(403))(acts)
     made.get("/ledger/entries", tags=["ledger"], responses=problem_docs(403))(entries)
     made.get("/ledger/verify", tags=["ledger"], responses=problem_docs(403, 409))(verify)
     lines: dict[int | str, Any] = {200: {"description": "One entry a line", "content": {LINES: {}}}}
@@ -98,7 +99,7 @@ def tokens(caller: Steward, desk: TheDesk) -> dict[str, Any]:
 
 def create_token(body: NewToken, caller: Steward, desk: TheDesk) -> dict[str, Any]:
     """A new token. Its text is shown here and never again; `beside` are valid tokens that go by the same name."""
-    token, text = desk.tokens.create(body.name, body.scope, days=body.days)
+    token, text = desk.issue_token(caller, body.name, body.scope, days=body.days)
     return {**token.to_json(), "text": text, "beside": [other.id for other in desk.tokens.others(token)]}
 
 
@@ -106,7 +107,12 @@ def revoke_token(
     token: Annotated[str, Path(max_length=64, description="id of a token")], caller: Steward, desk: TheDesk
 ) -> dict[str, Any]:
     """End a token."""
-    return desk.tokens.revoke(token).to_json()
+    return desk.revoke_token(caller, token).to_json()
+
+
+def acts(caller: Steward, desk: TheDesk, last: Last = 100) -> dict[str, Any]:
+    """What stewards did, oldest first: when, who, with which token, from where."""
+    return {"acts": desk.acts.last(last)}
 
 
 def entries(

@@ -14,12 +14,13 @@ from datetime import date
 from threading import Lock
 from typing import Any, Final
 
+from wallflower.curator.desk.acts import Acts
 from wallflower.curator.desk.logs import log_failure, tell
 from wallflower.curator.desk.metrics import Metrics
 from wallflower.curator.desk.problems import Refusal, unanswered_refusal
 from wallflower.curator.desk.records import Records
 from wallflower.curator.desk.shelf import Shelf
-from wallflower.curator.desk.tokens import Caller, Tokens
+from wallflower.curator.desk.tokens import Caller, Token, Tokens
 from wallflower.curator.settings import Settings
 from wallflower.data import Table
 from wallflower.errors import ParameterError, PrivacyError, SourceError
@@ -87,6 +88,7 @@ class Desk:
         self.ledger = Ledger.open(settings.ledger)
         self.records = Records(settings.ledger)
         self.tokens = Tokens(self.records)
+        self.acts = Acts(self.records)
         self.shelf = Shelf(settings.datasets, settings.roots, self.records)
         self.metrics = Metrics()
         self._outlines: OrderedDict[tuple[str, str, str], Outline] = OrderedDict()
@@ -194,7 +196,20 @@ class Desk:
         """Register a data set, and write down what is said of its budget; tells the name it has here."""
         name = self.shelf.add(title, **stated, by=caller.name, compare=self._compare)
         self._adopt(name, by=caller.name, reason="it was registered so")
+        self.acts.note("data set", caller, name)
         return name
+
+    def issue_token(self, caller: Caller, name: str, scope: str, *, days: int | None) -> tuple[Token, str]:
+        """A new token, and its text."""
+        made, text = self.tokens.create(name, scope, days=days)
+        self.acts.note("token issued", caller, f"{made.id} for {made.name}, {made.scope}")
+        return made, text
+
+    def revoke_token(self, caller: Caller, key: str) -> Token:
+        """End a token."""
+        ended = self.tokens.revoke(key)
+        self.acts.note("token revoked", caller, f"{ended.id} of {ended.name}")
+        return ended
 
     def grant(
         self,
@@ -218,12 +233,13 @@ class Desk:
                 "is meant, or set a lower one."
             )
         terms: dict[str, Any] = {"accounting": accounting, "convert": convert, "pace": pace, "expires": expires}
-        return self.ledger.grant(name, loss, by=caller.name, reason=reason, **terms)
+        return self._noted("limit", caller, self.ledger.grant(name, loss, by=caller.name, reason=reason, **terms))
 
     def allocate(self, caller: Caller, name: str, analyst: str, loss: Loss, *, reason: str = "") -> Entry:
         """Set the share of one analyst; 0 takes it back."""
         self.shelf.find(name)
-        return self.ledger.allocate(name, analyst, loss, by=caller.name, reason=reason)
+        entry = self.ledger.allocate(name, analyst, loss, by=caller.name, reason=reason)
+        return self._noted("share", caller, entry)
 
     def declare(
         self,
@@ -242,13 +258,19 @@ class Desk:
                 f"{name}: its settings or its schema say what its budget counts, and every question is held to that. "
                 "Say it there, or leave it out there."
             )
-        return self.ledger.declare(name, protection, by=caller.name, account=account, apart=apart, reason=reason)
+        stated_too: dict[str, Any] = {"account": account, "apart": apart, "reason": reason}
+        return self._noted("declaration", caller, self.ledger.declare(name, protection, by=caller.name, **stated_too))
 
     def allow_constrained(self, caller: Caller, name: str, epsilon: Exact, *, reason: str) -> Entry:
         """Open output-constrained answers up to an epsilon in all; 0 closes them."""
         self.shelf.find(name)
         _require_reason(reason)
-        return self.ledger.allow_constrained(name, epsilon, by=caller.name, reason=reason)
+        entry = self.ledger.allow_constrained(name, epsilon, by=caller.name, reason=reason)
+        return self._noted("allowance", caller, entry)
+
+    def _noted(self, act: str, caller: Caller, entry: Entry) -> Entry:
+        self.acts.note(act, caller, f"{entry.dataset}, entry {entry.id} of the ledger")
+        return entry
 
     def entries(
         self, *, name: str | None = None, event: Event | None = None, before: int | None = None, last: int = 100

@@ -1,4 +1,5 @@
-"""What the service remembers beside the ledger, in the same database: tokens, data sets, jobs and watches."""
+"""What the service remembers beside the ledger, in the same database: tokens, data sets, jobs, watches and
+what stewards did."""
 
 from __future__ import annotations
 
@@ -26,6 +27,7 @@ DATASETS: Final = _table("service_datasets", "body", "by", "created", needed=("b
 JOBS: Final = _table(
     "service_jobs", "analyst", "dataset", "kind", "state", "worker", "outcome", "created", needed=("analyst", "state")
 )
+ACTS: Final = _table("service_acts", "act", "by", "token", "address", "about", "created", needed=("act", "by"))
 WATCHES: Final = _table(
     "service_watches", "analyst", "dataset", "kind", "query", "created", needed=("analyst", "dataset", "query")
 )
@@ -66,6 +68,12 @@ class Records:
         with self._store.read() as db:
             rows = db.execute(sa.select(table).where(*conditions).order_by(table.c.created, table.c.id)).mappings()
             return [dict(row) for row in rows]
+
+    def last(self, table: sa.Table, count: int) -> list[dict[str, Any]]:
+        """The latest rows, oldest first."""
+        latest = sa.select(table).order_by(table.c.created.desc(), table.c.id.desc()).limit(count)
+        with self._store.read() as db:
+            return [dict(row) for row in db.execute(latest).mappings()][::-1]
 
     def close(self) -> None:
         self._store.close()

@@ -37,6 +37,7 @@ class Caller:
     name: str
     scope: Scope
     token: str
+    address: str = ""
 
     @property
     def is_steward(self) -> bool:

@@ -15,9 +15,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from wallflower.curator.api.analyst import release_arrow
-from wallflower.curator.api.callers import authenticate
+from wallflower.curator.api.callers import address_of, authenticate
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk.desk import DatasetView
+from wallflower.curator.desk.logs import tell
 from wallflower.curator.desk.problems import Refusal, problem
 from wallflower.curator.desk.tokens import new_id
 from wallflower.curator.desk.tradeoffs import Tradeoffs
@@ -77,15 +78,15 @@ def sign_in_form(visit: Visit) -> Response:
 
 async def sign_in(visit: Visit) -> Response:
     """A token for a session: with a new cookie, whatever the old one was."""
-    address = visit.request.client.host if visit.request.client else ""
     text = visit.form.get("token", "").strip()
     try:
-        caller = await authenticate(visit.desk, visit.app.state.attempts, text, address)
+        caller = await authenticate(visit.desk, visit.app.state.attempts, text, address_of(visit.request))
         if caller.is_monitor:
             raise Refusal("forbidden", "This token reads the metrics and nothing else. Sign in with another.")
     except Refusal as refusal:
         stated = problem(refusal)
         return visit.render("sign-in.html", stated["status"], words=stated["detail"])
+    tell("signed in", by=caller.name, token=caller.token, address=caller.address)
     found = to("/")
     visit.keep(found, await run_sync(visit.sessions.open, caller))
     return found

@@ -129,7 +129,7 @@ def create_token(visit: Visit) -> Response:
         if not (days.isascii() and days.isdigit() and len(days) < 8):
             raise ParameterError("days: a token lives 1 to 3,650 days. Choose a whole number.")
         name, scope = visit.form.get("name", "").strip(), visit.form.get("scope", "")
-        _, text = visit.desk.tokens.create(name, scope, days=int(days))
+        _, text = visit.desk.issue_token(visit.by, name, scope, days=int(days))
     except PrivacyError as refusal:
         stated = problem(refusal)
         return _tokens(visit, stated["status"], words=stated["detail"])
@@ -145,7 +145,7 @@ def confirm_revocation(visit: Visit) -> Response:
 
 def revoke_token(visit: Visit) -> Response:
     """End a token."""
-    visit.desk.tokens.revoke(visit.path("token"))
+    visit.desk.revoke_token(visit.by, visit.path("token"))
     return to("/tokens?done=revoke")
 
 
@@ -252,6 +252,7 @@ def _tokens(
         status,
         tokens=list(reversed(visit.desk.tokens.all())),
         scopes=SCOPES,
+        acts=list(reversed(visit.desk.acts.last(_PAGE))),
         words=words,
         text=text,
         name=name,

@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from wallflower.curator.api.callers import PAGES
+from wallflower.curator.api.callers import PAGES, address_of
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.jobs import Jobs
 from wallflower.curator.desk.logs import log_failure
@@ -123,7 +123,8 @@ def page(
     async def endpoint(request: Request) -> Response:
         visit = Visit(request=request, cookie=request.cookies.get(cookie_name(request), "")[:100] or new_cookie())
         try:
-            visit = replace(visit, caller=await run_sync(visit.sessions.caller, visit.cookie))
+            known = await run_sync(visit.sessions.caller, visit.cookie)
+            visit = replace(visit, caller=known and replace(known, address=address_of(request)))
             if who != "anybody" and visit.caller is None:
                 return to("/sign-in")
             if request.method == "POST":
