@@ -147,8 +147,8 @@ def serving(stated: Settings, **more: Any) -> Iterator[Service]:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
-            _wait(_url(listening), thread.is_alive)
-            yield Service(app, _url(listening))
+            _wait(_url(listening, stated), thread.is_alive)
+            yield Service(app, _url(listening, stated))
         finally:
             server.should_exit = True
             thread.join()

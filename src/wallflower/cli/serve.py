@@ -56,6 +56,12 @@ def start(
     workers: Annotated[
         int | None, typer.Option(min=1, max=64, help="how many processes answer", rich_help_panel=NETWORK)
     ] = None,
+    tls_cert: Annotated[
+        str | None, typer.Option(metavar="FILE", help="certificate with its chain, as PEM", rich_help_panel=NETWORK)
+    ] = None,
+    tls_key: Annotated[
+        str | None, typer.Option(metavar="FILE", help="its key, as PEM", rich_help_panel=NETWORK)
+    ] = None,
     ledger: LedgerOption = None,
     demo: Annotated[bool, typer.Option("--demo", help="public data, a ledger for the moment, two tokens")] = False,
 ) -> None:
@@ -67,7 +73,7 @@ def start(
         return
     _require_packages()
     base = _settings.Settings() if config is None else _settings.Settings.read(config)
-    base = base.but(host=host, port=port, workers=workers, ledger=ledger)
+    base = base.but(host=host, port=port, workers=workers, tls_cert=tls_cert, tls_key=tls_key, ledger=ledger)
     if not demo:
         _server.serve(base, lambda url: notice(f"Serving on {url}; Ctrl-C ends it."))
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import ssl
 from collections.abc import Callable
 from typing import Final
 
@@ -13,6 +14,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
+from wallflower.columns import call_or_refuse
 from wallflower.curator.app import application
 from wallflower.curator.desk import logs
 from wallflower.curator.settings import VARIABLE, Settings
@@ -56,11 +58,12 @@ class Protocol(HttpToolsProtocol):
 
 def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     """Listen, say where, and answer until a signal comes. Every data set is read before anything is answered."""
+    _require_certificate(settings)
     app = application(settings)
     app.state.desk.load()
     with _bound(settings) as listening:
         logs.start()
-        announce(_url(listening))
+        announce(_url(listening, settings))
         if settings.workers == 1:
             Listener(_config(app, settings)).run(sockets=[listening])
             return
@@ -80,6 +83,8 @@ def _config(app: FastAPI | str, settings: Settings) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
         proxy_headers=bool(settings.proxies),
         forwarded_allow_ips=list(settings.proxies),
         workers=settings.workers,
@@ -100,6 +105,19 @@ def _bound(settings: Settings) -> socket.socket:
     return made
 
 
-def _url(listening: socket.socket) -> str:
+def _require_certificate(settings: Settings) -> None:
+    """Refuse files that no handshake could be made with, before anything is read or announced."""
+    if settings.tls_cert is None or settings.tls_key is None:
+        return
+    refusal = SourceError(
+        "tls_cert, tls_key: they cannot be opened, or are no certificate (with its chain) and its key, as PEM and "
+        "without a password. Check the files."
+    )
+    loaded = (settings.tls_cert, settings.tls_key, lambda: "")  # nobody is asked for a password
+    call_or_refuse(lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*loaded), lambda _: refusal)
+
+
+def _url(listening: socket.socket, settings: Settings) -> str:
+    scheme = "http" if settings.tls_cert is None else "https"
     host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

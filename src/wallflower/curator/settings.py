@@ -22,6 +22,7 @@ from wallflower.units import Protection
 
 VARIABLE: Final = "WALLFLOWER_SERVICE"  # how a server tells its workers
 
+PLACES: Final = ("ledger", "watches", "tls_cert", "tls_key")
 _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "port": (0, 65535),
     "workers": (1, 64),
@@ -78,6 +79,8 @@ class Settings:
     failures: int = 20
     proxies: tuple[str, ...] = ()
     https: bool = False
+    tls_cert: str | None = None
+    tls_key: str | None = None
     idle: float = 1800.0
     body_bytes: int = 2**20
     body_seconds: float = 10.0
@@ -88,6 +91,8 @@ class Settings:
     def __post_init__(self) -> None:
         for proxy in self.proxies:
             _require_address(proxy)
+        if (self.tls_cert is None) is not (self.tls_key is None):
+            raise ParameterError("tls_cert, tls_key: one is given without the other. TLS needs both. Name both files.")
         for name, (low, high) in _RANGES.items():
             if not low <= getattr(self, name) <= high:
                 raise ParameterError(f"{name}: it is a number from {low:,} to {high:,}. Correct the settings.")
@@ -103,7 +108,7 @@ class Settings:
         stored = call_or_refuse(lambda: tomllib.loads(path.read_text(encoding="utf-8")), lambda _: refusal)
         given: dict[str, Any] = _checked(stored, {item.name: item.default for item in fields(cls)}, "the settings")
         folder = path.absolute().parent
-        placed: dict[str, Any] = {name: _placed(folder, given[name]) for name in ("ledger", "watches") if name in given}
+        placed: dict[str, Any] = {name: _placed(folder, given[name]) for name in PLACES if name in given}
         roots = [str(folder / root) for root in given.get("roots", ["."])]
         found = tuple(_dataset(folder, one) for one in given.pop("datasets", []))
         proxies = tuple(given.get("proxies", ()))

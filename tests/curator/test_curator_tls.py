@@ -1,0 +1,117 @@
+"""The service does TLS by itself: a real handshake, and nothing in the clear."""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+)
+from served import settings
+
+from wallflower.curator.server import serve
+from wallflower.errors import ParameterError, SourceError
+
+
+def certificate(folder: Path, lock: KeySerializationEncryption | None = None) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that vouches for itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "wallflower")])
+    now, host = datetime.now(UTC), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    made = (
+        x509.CertificateBuilder(issuer_name=name, subject_name=name, public_key=key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([host]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    cert, private = folder / "cert.pem", folder / "key.pem"
+    cert.write_bytes(made.public_bytes(Encoding.PEM))
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, lock or NoEncryption()))
+    return cert, private
+
+
+@contextmanager
+def encrypted(folder: Path, workers: int) -> Iterator[tuple[str, int, ssl.SSLContext]]:
+    """The service as its command starts it; where it is, and what trusts it."""
+    cert, key = certificate(folder)
+    command = ["serve", "--port", "0", "--workers", str(workers), "--ledger", str(folder / "ledger.db")]
+    command += ["--tls-cert", str(cert), "--tls-key", str(key)]
+    run = "import sys; from wallflower.cli import main; sys.exit(main())"
+    with subprocess.Popen([sys.executable, "-c", run, *command], stderr=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stderr is not None
+            place = urlsplit(running.stderr.readline().split()[2].rstrip(";"))
+            assert place.scheme == "https"
+            context = ssl.create_default_context(cafile=str(cert))
+            yield str(place.hostname), int(place.port or 0), context
+        finally:
+            running.terminate()
+            running.communicate()
+
+
+def get(host: str, port: int, context: ssl.SSLContext, path: str) -> tuple[int, dict[str, str]]:
+    """Status and headers, as soon as there are any: workers start after the socket listens."""
+    while True:
+        with closing(http.client.HTTPSConnection(host, port, context=context)) as line:
+            try:
+                line.request("GET", path)
+                answer = line.getresponse()
+                answer.read()
+                return answer.status, {name.lower(): value for name, value in answer.getheaders()}
+            except ConnectionError:
+                time.sleep(0.02)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_service_with_a_certificate_speaks_tls_alone(tmp_path: Path, workers: int) -> None:
+    with encrypted(tmp_path, workers) as (host, port, trusted):
+        status, headers = get(host, port, trusted, "/ui/sign-in")
+        assert status == 200
+        assert headers["set-cookie"].startswith("__Host-wallflower=")
+        assert "secure" in headers["set-cookie"].lower()
+        assert headers["strict-transport-security"] == "max-age=31536000"
+        with pytest.raises(ssl.SSLCertVerificationError):
+            get(host, port, ssl.create_default_context(), "/healthz")
+        with socket.create_connection((host, port)) as line:
+            line.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert b"200" not in line.recv(4096)
+        with trusted.wrap_socket(socket.create_connection((host, port)), server_hostname=host) as safe:
+            assert safe.version() in ("TLSv1.2", "TLSv1.3")
+
+
+def test_a_certificate_needs_its_key(tmp_path: Path) -> None:
+    cert, key = certificate(tmp_path)
+    with pytest.raises(ParameterError, match="one is given without the other"):
+        settings(tmp_path, tls_cert=str(cert))
+    other = tmp_path / "other"
+    other.mkdir()
+    wrong = certificate(other)[1]
+    for given in (key, tmp_path / "none.pem"):
+        with pytest.raises(SourceError, match="cannot be opened, or are no certificate"):
+            serve(settings(tmp_path, tls_cert=str(given), tls_key=str(key)), print)
+    with pytest.raises(SourceError, match="Check the files"):
+        serve(settings(tmp_path, tls_cert=str(cert), tls_key=str(wrong)), print)
+    locked = certificate(other, BestAvailableEncryption(b"secret"))
+    with pytest.raises(SourceError, match="without a password"):
+        serve(settings(tmp_path, tls_cert=str(locked[0]), tls_key=str(locked[1])), print)
