@@ -37,7 +37,7 @@ NEIGHBOURS: Final[Mapping[str, Neighbours]] = {
 }
 BASES: Final[Mapping[Neighbours, str]] = {neighbours: unit for unit, neighbours in NEIGHBOURS.items()}
 
-SECRET_SIZE: Final = "no finite factor: the number of records is secret here, and this question shows or assumes it"
+HIDDEN_SIZE: Final = "no finite factor: the number of records is secret here, and this question shows or assumes it"
 ENDLESS: Final = "no finite factor: a person may be in every observation, and nobody said how many there are"
 CONSTRAINED: Final = "output-constrained answers are no differential privacy and have an allowance of their own"
 LOCAL: Final = "a loss that grows with the distance of a reading belongs to the sensor that spends it"
@@ -190,7 +190,7 @@ def price(claim: Claim, declared: Protection) -> Price:
         raise Untranslatable(LOCAL)
     own = dict(claim.own).get(declared.unit)
     if own is None and declared.unit == "membership" and (loss.neighbours is not declared.neighbours or claim.one_sign):
-        raise Untranslatable(SECRET_SIZE)  # (U7) whatever the loss: the number of records alone costs a record nothing
+        raise Untranslatable(HIDDEN_SIZE)  # (U7) whatever the loss: the number of records alone costs a record nothing
     if not loss.amount and not loss.delta:
         return NOTHING
     if own is not None:

@@ -19,12 +19,12 @@ from wallflower.units import (
     CONSTRAINED,
     DELTA_GRID,
     ENDLESS,
+    HIDDEN_SIZE,
     LOCAL,
     NEIGHBOURS,
     NO_COLUMNS,
     NOTHING,
     RHO_GRID,
-    SECRET_SIZE,
     UNITS_OF_ROWS,
     Claim,
     Price,
@@ -36,7 +36,7 @@ from wallflower.units import (
 always = settings(derandomize=True, deadline=None, max_examples=60)
 
 REASONS = {
-    "no finite factor: N": SECRET_SIZE,
+    "no finite factor: N": HIDDEN_SIZE,
     "endless": ENDLESS,
     "output-constrained": CONSTRAINED,
 }
@@ -139,9 +139,9 @@ def test_squares_are_rounded_up() -> None:
 @pytest.mark.parametrize(
     ("claim", "declared", "why"),
     [
-        (stated("1"), HIDDEN, SECRET_SIZE),
-        (stated("1", "person"), HIDDEN, SECRET_SIZE),
-        (stated("1", "membership", one_sign=True), HIDDEN, SECRET_SIZE),
+        (stated("1"), HIDDEN, HIDDEN_SIZE),
+        (stated("1", "person"), HIDDEN, HIDDEN_SIZE),
+        (stated("1", "membership", one_sign=True), HIDDEN, HIDDEN_SIZE),
         (stated("1", "entry"), PERSON, ENDLESS),
         (stated("1", "record"), PERSON, ENDLESS),
         (stated("1", "window", window=10**6), PERSON, ENDLESS),
@@ -165,7 +165,7 @@ def test_nothing_costs_nothing_but_where_the_number_of_records_is_secret() -> No
     for protects in ("record", "entry", "window", "person"):
         with pytest.raises(Untranslatable) as caught:
             price(stated("0", protects), HIDDEN)
-        assert caught.value.why == SECRET_SIZE
+        assert caught.value.why == HIDDEN_SIZE
 
 
 @pytest.mark.parametrize("own", [Fraction(1, 2), Fraction(3, 2)])

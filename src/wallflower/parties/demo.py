@@ -182,7 +182,7 @@ def _own(folder: Path, name: str) -> list[str]:
 @contextmanager
 def _process(command: list[str], name: str, told: Told) -> Iterator[subprocess.Popen[str]]:
     """A party in a session of its own, so that Ctrl-C reaches only the demo, which ends it in order."""
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # noqa: S603 - commands of this module, no shell
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     assert process.stderr is not None

@@ -60,7 +60,7 @@ INSERT INTO decisions SELECT * FROM before;
 DROP TABLE before;
 PRAGMA application_id = {_NAMES[FORM]};
 COMMIT;
-"""
+"""  # noqa: S608 - constants
 _NEXT: Final = """
 SELECT 1 + max((SELECT coalesce(max(number), 0) FROM epochs), (SELECT coalesce(max(epoch), 0) FROM decisions))
 """

@@ -33,7 +33,7 @@ class Grower:
 
     def __init__(self, blocks: int) -> None:
         # ECB is the bare permutation: blocks are seeds, never text.
-        self._cipher = Cipher(algorithms.AES(FIXED_KEY), modes.ECB()).encryptor()
+        self._cipher = Cipher(algorithms.AES(FIXED_KEY), modes.ECB()).encryptor()  # noqa: S305
         self.sown = np.empty((blocks, 2), dtype=np.uint64)
         self.grown = np.empty((blocks + 1, 2), dtype=np.uint64)  # the cipher wants room for one block more
 

@@ -54,7 +54,7 @@ def _widen_sqlite() -> None:
         sa.CheckConstraint(_EVENTS),
         sa.UniqueConstraint("dataset", "key"),
     )
-    op.execute(f"INSERT INTO entries ({_OLD}) SELECT {_OLD} FROM entries_before ORDER BY id")
+    op.execute(f"INSERT INTO entries ({_OLD}) SELECT {_OLD} FROM entries_before ORDER BY id")  # noqa: S608 - constants
     op.drop_table("entries_before")
     for text in guards.values():
         op.execute(text)
