@@ -175,7 +175,7 @@ def test_refusals():
         Table.of(0.5)
     with pytest.raises(ParameterError, match="never a float"):
         score(0, Scripted(0), epsilon=0.5)
-    with pytest.raises(ParameterError, match="release `score` instead"):
+    with pytest.raises(ParameterError, match="release `scores` instead"):
         Table.of(SMALLEST * Fraction(99, 100))
     with pytest.raises(ParameterError, match="draw it with"):
         Table.of(Fraction(1)).flag(0, WHOLE)
