@@ -275,7 +275,7 @@ def test_an_address_is_believed_from_a_proxy_that_is_named_alone(tmp_path: Path,
         assert {answer.status for answer in found[2:]} == {429}  # one token, tried from everywhere
 
 
-@pytest.mark.parametrize("proxy", ["*", "", "proxy.example", 7])
+@pytest.mark.parametrize("proxy", ["*", "", "proxy.example", 7, "10.0.0.5/8"])
 def test_a_proxy_is_an_address(tmp_path: Path, proxy: Any) -> None:
     with pytest.raises(ParameterError, match="an address or a network"):
         settings(tmp_path, proxies=(proxy,))

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
@@ -51,8 +52,28 @@ def certificate(folder: Path, lock: KeySerializationEncryption | None = None) ->
     return cert, private
 
 
+class Encrypted(NamedTuple):
+    host: str
+    port: int
+    trusted: ssl.SSLContext
+    process: subprocess.Popen[str]
+
+    def get(self, path: str, context: ssl.SSLContext) -> tuple[int, dict[str, str]]:
+        """Status and headers, as soon as there are any: workers start after the socket listens."""
+        while True:
+            assert self.process.poll() is None, "the service has ended"
+            with closing(http.client.HTTPSConnection(self.host, self.port, context=context)) as line:
+                try:
+                    line.request("GET", path)
+                    answer = line.getresponse()
+                    answer.read()
+                    return answer.status, {name.lower(): value for name, value in answer.getheaders()}
+                except ConnectionError:
+                    time.sleep(0.02)
+
+
 @contextmanager
-def encrypted(folder: Path, workers: int) -> Iterator[tuple[str, int, ssl.SSLContext]]:
+def encrypted(folder: Path, workers: int) -> Iterator[Encrypted]:
     """The service as its command starts it; where it is, and what trusts it."""
     cert, key = certificate(folder)
     command = ["serve", "--port", "0", "--workers", str(workers), "--ledger", str(folder / "ledger.db")]
@@ -64,39 +85,27 @@ def encrypted(folder: Path, workers: int) -> Iterator[tuple[str, int, ssl.SSLCon
             place = urlsplit(running.stderr.readline().split()[2].rstrip(";"))
             assert place.scheme == "https"
             context = ssl.create_default_context(cafile=str(cert))
-            yield str(place.hostname), int(place.port or 0), context
+            yield Encrypted(str(place.hostname), int(place.port or 0), context, running)
         finally:
             running.terminate()
             running.communicate()
 
 
-def get(host: str, port: int, context: ssl.SSLContext, path: str) -> tuple[int, dict[str, str]]:
-    """Status and headers, as soon as there are any: workers start after the socket listens."""
-    while True:
-        with closing(http.client.HTTPSConnection(host, port, context=context)) as line:
-            try:
-                line.request("GET", path)
-                answer = line.getresponse()
-                answer.read()
-                return answer.status, {name.lower(): value for name, value in answer.getheaders()}
-            except ConnectionError:
-                time.sleep(0.02)
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_service_with_a_certificate_speaks_tls_alone(tmp_path: Path, workers: int) -> None:
-    with encrypted(tmp_path, workers) as (host, port, trusted):
-        status, headers = get(host, port, trusted, "/ui/sign-in")
+    with encrypted(tmp_path, workers) as service:
+        status, headers = service.get("/ui/sign-in", service.trusted)
         assert status == 200
         assert headers["set-cookie"].startswith("__Host-wallflower=")
         assert "secure" in headers["set-cookie"].lower()
         assert headers["strict-transport-security"] == "max-age=31536000"
         with pytest.raises(ssl.SSLCertVerificationError):
-            get(host, port, ssl.create_default_context(), "/healthz")
-        with socket.create_connection((host, port)) as line:
+            service.get("/healthz", ssl.create_default_context())
+        with socket.create_connection(service[:2]) as line:
             line.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
             assert b"200" not in line.recv(4096)
-        with trusted.wrap_socket(socket.create_connection((host, port)), server_hostname=host) as safe:
+        plain = socket.create_connection(service[:2])
+        with service.trusted.wrap_socket(plain, server_hostname=service.host) as safe:
             assert safe.version() in ("TLSv1.2", "TLSv1.3")
 
 

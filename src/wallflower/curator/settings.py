@@ -175,7 +175,7 @@ def _require_address(proxy: Any) -> None:
     refusal = ParameterError(
         'proxies: each is an address or a network, such as "127.0.0.1" or "10.0.0.0/8". Correct the settings.'
     )
-    call_or_refuse(lambda: ipaddress.ip_network(str(proxy), strict=False), lambda _: refusal)
+    call_or_refuse(lambda: ipaddress.ip_network(str(proxy)), lambda _: refusal)
 
 
 def _placed(folder: Path, place: str) -> str:
