@@ -30,6 +30,7 @@ from wallflower.cli.options import (
 from wallflower.cli.show import notice, price_words, say_cap, show, show_json, sign_of_life
 from wallflower.data import Table, load
 from wallflower.errors import BudgetExhausted, ParameterError, SourceError
+from wallflower.files import replacement
 from wallflower.forms import REQUIRED, Question
 from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
@@ -269,7 +270,8 @@ def _deliver(made: Release[Any], given: Mapping[str, Any]) -> None:
     else:
         show(made)
     if given["plot"] is not None:
-        made.plot().savefig(given["plot"], dpi=200)
+        with replacement(given["plot"]) as file:
+            made.plot().savefig(file, dpi=200, format=given["plot"].suffix[1:].lower())
 
 
 def _require_place(path: Path | None, endings: tuple[str, ...]) -> None:

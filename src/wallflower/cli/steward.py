@@ -26,6 +26,7 @@ from wallflower.cli.options import (
 from wallflower.cli.show import budgets, notice, show, show_json, table_facts
 from wallflower.data import Schema, describe, load
 from wallflower.errors import ParameterError
+from wallflower.files import replacement
 from wallflower.forms import loss_of
 from wallflower.ledger import Ledger
 from wallflower.privacy import Kind, Loss, Unit, protect
@@ -273,8 +274,8 @@ def export(
         if output is None:
             sys.stdout.writelines(lines)
             return
-        with output.open("w", encoding="utf-8") as file:
-            file.writelines(lines)
+        with replacement(output) as file:
+            file.writelines(line.encode() for line in lines)
     notice(f"wrote {output}")
 
 

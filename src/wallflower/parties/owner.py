@@ -13,6 +13,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from wallflower.errors import PrivacyError
+from wallflower.files import write_text
 from wallflower.parties.intake import BadCall, body_digest
 from wallflower.parties.keys import Identity, Peer
 from wallflower.parties.owner_page import page
@@ -118,8 +119,8 @@ class Owner(Party):
     def _publish(self, window: int) -> None:
         if self._out is not None:
             found = self.result(window)
-            _replace(self._out / f"window-{window}.json", json.dumps(found, indent=1) + "\n")
-            _replace(self._out / "index.html", self.page())
+            write_text(self._out / f"window-{window}.json", json.dumps(found, indent=1) + "\n")
+            write_text(self._out / "index.html", self.page())
 
     def _reports(self, window: int) -> dict[str, Report]:
         found = {}
@@ -173,10 +174,3 @@ class Owner(Party):
             tally.judged += frame.count
             tally.flag(ids[out], sensors[out], ({"level": 1} for _ in out))
         return tally
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file so that whoever reads it sees all of the old or all of the new."""
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.write_text(text, encoding="utf-8")
-    fresh.replace(path)

@@ -8,6 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, Final
 
+from wallflower.files import write_text
 from wallflower.ledger import Ledger
 from wallflower.ledger.chain import Entry, Verification
 from wallflower.query import Plan
@@ -61,7 +62,7 @@ def write(path: Path, releases: Sequence[Release[Any]], ledger: Ledger) -> None:
     """The page about these releases, with the ledger's entries of their data sets."""
     names = {release.dataset for release in releases}
     entries = [entry for entry in ledger.history() if entry.dataset in names]
-    path.write_text(page(releases, entries, ledger.verify()), encoding="utf-8")
+    write_text(path, page(releases, entries, ledger.verify()))
 
 
 def _section(release: Release[Any]) -> str:

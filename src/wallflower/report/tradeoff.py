@@ -13,6 +13,7 @@ from string import Template
 from typing import Any, Final
 
 from wallflower.errors import ParameterError
+from wallflower.files import write_text
 from wallflower.query import Query, Tradeoff
 from wallflower.release.words import symbol
 
@@ -24,7 +25,7 @@ def write(path: Path, query: Query[Any, Any], *, dimension: int) -> None:
     curves = query.tradeoffs(dimension=dimension)
     if not curves:
         raise ParameterError(f"{query.kind}: there is no trade-off to draw for it. Leave the page out.")
-    path.write_text(page(query, curves), encoding="utf-8")
+    write_text(path, page(query, curves))
 
 
 def page(query: Query[Any, Any], curves: Sequence[Tradeoff]) -> str:
