@@ -132,6 +132,7 @@ def settings(folder: Path, **more: Any) -> Settings:
         "patience": LONG,
         "body_seconds": LONG,
         "header_seconds": LONG,
+        "fresh": LONG,
         "datasets": (ward(folder), beds),
     }
     return Settings(**given | more)

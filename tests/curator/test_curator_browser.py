@@ -82,7 +82,7 @@ class Visitor:
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[tuple[Trial, Service]]:
-    with trial(Settings(port=0, tick=0.02)) as offered, serving(offered.settings) as running:
+    with trial(Settings(port=0, tick=0.02, fresh=3600)) as offered, serving(offered.settings) as running:
         yield offered, running
 
 
@@ -307,3 +307,20 @@ def test_a_token_is_issued_shown_once_and_revoked(chromium: Browser, served: tup
     bo.page.reload()
     expect(bo.page.get_by_role("heading", name="Sign in")).to_be_visible()
     assert sue.complaints == bo.complaints == []
+
+
+def test_before_a_sensitive_act_the_token_is_entered_again(chromium: Browser) -> None:
+    with trial(Settings(port=0, tick=0.02, fresh=0)) as offered, serving(offered.settings) as service:
+        sue = visitor(chromium, service, java_script_enabled=False)
+        sue.sign_in(offered.steward)
+        sue.page.goto(f"{service.url}/ui/datasets/tumours/budget")
+        limit = sue.page.get_by_role("region", name="Set the limit")
+        limit.get_by_label("ε", exact=True).fill("7")
+        limit.get_by_label("Why").fill("study 12")
+        limit.get_by_role("button", name="Set the limit").click()
+        for token in (offered.analyst, offered.steward):
+            expect(sue.page.get_by_role("heading", name="Enter your token again")).to_be_visible()
+            sue.page.get_by_label("Your token").fill(token)
+            sue.page.get_by_role("button", name="Go on").click()
+        expect(sue.page.get_by_role("status")).to_contain_text("The limit is written into the ledger.")
+        assert sue.complaints == []

@@ -261,7 +261,7 @@ def test_whoever_is_idle_for_too_long_is_signed_out(service: Service) -> None:
     for seen, status in ((late, 200), (late, 200), (later, 303)):
         with sessions._store.write() as db:
             key = sessions_digest("session", browser.cookie)
-            stated = sa.text("UPDATE service_visits SET seen = :seen WHERE id = :id")
+            stated = sa.text("UPDATE service_stays SET seen = :seen WHERE id = :id")
             db.execute(stated, {"seen": seen.isoformat(timespec="milliseconds"), "id": key})
         assert browser.get("/ui/").status == status  # a visit counts: it is noted
     assert browser.last.headers["location"] == "/ui/sign-in"

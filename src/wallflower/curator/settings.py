@@ -30,6 +30,7 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "patience": (0, 3600),
     "grace": (1, 3600),
     "idle": (1, 86_400),
+    "fresh": (0, 3600),
     "answering": (1, 64),
     "waiting": (1, 100_000),
     "failures": (1, 100_000),
@@ -82,6 +83,7 @@ class Settings:
     tls_cert: str | None = None
     tls_key: str | None = None
     idle: float = 1800.0
+    fresh: float = 300.0
     body_bytes: int = 2**20
     body_seconds: float = 10.0
     header_seconds: float = 10.0

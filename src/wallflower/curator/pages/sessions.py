@@ -23,12 +23,13 @@ _NOTED: Final = 20  # a visit is noted again once this part of the idle time has
 
 _META: Final = sa.MetaData()
 _SESSIONS: Final = sa.Table(
-    "service_visits",
+    "service_stays",
     _META,
     sa.Column("id", sa.Text, primary_key=True),
     sa.Column("token", sa.Text, nullable=False),
     sa.Column("expires", sa.Text, nullable=False),
     sa.Column("seen", sa.Text, nullable=False),
+    sa.Column("confirmed", sa.Text, nullable=False),
 )
 
 
@@ -43,11 +44,11 @@ class Sessions:
     def open(self, caller: Caller) -> str:
         """The cookie of a new session; sessions that are over are forgotten."""
         cookie = new_cookie()
-        row = {"id": _digest("session", cookie), "token": caller.token, "expires": _from_now(LIFETIME), "seen": now()}
+        row = {"id": _digest("session", cookie), "token": caller.token, "expires": _from_now(LIFETIME)}
         over = (_SESSIONS.c.expires < now()) | (_SESSIONS.c.seen < _from_now(-self._idle))
         with self._store.write() as db:
             db.execute(sa.delete(_SESSIONS).where(over))
-            db.execute(sa.insert(_SESSIONS).values(row))
+            db.execute(sa.insert(_SESSIONS).values(**row, seen=now(), confirmed=now()))
         return cookie
 
     def caller(self, cookie: str) -> Caller | None:
@@ -64,6 +65,19 @@ class Sessions:
         if stored is None or not Token.of(stored).is_valid:
             return None
         return Caller(name=stored["name"], scope=stored["scope"], token=stored["id"])
+
+    def is_fresh(self, cookie: str, since: timedelta) -> bool:
+        """Whether the token of this session was entered so lately."""
+        wanted = sa.select(_SESSIONS.c.confirmed).where(_SESSIONS.c.id == _digest("session", cookie))
+        with self._store.read() as db:
+            entered = db.execute(wanted).scalar_one_or_none()
+        return entered is not None and entered > _from_now(-since)
+
+    def confirm(self, cookie: str) -> None:
+        """Note that the token of this session was entered again."""
+        with self._store.write() as db:
+            own = _SESSIONS.c.id == _digest("session", cookie)
+            db.execute(sa.update(_SESSIONS).where(own).values(confirmed=now()))
 
     def end(self, cookie: str) -> None:
         with self._store.write() as db:

@@ -14,6 +14,7 @@ from wallflower.curator.desk.desk import LARGE
 from wallflower.curator.desk.problems import problem
 from wallflower.curator.desk.tokens import SCOPES
 from wallflower.curator.pages.analyst import number_of
+from wallflower.curator.pages.confirmation import with_token
 from wallflower.curator.pages.standing import standing_of
 from wallflower.curator.pages.visits import Visit, page, place, to
 from wallflower.errors import ChainBroken, ParameterError, PrivacyError
@@ -45,16 +46,21 @@ def routes() -> list[Route]:
     """The pages of a steward."""
     return [
         Route("/datasets/{dataset}/budget", page(budget, "steward")),
-        Route("/datasets/{dataset}/budget/grants", page(grant, "steward"), methods=["POST"]),
-        Route("/datasets/{dataset}/budget/shares", page(allocate, "steward"), methods=["POST"]),
-        Route("/datasets/{dataset}/budget/declaration", page(declare, "steward"), methods=["POST"]),
-        Route("/datasets/{dataset}/budget/constrained", page(allow_constrained, "steward"), methods=["POST"]),
+        _act("/datasets/{dataset}/budget/grants", grant),
+        _act("/datasets/{dataset}/budget/shares", allocate),
+        _act("/datasets/{dataset}/budget/declaration", declare),
+        _act("/datasets/{dataset}/budget/constrained", allow_constrained),
         Route("/tokens", page(tokens, "steward")),
-        Route("/tokens", page(create_token, "steward"), methods=["POST"]),
+        _act("/tokens", create_token),
         Route("/tokens/{token}/revoke", page(confirm_revocation, "steward")),
-        Route("/tokens/{token}/revoke", page(revoke_token, "steward"), methods=["POST"]),
+        _act("/tokens/{token}/revoke", revoke_token),
         Route("/ledger", page(ledger, "steward")),
     ]
+
+
+def _act(path: str, handler: Callable[[Visit], Response]) -> Route:
+    """A change, for which the token is entered again."""
+    return Route(path, page(with_token(handler), "steward"), methods=["POST"])
 
 
 def budget(visit: Visit) -> Response:
