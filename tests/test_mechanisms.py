@@ -12,9 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallflower import mechanisms
 from wallflower.errors import LossMismatch, ParameterError
-from wallflower.mechanisms import Additive, calibrate, epsilon_each, gaussian_scale, smooth_additive, smooth_beta
+from wallflower.mechanisms import (
+    Additive,
+    additive,
+    calibrate,
+    epsilon_each,
+    gaussian_scale,
+    smooth_additive,
+    smooth_beta,
+)
 from wallflower.noise import round_up
 from wallflower.privacy import Kind, Loss, Neighbours
 
@@ -150,8 +157,8 @@ def test_the_gaussian_scale_is_enough_for_every_shift_and_hardly_more(sensitivit
 @pytest.mark.parametrize("epsilon", [Fraction(1, 1000), Fraction(1, 4), Fraction(6)], ids=str)
 def test_the_integral_is_a_tight_bound_of_the_sum(scale, sensitivity, epsilon):
     edge = epsilon * Fraction(scale) ** 2 / sensitivity - Fraction(sensitivity, 2)
-    summed = mechanisms._summed_leak(scale, sensitivity, edge)
-    integrated = mechanisms._integrated_leak(scale, sensitivity, edge)
+    summed = additive._summed_leak(scale, sensitivity, edge)
+    integrated = additive._integrated_leak(scale, sensitivity, edge)
     assert summed <= integrated <= summed * (1 + 8 * (1 + abs(edge) / scale) / scale) + 1e-300
 
 

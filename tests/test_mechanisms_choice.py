@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallflower import mechanisms
 from wallflower.errors import ParameterError
 from wallflower.mechanisms import (
     bounded_range_pays,
+    choice,
     epsilon_each,
     exponential,
     exponential_level,
@@ -132,9 +132,9 @@ WORDS = [0, 1, 2**127 - 1, 2**127, 2**128 - 1, *(2**128 * part // 97 for part in
 def test_floats_decide_as_the_enclosures_do(pairs, rate, word):
     gaps, counts = np.array(pairs).T
     gaps = np.maximum(gaps - gaps[counts > 0].min(), 0)
-    place = mechanisms._surely(word, gaps, counts, rate)
-    around = [mechanisms._around(rate * int(gap), 85) for gap in gaps]
-    exact = mechanisms._decided(
+    place = choice._surely(word, gaps, counts, rate)
+    around = [choice._around(rate * int(gap), 85) for gap in gaps]
+    exact = choice._decided(
         word, 128, [(int(n) * low, int(n) * high) for n, (low, high) in zip(counts, around, strict=True)]
     )
     assert place is None or place == exact
@@ -150,16 +150,16 @@ def test_gaps_longer_than_a_machine_word_weigh_what_they_must(longest, penalty):
     for scores in ([0, longest], [longest, 0, longest // 2]):
         for word in (2**128 * part // 97 for part in range(1, 97)):
             chosen = exponential(scores, sensitivity=1, epsilon=2 * penalty / longest, noise=Scripted(word))
-            weights = [mechanisms._around(penalty * (max(scores) - score) / longest, 85) for score in scores]
-            assert chosen == mechanisms._decided(word, 128, weights)
+            weights = [choice._around(penalty * (max(scores) - score) / longest, 85) for score in scores]
+            assert chosen == choice._decided(word, 128, weights)
 
 
 def test_floats_leave_to_the_enclosures_what_is_close():
     gaps, counts = np.zeros(2, np.int64), np.ones(2, np.int64)
     for near in range(-(2**86), 2**86, 2**80 + 1):
-        assert mechanisms._surely(2**127 + near, gaps, counts, ONE) is None
+        assert choice._surely(2**127 + near, gaps, counts, ONE) is None
     for far, place in ((-(2**90), 0), (2**90, 1)):
-        assert mechanisms._surely(2**127 + far, gaps, counts, ONE) == place
+        assert choice._surely(2**127 + far, gaps, counts, ONE) == place
 
 
 def test_a_level_is_drawn_where_floats_cannot_tell():
@@ -186,8 +186,8 @@ def test_a_level_is_refused_at_no_rate():
     st.sampled_from([42, 85]),
 )
 def test_weights_are_enclosed(penalty, digits):
-    low, high = mechanisms._around(penalty, digits)
-    finer, above = mechanisms._around(penalty, digits + 30)
+    low, high = choice._around(penalty, digits)
+    finer, above = choice._around(penalty, digits + 30)
     assert low * 10**30 <= finer
     assert above <= high * 10**30
     assert low / 10**digits == pytest.approx(math.exp(-penalty), rel=1e-12, abs=10.0 ** (2 - digits))

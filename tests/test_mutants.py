@@ -16,6 +16,7 @@ import pytest
 
 import wallflower.evidence as evidence
 import wallflower.mechanisms as mechanisms
+import wallflower.mechanisms.additive as additive
 import wallflower.neighbours.noisy_count as noisy_count
 import wallflower.queries.count as count
 import wallflower.queries.count.audit as count_audit
@@ -128,7 +129,7 @@ def gaussian_without_delta(size: int, loss: Any) -> Any:
 
 
 def gaussian_a_fifth_short(size: int, loss: Any) -> Any:
-    law, scale = mechanisms._concentrated(size, loss)
+    law, scale = additive._concentrated(size, loss)
     return law, scale / FIFTH
 
 
@@ -308,14 +309,14 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     "pure noise a tenth short": (
         COUNT,
         "noise",
-        entry(mechanisms._CALIBRATIONS, Kind.PURE, lambda size, loss: ("laplace", size / loss.epsilon / TENTH)),
+        entry(additive._CALIBRATIONS, Kind.PURE, lambda size, loss: ("laplace", size / loss.epsilon / TENTH)),
     ),
     "zCDP noise a fifth short": (
         COUNT,
         "noise",
-        entry(mechanisms._CALIBRATIONS, Kind.ZCDP, gaussian_a_fifth_short),
+        entry(additive._CALIBRATIONS, Kind.ZCDP, gaussian_a_fifth_short),
     ),
-    "delta forgotten": (COUNT, "noise", entry(mechanisms._CALIBRATIONS, Kind.APPROXIMATE, gaussian_without_delta)),
+    "delta forgotten": (COUNT, "noise", entry(additive._CALIBRATIONS, Kind.APPROXIMATE, gaussian_without_delta)),
     "extension: a tenth short": (COUNT, "extension", wrap(noisy_count, "calibrate", shorter(TENTH))),
     "extension: moves by 1": (COUNT, "extension", put(noisy_count, "count_noise", hidden_steps(lambda slack: 128))),
     "extension: moves by its slack": (
@@ -332,7 +333,7 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     "extension: delta forgotten": (
         COUNT,
         "extension",
-        entry(mechanisms._CALIBRATIONS, Kind.APPROXIMATE, gaussian_without_delta),
+        entry(additive._CALIBRATIONS, Kind.APPROXIMATE, gaussian_without_delta),
     ),
     "global: a tenth short": (COUNT, "global", wrap(count, "calibrate", shorter(TENTH))),
     "global: half as far": (COUNT, "global", wrap(count, "calibrate", half_as_far)),

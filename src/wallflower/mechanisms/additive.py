@@ -1,28 +1,21 @@
-"""Noise on whole numbers and private choice; every guarantee is proved in `mechanisms.md` under its label.
-
-Nothing here knows a person: it sees a value on a public grid, scores that are whole numbers, and a sensitivity that the
-caller has proved for his own notion of neighbours. Everything raised here depends on parameters, never on scores.
-"""
+"""Noise on whole numbers: how much hides one record, and what it does to an answer."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.lazy import Lazy
 from wallflower.noise import Noise, round_up
-from wallflower.privacy import Kind, Loss, zcdp_of_epsilon
+from wallflower.privacy import Kind, Loss
 
 if TYPE_CHECKING:
     import scipy.special as _special
@@ -30,13 +23,10 @@ else:
     _special = Lazy("scipy.special")
 
 LawName = Literal["laplace", "gaussian"]
-Whole = NDArray[Any]  # whole numbers; of Python where they may be longer than 64 bits
 
 _SUMMED: Final = 256.0  # below this many steps the discrete Gaussian is summed term by term
-_MARGIN: Final = 1e-9  # covers the rounding of every float that a guarantee depends on
-_SMALLEST_DELTA: Final = Fraction(1, 10**100)
-_WORD: Final = 128  # bits of one word of the exponential mechanism
-_NOTHING: Final = 10_000  # exp(-x) of what is above is 0 in floats
+MARGIN: Final = 1e-9  # covers the rounding of every float that a guarantee depends on
+SMALLEST_DELTA: Final = Fraction(1, 10**100)
 
 
 class _Law(Protocol):
@@ -163,7 +153,7 @@ def calibrate(sensitivity: int, loss: Loss, *, step: Fraction) -> Additive:
         raise ParameterError(f"sensitivity: {sensitivity} steps is outside 0 to 2**52; use a coarser grid.")
     if step <= 0:
         raise ParameterError(f"step: {step} is not above 0; pass the size of one step of the grid.")
-    _positive(loss.amount)
+    require_positive(loss.amount)
     law, scale = _CALIBRATIONS[loss.kind](max(1, sensitivity), loss)
     return Additive(law, scale, step)
 
@@ -174,15 +164,15 @@ def gaussian_scale(sensitivity: int, epsilon: Fraction, delta: Fraction) -> Frac
     >>> 3.74 < gaussian_scale(1, Fraction(1), Fraction(1, 10**5)) < 3.75
     True
     """
-    _positive(epsilon)
-    _some_delta(delta)
+    require_positive(epsilon)
+    require_delta(delta)
     return _gaussian_scale(max(1, sensitivity), epsilon, delta)
 
 
 @lru_cache(maxsize=256)
 def _gaussian_scale(sensitivity: int, epsilon: Fraction, delta: Fraction) -> Fraction:
     def enough(scale: float) -> bool:
-        return _leak(scale, sensitivity, epsilon) * (1 + _MARGIN) <= float(delta)
+        return _leak(scale, sensitivity, epsilon) * (1 + MARGIN) <= float(delta)
 
     high = round_up(min(sensitivity / epsilon, Fraction(2**51)))
     while not enough(high):
@@ -227,7 +217,7 @@ def _pure(sensitivity: int, loss: Loss) -> tuple[LawName, Fraction]:
 def _approximate(sensitivity: int, loss: Loss) -> tuple[LawName, Fraction]:
     """Whichever of two valid laws deviates less: a choice by public facts."""
     laplace = _pure(sensitivity, loss)
-    if loss.delta < _SMALLEST_DELTA:
+    if loss.delta < SMALLEST_DELTA:
         return laplace
     gaussian: tuple[LawName, Fraction] = ("gaussian", gaussian_scale(sensitivity, loss.epsilon, loss.delta))
     return min(laplace, gaussian, key=lambda found: _LAWS[found[0]].deviation(float(found[1])))
@@ -245,13 +235,13 @@ _CALIBRATIONS: Final[Mapping[Kind, Callable[[int, Loss], tuple[LawName, Fraction
 }
 
 
-def _positive(epsilon: Fraction) -> None:
+def require_positive(epsilon: Fraction) -> None:
     if epsilon <= 0:
         raise ParameterError("epsilon: a loss of 0 allows no answer at all; pass more than 0, such as '0.1'.")
 
 
-def _some_delta(delta: Fraction) -> None:
-    if not _SMALLEST_DELTA <= delta < 1:
+def require_delta(delta: Fraction) -> None:
+    if not SMALLEST_DELTA <= delta < 1:
         raise ParameterError("delta: this mechanism needs a delta from 1e-100 to below 1; pass one such as '1e-6'.")
 
 
@@ -268,8 +258,8 @@ def smooth_beta(epsilon: Fraction, delta: Fraction, *, least: int, step: Fractio
     >>> 1 / (2 * math.log(2e6)) < beta < 0.05
     True
     """
-    _positive(epsilon)
-    _some_delta(delta)
+    require_positive(epsilon)
+    require_delta(delta)
     if least < 1 or step <= 0:
         raise ParameterError(f"least, step: {least} and {step}; both must be above 0, least a whole number.")
     pace, half = float(epsilon * step / (2 * least)), float(epsilon) / 2
@@ -283,7 +273,7 @@ def smooth_beta(epsilon: Fraction, delta: Fraction, *, least: int, step: Fractio
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if leak(middle) <= float(delta) else (middle, high)
-    beta = math.log1p(half / high) * (1 - _MARGIN) - 1e-12
+    beta = math.log1p(half / high) * (1 - MARGIN) - 1e-12
     if beta <= 0:
         raise ParameterError(f"epsilon: {float(epsilon):g} is too small for smooth noise; use the global bound.")
     return beta
@@ -296,123 +286,3 @@ def smooth_additive(bound: float, epsilon: Fraction, *, step: Fraction) -> Addit
     Fraction(12, 1)
     """
     return Additive("laplace", Fraction(round_up(2 * Fraction(bound) / (epsilon * step))), step)
-
-
-# Private choice
-
-
-def permute_and_flip(scores: Sequence[int], *, sensitivity: int, epsilon: Fraction, noise: Noise) -> int:
-    """The index of one high score, under pure ε-DP [MS20, Algorithm 1].  (P)
-
-    Every coin is flipped, also those behind the winner, so that the work does not show where it stood.
-    """
-    unit = Fraction(epsilon) / (2 * max(1, sensitivity))
-    heads = [noise.flip(unit * gap) for gap in _gaps(scores, epsilon)]
-    order = list(range(len(heads)))
-    for last in range(len(order) - 1, 0, -1):
-        other = noise.below(last + 1)
-        order[last], order[other] = order[other], order[last]
-    return next(index for index in order if heads[index])
-
-
-def exponential(scores: Sequence[int], *, sensitivity: int, epsilon: Fraction, noise: Noise) -> int:
-    """The index of one score, with probability proportional to exp(ε·score/(2·sensitivity)), exactly.  (E1) (E2)"""
-    unit = Fraction(epsilon) / (2 * max(1, sensitivity))
-    return _drawn(np.array(_gaps(scores, epsilon)), np.ones(len(scores), np.int64), unit, noise)
-
-
-def exponential_level(gaps: Whole, counts: Whole, *, rate: Fraction, noise: Noise) -> tuple[int, int]:
-    """One of many that are only counted: a place i with probability proportional to counts[i]·exp(-rate·gaps[i]),
-    exactly, and a uniform rank below its count. Some count is above 0.  (E2) (E3)
-    """
-    _positive(rate)
-    place = _drawn(np.maximum(gaps - gaps[counts > 0].min(), 0), counts, rate, noise)
-    return place, noise.below(int(counts[place]))
-
-
-def _drawn(gaps: Whole, counts: Whole, rate: Fraction, noise: Noise) -> int:
-    """A place; bits are read until they leave no other. The smallest gap that counts is 0.  (E2)"""
-    word, bits = noise.below(1 << _WORD), _WORD
-    place = _surely(word, gaps, counts, rate)
-    while place is None:
-        around = ((n, _around(rate * gap, bits // 3)) for gap, n in zip(gaps.tolist(), counts.tolist(), strict=True))
-        place = _decided(word, bits, [(n * low, n * high) for n, (low, high) in around])
-        if place is None:  # in the first turn with probability below 2**-120 times the candidates squared
-            word, bits = (word << _WORD) | noise.below(1 << _WORD), bits + _WORD
-    return place
-
-
-def _surely(word: int, gaps: Whole, counts: Whole, rate: Fraction) -> int | None:
-    """The place of the first word by sums of floats, unless their errors could change it.  (E3)"""
-    sums = np.cumsum(counts * np.exp(-_exponents(gaps, rate)))
-    place = min(int(np.searchsorted(sums, word / 2**_WORD * sums[-1], side="right")), len(sums) - 1)
-    total, low, high = (Fraction(float(sums[at])) for at in (-1, place - 1, place))
-    slack = total * (Fraction(1, 2**40) + Fraction(len(sums), 2**52))
-    above = place == 0 or low + slack <= Fraction(word, 2**_WORD) * (total - slack)
-    return place if above and Fraction(word + 1, 2**_WORD) * (total + slack) <= high - slack else None
-
-
-def _exponents(gaps: Whole, rate: Fraction) -> NDArray[np.float64]:
-    """The rate times each gap; where a gap is longer than a machine word the product is rounded, not its factors."""
-    if gaps.dtype == object:
-        return np.array([float(min(rate * gap, _NOTHING)) for gap in gaps.tolist()])
-    return gaps.astype(np.float64) * float(rate)
-
-
-@lru_cache(maxsize=256)
-def epsilon_each(epsilon: Fraction, delta: Fraction, h: int) -> Fraction:
-    """What each of `h` exponential choices may spend at (ε, δ): the root of 8ρ/h, rounded down.  (E1)"""
-    _positive(epsilon)
-    _some_delta(delta)
-    if h < 1:
-        raise ParameterError(f"h: {h} is fewer than one; pass how many candidates to choose.")
-    return Fraction(math.sqrt(8 * zcdp_of_epsilon(float(epsilon), float(delta)) / h) * (1 - _MARGIN))
-
-
-def bounded_range_pays(epsilon: Fraction, delta: Fraction, h: int) -> bool:
-    """Whether `epsilon_each` is more than ε/h: a rule by public facts.
-
-    >>> [bounded_range_pays(Fraction(1), Fraction(1, 10**6), h) for h in (1, 5, 6)]
-    [False, False, True]
-    """
-    return delta >= _SMALLEST_DELTA and epsilon_each(epsilon, delta, h) > epsilon / h
-
-
-def _gaps(scores: Sequence[int], epsilon: Fraction) -> list[int]:
-    _positive(epsilon)
-    if len(scores) == 0:
-        raise ParameterError("scores: there is nothing to choose from; pass at least one candidate.")
-    best = int(max(scores))
-    return [best - int(score) for score in scores]
-
-
-def _around(penalty: Fraction, digits: int) -> tuple[int, int]:
-    """Whole numbers below and above 10**digits * exp(-penalty).  (E2)"""
-    if penalty > 3 * digits:
-        return 0, 1
-    context = Context(prec=digits + 12)
-    ratio = context.divide(Decimal(penalty.numerator), Decimal(penalty.denominator))
-    near = int(context.scaleb(context.exp(ratio.copy_negate()), Decimal(digits)))
-    return max(0, near - 1), near + 2
-
-
-def _decided(word: int, bits: int, weights: Sequence[tuple[int, int]]) -> int | None:
-    """The index that every real number starting with these bits falls on, whatever the weights within their bounds."""
-    lows = [0, *accumulate(low for low, _ in weights)]
-    highs = [0, *accumulate(high for _, high in weights)]
-    from_here, to_here = word * lows[-1], (word + 1) * highs[-1]
-    sure = [highs[i] << bits <= from_here and to_here <= lows[i + 1] << bits for i in range(len(weights))]
-    return sure.index(True) if any(sure) else None
-
-
-def peel(
-    choose: Callable[..., int], scores: Sequence[int], h: int, *, sensitivity: int, epsilon: Fraction, noise: Noise
-) -> list[int]:
-    """The indices of `h` high scores, first to last: one after another is chosen at `epsilon` and taken out."""
-    if not 1 <= h <= len(scores):
-        raise ParameterError(f"h: {h} of {len(scores)} candidates cannot be chosen; pass from 1 to {len(scores)}.")
-    left, chosen = list(range(len(scores))), []
-    for _ in range(h):
-        place = choose([scores[index] for index in left], sensitivity=sensitivity, epsilon=epsilon, noise=noise)
-        chosen.append(left.pop(place))
-    return chosen

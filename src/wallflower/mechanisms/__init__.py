@@ -1,0 +1,45 @@
+"""Noise on whole numbers and private choice; every guarantee is proved in `mechanisms.md` under its label.
+
+Nothing here knows a person: it sees a value on a public grid, scores that are whole numbers, and a sensitivity that the
+caller has proved for his own notion of neighbours. Everything raised here depends on parameters, never on scores.
+"""
+
+from wallflower.mechanisms.additive import (
+    Additive,
+    LawName,
+    calibrate,
+    gaussian_scale,
+    smooth_additive,
+    smooth_beta,
+)
+from wallflower.mechanisms.choice import (
+    Whole,
+    bounded_range_pays,
+    epsilon_each,
+    exponential,
+    exponential_level,
+    peel,
+    permute_and_flip,
+)
+from wallflower.mechanisms.cube import Cube, calibrate_cube, cube_noise
+from wallflower.mechanisms.together import choose_together
+
+__all__ = [
+    "Additive",
+    "Cube",
+    "LawName",
+    "Whole",
+    "bounded_range_pays",
+    "calibrate",
+    "calibrate_cube",
+    "choose_together",
+    "cube_noise",
+    "epsilon_each",
+    "exponential",
+    "exponential_level",
+    "gaussian_scale",
+    "peel",
+    "permute_and_flip",
+    "smooth_additive",
+    "smooth_beta",
+]
