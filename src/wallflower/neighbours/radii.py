@@ -1,0 +1,206 @@
+"""Outliers against the radius: a curve that one record moves little at every radius, and radii drawn from it.
+
+The curve falls as the radius grows, since more pairs are near. Where both ends of a stretch have the same value, so has
+all of it, and nothing is computed there; nothing else is ever left out.
+
+Proved in proof.md of `count`, labels (E) (M) (N).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower import progress
+from wallflower.errors import ParameterError
+from wallflower.lazy import Lazy
+from wallflower.mechanisms import choose_together
+from wallflower.neighbours.limits import check_radius
+from wallflower.neighbours.noisy_count import GAP, STEP
+from wallflower.noise import Noise
+
+if TYPE_CHECKING:
+    import wallflower.neighbours.extension as _extension
+    import wallflower.neighbours.flow as _flow
+    import wallflower.neighbours.pairs as _near
+else:
+    _extension = Lazy("wallflower.neighbours.extension")
+    _flow = Lazy("wallflower.neighbours.flow")
+    _near = Lazy("wallflower.neighbours.pairs")
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+FINE: Final = 16  # radii in an octave, of a grid to choose from
+SMALLEST, LARGEST = 1 / 16, 8.0  # of radii, where columns are scaled to a spread of 1
+MOST: Final = 2000  # radii of a grid
+SURE: Final = 30.0  # candidates whose error is this many times 2Δ/ε have a chance below e^-30 each, beside the best
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counting:
+    """How outliers are counted at any radius: by the extension, or with `slack` None graded, as the outlier mass."""
+
+    neighbours: int
+    slack: int | None
+    normalise: bool = True
+
+    @property
+    def unit(self) -> int:
+        """Steps of the grid in one record."""
+        return STEP.denominator if self.slack is not None else self.neighbours
+
+    @property
+    def sensitivity(self) -> int:
+        """Steps by which one record moves the curve, at every radius.  (N) (M)"""
+        return 2 * self.neighbours if self.slack is None else (self.slack + 1) * self.unit + 1
+
+    @property
+    def share(self) -> float:
+        """The same in records."""
+        return self.sensitivity / self.unit
+
+    def steps(self, values: Floats, radius: float) -> int:
+        """The outliers at one radius, in steps."""
+        tree = _near.grow_tree(values, radius, normalise=self.normalise)
+        if self.slack is None:
+            return len(values) * self.neighbours - int(_flow.largest_flow(tree, self.neighbours))  # (M)
+        bounds = _extension.certify(tree, self.neighbours, float(self.slack), GAP)
+        return math.floor((len(values) - float(bounds.lower)) * self.unit + 0.5)  # (E) (N)
+
+
+def radius_grid(smallest: float = SMALLEST, largest: float = LARGEST, fine: int = FINE) -> tuple[float, ...]:
+    """Public radii from the smallest to the largest, `fine` of them in an octave.
+
+    >>> grid = radius_grid(0.5, 2.0, 2)
+    >>> [round(radius, 4) for radius in grid]
+    [0.5, 0.7071, 1.0, 1.4142, 2.0]
+    """
+    check_radius(smallest)
+    check_radius(largest)
+    octaves = math.log2(largest / smallest)
+    if not octaves > 0 or octaves * fine > MOST:
+        raise ParameterError(
+            f"smallest, largest: {smallest!r} and {largest!r} are not the ends of a grid of at most {MOST} radii; pass "
+            "the second above the first, and not too far."
+        )
+    return tuple(smallest * 2.0 ** (place / fine) for place in range(math.floor(octaves * fine + 1e-9) + 1))
+
+
+def outlier_curve(
+    values: Floats,
+    radii: Sequence[float],
+    counting: Counting,
+    *,
+    low: int | None = None,
+    high: int | None = None,
+) -> Ints:
+    """The outliers at each of these rising radii, in steps, cut to `low` and `high`; every value falls or stays.
+
+    One record moves each value by at most `counting.sensitivity`, all of them at once.
+    """
+    least, most = (0 if low is None else low), (len(values) * counting.unit if high is None else high)
+    with progress.steps("radii", len(radii)) as step:
+
+        def look(place: int) -> int:
+            return min(max(counting.steps(values, radii[place]), least), most)
+
+        found = fall(look, len(radii), step)
+    return np.minimum.accumulate(np.array(found, dtype=np.int64))
+
+
+def fall(look: Callable[[int], int], size: int, step: Callable[[int], object] = lambda count: None) -> list[int]:
+    """The values of a falling function at 0 … size-1, asked for only where its ends differ.
+
+    >>> asked = []
+    >>> fall(lambda place: asked.append(place) or (9 if place < 6 else 2), 9), len(asked)
+    ([9, 9, 9, 9, 9, 9, 2, 2, 2], 5)
+    """
+    found: list[int | None] = [None] * size
+    for end in sorted({0, size - 1}):
+        found[end] = look(end)
+    stretches = [(0, size - 1)]
+    while stretches:
+        first, last = stretches.pop()
+        if found[first] == found[last]:
+            found[first:last] = [found[first]] * (last - first)
+        elif last - first > 1:
+            middle = (first + last) // 2
+            found[middle] = look(middle)
+            stretches += [(middle, last), (first, middle)]
+    step(size)
+    return [value for value in found if value is not None]
+
+
+def radius_errors(curve: Ints, target: int) -> Ints:
+    """By how much each radius misses a wanted number of outliers: 0 where the curve crosses it.
+
+    >>> radius_errors(np.array([50, 44, 30, 18, 9, 4, 1, 0]), 5).tolist()
+    [39, 25, 13, 4, 0, 1, 4, 5]
+    """
+    after = np.append(curve[1:], curve[-1])
+    missed: Ints = np.maximum(np.maximum(target - curve, after - target), 0)
+    return missed
+
+
+def choose_radii(
+    values: Floats,
+    radii: Sequence[float],
+    shares: Sequence[Fraction],
+    counting: Counting,
+    *,
+    epsilon: Fraction,
+    noise: Noise,
+) -> list[float]:
+    """For each share of the records a radius at which about so many are outliers: all for the price of one choice.
+
+    Released    a radius of the public grid for each share        Neighbours  replace one record, N public
+    Guarantee   pure ε-DP, and ε²/8-zCDP                          Proof       proof.md of `count`, labels (E) (M) (N)
+    """
+    curve = curve_around(values, radii, shares, counting, epsilon)
+    return pick_radii(curve, len(values), radii, shares, counting, epsilon=epsilon, noise=noise)
+
+
+def curve_around(
+    values: Floats, radii: Sequence[float], shares: Sequence[Fraction], counting: Counting, epsilon: Fraction
+) -> Ints:
+    """The curve as far as a choice of radii needs it: cut where every error is the same."""
+    targets = [target_steps(share, len(values), counting) for share in shares]
+    reach = error_reach(counting, len(radii), len(shares), epsilon)
+    low, high = max(0, min(targets) - reach), min(len(values) * counting.unit, max(targets) + reach)
+    return outlier_curve(values, radii, counting, low=low, high=high)
+
+
+def pick_radii(
+    curve: Ints,
+    n: int,
+    radii: Sequence[float],
+    shares: Sequence[Fraction],
+    counting: Counting,
+    *,
+    epsilon: Fraction,
+    noise: Noise,
+) -> list[float]:
+    """The draw of `choose_radii`, from a curve of `n` records."""
+    reach = error_reach(counting, len(radii), len(shares), epsilon)
+    targets = [target_steps(share, n, counting) for share in shares]
+    errors = [np.minimum(radius_errors(curve, target), reach) for target in targets]
+    places = choose_together(errors, sensitivity=counting.sensitivity, epsilon=epsilon, noise=noise)
+    return [radii[place] for place in places]
+
+
+def target_steps(share: Fraction, n: int, counting: Counting) -> int:
+    """A share of the records, in steps."""
+    return math.floor(share * n * counting.unit + Fraction(1, 2))
+
+
+def error_reach(counting: Counting, radii: int, shares: int, epsilon: Fraction) -> int:
+    """Errors beyond this count as this: radii that have it are chosen less than once in e^30 times, all together."""
+    nats = SURE + shares * math.log(radii)
+    return math.ceil(2 * counting.sensitivity * nats / float(epsilon))
