@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from wallflower.audit.laws import law_of
 from wallflower.errors import ParameterError
 from wallflower.neighbours.radii import (
-    Counting,
+    Tally,
     choose_radii,
     curve_around,
     error_reach,
@@ -28,7 +28,7 @@ from wallflower.neighbours.radii import (
 from wallflower.noise import system_noise
 
 GRID = radius_grid(0.1, 6.4, 2)
-WAYS = [Counting(neighbours=2, slack=2, normalise=False), Counting(neighbours=2, slack=None, normalise=False)]
+WAYS = [Tally(neighbours=2, slack=2, normalise=False), Tally(neighbours=2, slack=None, normalise=False)]
 CROSS = np.array([[0.0], [1.0], [1.0], [-1.0], [-1.0], [2.5], [4.0], [4.1], [4.3]])
 
 
@@ -43,41 +43,41 @@ def test_a_falling_function_is_known_where_its_ends_agree(falls):
     assert fall(values.__getitem__, len(values)) == values
 
 
-@pytest.mark.parametrize("counting", WAYS, ids=["extension", "graded"])
-def test_the_curve_is_what_each_radius_gives_by_itself(counting):
-    found = outlier_curve(CROSS, GRID, counting)
-    assert found.tolist() == [counting.steps(CROSS, radius) for radius in GRID]
+@pytest.mark.parametrize("tally", WAYS, ids=["extension", "graded"])
+def test_the_curve_is_what_each_radius_gives_by_itself(tally):
+    found = outlier_curve(CROSS, GRID, tally)
+    assert found.tolist() == [tally.steps(CROSS, radius) for radius in GRID]
     assert (np.diff(found) <= 0).all()
-    cut = outlier_curve(CROSS, GRID, counting, low=counting.unit, high=4 * counting.unit)
-    assert cut.tolist() == np.clip(found, counting.unit, 4 * counting.unit).tolist()
+    cut = outlier_curve(CROSS, GRID, tally, low=tally.unit, high=4 * tally.unit)
+    assert cut.tolist() == np.clip(found, tally.unit, 4 * tally.unit).tolist()
 
 
 def test_with_slack_enough_the_curve_counts_every_outlier():
-    counting = Counting(neighbours=2, slack=4, normalise=False)
-    found = outlier_curve(CROSS, GRID, counting) / counting.unit
+    tally = Tally(neighbours=2, slack=4, normalise=False)
+    found = outlier_curve(CROSS, GRID, tally) / tally.unit
     assert found.tolist() == [brute_outliers(CROSS, radius, 2) for radius in GRID]
 
 
-@pytest.mark.parametrize("counting", WAYS, ids=["extension", "graded"])
-def test_one_record_moves_the_whole_curve_by_no_more_than_it_may_and_by_that_much(counting):
+@pytest.mark.parametrize("tally", WAYS, ids=["extension", "graded"])
+def test_one_record_moves_the_whole_curve_by_no_more_than_it_may_and_by_that_much(tally):
     moves = []
     for place in (0, 1, 5):
         for to in (-9.0, -1.0, 0.0, 4.2, 9.0):
             other = CROSS.copy()
             other[place] = to
-            moves.append(np.abs(outlier_curve(CROSS, GRID, counting) - outlier_curve(other, GRID, counting)).max())
-    assert max(moves) <= counting.sensitivity
-    assert max(moves) >= counting.unit
+            moves.append(np.abs(outlier_curve(CROSS, GRID, tally) - outlier_curve(other, GRID, tally)).max())
+    assert max(moves) <= tally.sensitivity
+    assert max(moves) >= tally.unit
 
 
 def test_the_sensitivity_of_one_radius_is_that_of_all_of_them():
     """k + 1 records in one place, far from the rest, and one of them moves away: E falls by L + 1 at every radius."""
-    counting = Counting(neighbours=3, slack=3, normalise=False)
+    tally = Tally(neighbours=3, slack=3, normalise=False)
     together, apart = np.zeros((12, 1)), np.zeros((12, 1))
     together[4:, 0] = apart[4:, 0] = np.arange(1, 9) * 100.0
     apart[0] = 1e4
-    moves = outlier_curve(apart, GRID, counting) - outlier_curve(together, GRID, counting)
-    assert moves.tolist() == [4 * counting.unit] * len(GRID)
+    moves = outlier_curve(apart, GRID, tally) - outlier_curve(together, GRID, tally)
+    assert moves.tolist() == [4 * tally.unit] * len(GRID)
 
 
 @pytest.mark.parametrize("target", [1, 5, 10, 25, 50])
@@ -91,17 +91,17 @@ def test_errors_are_zero_where_the_curve_crosses(target):
 
 
 def test_the_draw_has_the_law_of_the_exponential_mechanism_on_the_errors():
-    counting, epsilon, grid = WAYS[0], Fraction(9), GRID[::2]
-    curve = outlier_curve(CROSS, grid, counting)
-    targets = [target_steps(Fraction(share), len(CROSS), counting) for share in ("1/3", "2/3")]
+    tally, epsilon, grid = WAYS[0], Fraction(9), GRID[::2]
+    curve = outlier_curve(CROSS, grid, tally)
+    targets = [target_steps(Fraction(share), len(CROSS), tally) for share in ("1/3", "2/3")]
     rows = [radius_errors(curve, target) for target in targets]
     shares = [Fraction(1, 3), Fraction(2, 3)]
-    around = curve_around(CROSS, grid, shares, counting, epsilon)
+    around = curve_around(CROSS, grid, shares, tally, epsilon)
     found = law_of(
-        lambda noise: tuple(pick_radii(around, len(CROSS), grid, shares, counting, epsilon=epsilon, noise=noise))
+        lambda noise: tuple(pick_radii(around, len(CROSS), grid, shares, tally, epsilon=epsilon, noise=noise))
     )
-    assert set(choose_radii(CROSS, grid, shares, counting, epsilon=epsilon, noise=system_noise())) <= set(grid)
-    rate = 9 / (2 * counting.sensitivity)
+    assert set(choose_radii(CROSS, grid, shares, tally, epsilon=epsilon, noise=system_noise())) <= set(grid)
+    rate = 9 / (2 * tally.sensitivity)
     weights = {
         (one, two): math.exp(-rate * max(rows[0][i], rows[1][j]))
         for i, one in enumerate(grid)

@@ -44,7 +44,7 @@ SURE: Final = 30.0  # candidates whose error is this many times 2Δ/ε have a ch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counting:
+class Tally:
     """How outliers are counted at any radius: by the extension, or with `slack` None graded, as the outlier mass."""
 
     neighbours: int
@@ -96,20 +96,20 @@ def radius_grid(smallest: float = SMALLEST, largest: float = LARGEST, fine: int 
 def outlier_curve(
     values: Floats,
     radii: Sequence[float],
-    counting: Counting,
+    tally: Tally,
     *,
     low: int | None = None,
     high: int | None = None,
 ) -> Ints:
     """The outliers at each of these rising radii, in steps, cut to `low` and `high`; every value falls or stays.
 
-    One record moves each value by at most `counting.sensitivity`, all of them at once.
+    One record moves each value by at most `tally.sensitivity`, all of them at once.
     """
-    least, most = (0 if low is None else low), (len(values) * counting.unit if high is None else high)
+    least, most = (0 if low is None else low), (len(values) * tally.unit if high is None else high)
     with progress.steps("radii", len(radii)) as step:
 
         def look(place: int) -> int:
-            return min(max(counting.steps(values, radii[place]), least), most)
+            return min(max(tally.steps(values, radii[place]), least), most)
 
         found = fall(look, len(radii), step)
     return np.minimum.accumulate(np.array(found, dtype=np.int64))
@@ -153,7 +153,7 @@ def choose_radii(
     values: Floats,
     radii: Sequence[float],
     shares: Sequence[Fraction],
-    counting: Counting,
+    tally: Tally,
     *,
     epsilon: Fraction,
     noise: Noise,
@@ -163,18 +163,18 @@ def choose_radii(
     Released    a radius of the public grid for each share        Neighbours  replace one record, N public
     Guarantee   pure ε-DP, and ε²/8-zCDP                          Proof       proof.md of `count`, labels (E) (M) (N)
     """
-    curve = curve_around(values, radii, shares, counting, epsilon)
-    return pick_radii(curve, len(values), radii, shares, counting, epsilon=epsilon, noise=noise)
+    curve = curve_around(values, radii, shares, tally, epsilon)
+    return pick_radii(curve, len(values), radii, shares, tally, epsilon=epsilon, noise=noise)
 
 
 def curve_around(
-    values: Floats, radii: Sequence[float], shares: Sequence[Fraction], counting: Counting, epsilon: Fraction
+    values: Floats, radii: Sequence[float], shares: Sequence[Fraction], tally: Tally, epsilon: Fraction
 ) -> Ints:
     """The curve as far as a choice of radii needs it: cut where every error is the same."""
-    targets = [target_steps(share, len(values), counting) for share in shares]
-    reach = error_reach(counting, len(radii), len(shares), epsilon)
-    low, high = max(0, min(targets) - reach), min(len(values) * counting.unit, max(targets) + reach)
-    return outlier_curve(values, radii, counting, low=low, high=high)
+    targets = [target_steps(share, len(values), tally) for share in shares]
+    reach = error_reach(tally, len(radii), len(shares), epsilon)
+    low, high = max(0, min(targets) - reach), min(len(values) * tally.unit, max(targets) + reach)
+    return outlier_curve(values, radii, tally, low=low, high=high)
 
 
 def pick_radii(
@@ -182,25 +182,25 @@ def pick_radii(
     n: int,
     radii: Sequence[float],
     shares: Sequence[Fraction],
-    counting: Counting,
+    tally: Tally,
     *,
     epsilon: Fraction,
     noise: Noise,
 ) -> list[float]:
     """The draw of `choose_radii`, from a curve of `n` records."""
-    reach = error_reach(counting, len(radii), len(shares), epsilon)
-    targets = [target_steps(share, n, counting) for share in shares]
+    reach = error_reach(tally, len(radii), len(shares), epsilon)
+    targets = [target_steps(share, n, tally) for share in shares]
     errors = [np.minimum(radius_errors(curve, target), reach) for target in targets]
-    places = choose_together(errors, sensitivity=counting.sensitivity, epsilon=epsilon, noise=noise)
+    places = choose_together(errors, sensitivity=tally.sensitivity, epsilon=epsilon, noise=noise)
     return [radii[place] for place in places]
 
 
-def target_steps(share: Fraction, n: int, counting: Counting) -> int:
+def target_steps(share: Fraction, n: int, tally: Tally) -> int:
     """A share of the records, in steps."""
-    return math.floor(share * n * counting.unit + Fraction(1, 2))
+    return math.floor(share * n * tally.unit + Fraction(1, 2))
 
 
-def error_reach(counting: Counting, radii: int, shares: int, epsilon: Fraction) -> int:
+def error_reach(tally: Tally, radii: int, shares: int, epsilon: Fraction) -> int:
     """Errors beyond this count as this: radii that have it are chosen less than once in e^30 times, all together."""
     nats = SURE + shares * math.log(radii)
-    return math.ceil(2 * counting.sensitivity * nats / float(epsilon))
+    return math.ceil(2 * tally.sensitivity * nats / float(epsilon))
