@@ -20,6 +20,7 @@ import wallflower.mechanisms.additive as additive
 import wallflower.neighbours.noisy_count as noisy_count
 import wallflower.queries.count as count
 import wallflower.queries.count.audit as count_audit
+import wallflower.queries.count.groups as groups
 import wallflower.queries.explain as explain
 import wallflower.queries.explain.audit as explain_audit
 import wallflower.queries.explain.draws.direct as direct
@@ -386,6 +387,14 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         put(count.Count, "each", property(lambda query: query.loss)),
     ),
     "honest: one draw for both numbers": (COUNT, "honest", one_draw_for_both_numbers),
+    "groups: a tenth short": (COUNT, "groups", wrap(groups, "calibrate", shorter(TENTH))),
+    "groups: half as far": (COUNT, "groups", wrap(groups, "calibrate", half_as_far)),
+    "groups: a record stays in its own": (
+        COUNT,
+        "groups",
+        put(groups.GroupCount, "law", property(lambda query: noisy_count.count_noise(query.slack, query.loss))),
+    ),
+    "groups: one number for all": (COUNT, "groups", put(groups, "exact_steps", lambda *asked, **more: 0)),
     # subspaces
     "masses move by 1": (SUBSPACES, "bounds", put(subspaces.Subspaces, "_comparable", one_unit)),
     "counts move by 1": (SUBSPACES, "choices", put(subspaces, "rounding_bound", lambda n, dimension, neighbours: 1)),

@@ -191,7 +191,20 @@ class Choices:
     rows: tuple[tuple[bool, ...], ...]
 
 
-Picture = Bars | Choices | Ticks
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatMap:
+    """Released shares by two attributes: `values` from 0 to 1, row by row, None where nothing can be told; `marks` are
+    written into the cells, `names` says what goes down and across, `measure` what the colour is."""
+
+    down: tuple[str, ...]
+    across: tuple[str, ...]
+    names: tuple[str, str]
+    values: tuple[tuple[float | None, ...], ...]
+    marks: tuple[tuple[str, ...], ...]
+    measure: str
+
+
+Picture = Bars | Choices | HeatMap | Ticks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +245,10 @@ class Query(ABC, Generic[D, A]):
     @abstractmethod
     def plan(self, *, n: int, dimension: int) -> Plan:
         """What to expect on a table of `n` records and `dimension` columns."""
+
+    def plan_on(self, data: D) -> Plan:
+        """What to expect on this table, from its public facts alone."""
+        return self.plan(n=data.n, dimension=data.dimension)
 
     @abstractmethod
     def view(self, data: Any) -> D:

@@ -29,13 +29,14 @@ class Questions:
         slack: int | None = None,
         normalise: bool = True,
         interval: Literal["noise", "honest"] = "noise",
+        by: tuple[str, ...] | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
         loss: Loss | None = None,
         key: str | None = None,
         anyway: bool = False,
-    ) -> Release[int]:
+    ) -> Release[Any]:
         """How many outliers are there?
 
         neighbours  with fewer than this many others near, a record is an outlier
@@ -53,6 +54,7 @@ class Questions:
         With mechanism extension:
         interval    noise: only the upper end is proved; honest: both ends are, with half of the loss for each: noise,
                     honest
+        by          count every group of these label columns, one or two, by itself: one price for all groups
         """
         raise NotImplementedError
 
@@ -275,6 +277,7 @@ class Plans:
         slack: int | None = None,
         normalise: bool = True,
         interval: Literal["noise", "honest"] = "noise",
+        by: tuple[str, ...] | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,

@@ -30,7 +30,7 @@ from wallflower.cli.options import (
 from wallflower.cli.show import notice, price_words, say_cap, show, show_json, sign_of_life
 from wallflower.data import Table, load
 from wallflower.errors import BudgetExhausted, ParameterError, SourceError
-from wallflower.files import replacement
+from wallflower.files import replacement, write_text
 from wallflower.forms import REQUIRED, Question
 from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
@@ -48,6 +48,7 @@ else:
 
 _PLOTS = (".png", ".svg", ".pdf")
 _PAGES = (".html", ".htm")
+_TABLES = (".csv",)
 
 _ASK = {
     "schema": SchemaOption,
@@ -71,6 +72,10 @@ _ASK = {
     "plot": Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="draw the answer: .png, .svg or .pdf", rich_help_panel=OUTPUT),
+    ],
+    "csv": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="write the answer as a table: .csv", rich_help_panel=OUTPUT),
     ],
     "report": Annotated[
         Path | None,
@@ -139,6 +144,7 @@ def _asking(question: Question) -> Any:
             return
         _require_place(given["plot"], _PLOTS)
         _require_place(given["report"], _PAGES)
+        _require_place(given["csv"], _TABLES)
         if given["server"]:
             _ask_service(query, given)
             return
@@ -272,6 +278,8 @@ def _deliver(made: Release[Any], given: Mapping[str, Any]) -> None:
     if given["plot"] is not None:
         with replacement(given["plot"]) as file:
             made.plot().savefig(file, dpi=200, format=given["plot"].suffix[1:].lower())
+    if given["csv"] is not None:
+        write_text(given["csv"], made.to_csv())
 
 
 def _require_place(path: Path | None, endings: tuple[str, ...]) -> None:

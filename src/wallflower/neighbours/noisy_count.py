@@ -65,10 +65,15 @@ def noisy_steps(
     normalise: bool,
 ) -> int:
     """The number of outliers with noise, in steps of the grid."""
+    steps = exact_steps(values, radius, neighbours, slack, normalise=normalise)
+    return steps + count_noise(slack, loss).draw(noise)  # (N)
+
+
+def exact_steps(values: NDArray[np.float64], radius: float, neighbours: int, slack: int, *, normalise: bool) -> int:
+    """The number of outliers by the extension, in steps of the grid and without noise: not private."""
     tree = _near.grow_tree(values, radius, normalise=normalise)
     bounds = _extension.certify(tree, neighbours, float(slack), GAP)
-    steps = math.floor((len(values) - float(bounds.lower)) * STEP.denominator + 0.5)
-    return steps + count_noise(slack, loss).draw(noise)  # (N)
+    return math.floor((len(values) - float(bounds.lower)) * STEP.denominator + 0.5)
 
 
 def whole(steps: Fraction, n: int) -> int:

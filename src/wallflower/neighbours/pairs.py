@@ -27,6 +27,7 @@ Ints = NDArray[np.int64]
 Index = NDArray[np.int32]
 
 LEAF = 32
+FEW = 128  # records: their neighbours are searched on one core
 MARGIN = 1e-9
 
 
@@ -107,7 +108,7 @@ def counts(tree: Tree, cap: int, of: Index | None = None) -> Ints:
     who = np.arange(tree.n, dtype=np.int32) if of is None else of
     found = np.zeros(len(who), dtype=np.int64)
     nothing = np.empty((len(who), 0), dtype=np.int32)
-    on_all_cores(len(who), lambda a, b: _search(*_parts(tree), who[a:b], cap, nothing[a:b], found[a:b]))
+    on_all_cores(len(who), lambda a, b: _search(*_parts(tree), who[a:b], cap, nothing[a:b], found[a:b]), few=FEW)
     return found
 
 
@@ -120,14 +121,15 @@ def lists(tree: Tree, length: int, of: Index | None = None) -> tuple[Index, Ints
     who = np.arange(tree.n, dtype=np.int32) if of is None else of
     met = np.zeros((len(who), length), dtype=np.int32)
     found = np.zeros(len(who), dtype=np.int64)
-    on_all_cores(len(who), lambda a, b: _search(*_parts(tree), who[a:b], length, met[a:b], found[a:b]))
+    on_all_cores(len(who), lambda a, b: _search(*_parts(tree), who[a:b], length, met[a:b], found[a:b]), few=FEW)
     return met, found
 
 
-def on_all_cores(items: int, work: Callable[[int, int], object]) -> None:
-    """Call `work(start, stop)` over slices of `range(items)`, on every core this process may use."""
+def on_all_cores(items: int, work: Callable[[int, int], object], *, few: int = 2) -> None:
+    """Call `work(start, stop)` over slices of `range(items)`, on every core this process may use; fewer items than
+    `few` are done sooner than a thread is started."""
     cores = len(os.sched_getaffinity(0))
-    if items < 2 or cores == 1:
+    if items < few or cores == 1:
         work(0, items)
         return
     edges = np.linspace(0, items, min(items, 8 * cores) + 1, dtype=np.int64).tolist()

@@ -26,6 +26,7 @@ from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.query import COVERS, A, D, Plan, Quality, Query
 from wallflower.release.guarantee import Facts, Guarantee, certainty
+from wallflower.release.rows import rows_of_value, to_csv
 from wallflower.release.steward_key import steward_key
 from wallflower.release.words import readable
 from wallflower.units import Protection
@@ -141,6 +142,11 @@ class Release(Generic[A]):
         row |= {"parameters": json.dumps(dict(self.parameters), sort_keys=True)}
         columns = {name: _pa.array([value]) for name, value in row.items()}
         return _pa.table(columns | {name: _pa.array([value], type=double) for name, value in numbers.items()})
+
+    def to_csv(self) -> str:
+        """The value as the text of a CSV file: a row for each part of it, with its interval where it has one."""
+        intervals = self.extras.get("intervals") or (None if self.interval is None else [self.interval])
+        return to_csv(rows_of_value(self.value, intervals))
 
     def plot(self) -> Any:
         """A matplotlib Figure: the value with its interval, and what each ε would have given."""
@@ -289,7 +295,7 @@ def pay(
 
 def plan_for(query: Query[D, A], view: D) -> Plan:
     """What to expect of a question here, with what the table's public facts warn of."""
-    plan = query.plan(n=view.n, dimension=view.dimension)
+    plan = query.plan_on(view)
     return replace(plan, notes=(*plan.notes, *query.cautions(view)))
 
 

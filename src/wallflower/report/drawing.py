@@ -18,7 +18,7 @@ from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
-from wallflower.query import Bars, Choices, Picture, Plan, Query, Scale, Ticks
+from wallflower.query import Bars, Choices, HeatMap, Picture, Plan, Query, Scale, Ticks
 from wallflower.release import Release
 from wallflower.release.words import readable, symbol
 
@@ -63,6 +63,8 @@ _MARGIN: Final = 1.35  # inches above and below bars
 _LABEL: Final = 26  # characters in a line of a bar's label
 _LINES: Final = 3
 _ROW: Final = 0.21  # inches for one value of a choice
+_CELL: Final = 0.28  # inches for one row of a heat map
+_DENSE: Final = 16  # columns of a heat map: with more, numbers do not fit into the cells
 _ITEMS: Final = 8  # parts of a value in words
 
 
@@ -92,12 +94,17 @@ def figure(release: Release[Any]) -> Any:
     width, height = _SIZE if bars is None else (_WIDE, _height(labels))
     if isinstance(pictured, Choices):
         width, height = _WIDE, _MARGIN + _ROW * sum(len(values) + 1 for _, values in pictured.groups)
+    if isinstance(pictured, HeatMap):
+        width, height = _WIDE, max(_SIZE[1], _MARGIN + _CELL * len(pictured.down))
     with _matplotlib.rc_context(_STYLE):
         drawn = _figures.Figure(
             figsize=(width, height), layout=_layout.ConstrainedLayoutEngine(w_pad=0.15, wspace=0.06)
         )
         panels = _panels(
-            drawn, height, curve=plan is not None and bool(plan.curve), wide=isinstance(pictured, Bars | Choices)
+            drawn,
+            height,
+            curve=plan is not None and bool(plan.curve),
+            wide=isinstance(pictured, Bars | Choices | HeatMap),
         )
         if bars is not None:
             _draw_bars(panels["v"], bars, labels, release)
@@ -105,6 +112,8 @@ def figure(release: Release[Any]) -> Any:
             _draw_ticks(panels["v"], pictured, release)
         elif isinstance(pictured, Choices):
             _draw_choices(panels["v"], pictured, release)
+        elif isinstance(pictured, HeatMap):
+            _draw_heat_map(panels["v"], pictured, release)
         else:
             _draw_value(panels["v"], release)
         if plan is not None and plan.curve:
@@ -202,6 +211,32 @@ def _draw_choices(axes: Any, choices: Choices, release: Release[Any]) -> None:
     axes.tick_params(length=0)
     axes.spines[["left", "right", "top", "bottom"]].set_visible(False)
     axes.set_xlabel(f"filled: in the context\n{_about(release)}")
+
+
+def _draw_heat_map(axes: Any, heat: HeatMap, release: Release[Any]) -> None:
+    """One colour, the stronger the larger the share: the strongest is the largest share there is."""
+    axes.set_title(fill(release.question, _TITLE))
+    most = max((value for row in heat.values for value in row if value is not None), default=0.0)
+    for place, (row, marks) in enumerate(zip(heat.values, heat.marks, strict=True)):
+        for at, (value, mark) in enumerate(zip(row, marks, strict=True)):
+            if value is not None:
+                strength = 0.08 + 0.72 * (value / most if most else 0.0)
+                axes.fill_between(
+                    [at - 0.47, at + 0.47], place - 0.46, place + 0.46, color=ACCENT, alpha=strength, lw=0
+                )
+            if len(heat.across) <= _DENSE:
+                axes.annotate(mark, (at, place), ha="center", va="center", color=QUIET if value is None else INK)
+    axes.set_yticks(range(len(heat.down)), [shorten(label, _LABEL, placeholder=" …") for label in heat.down])
+    slant = {} if len(heat.across) <= 6 else {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+    labels = [shorten(label, _LABEL // 2, placeholder=" …") for label in heat.across]
+    axes.set_xticks(range(len(heat.across)), labels, **slant)
+    axes.set_ylim(len(heat.down) - 0.5, -0.5)
+    axes.set_xlim(-0.5, len(heat.across) - 0.5)
+    axes.tick_params(length=0)
+    axes.spines[["left", "right", "top", "bottom"]].set_visible(False)
+    axes.set_ylabel(heat.names[0])
+    upto = f"up to {most:.2g}" if most else "none"
+    axes.set_xlabel(f"{heat.names[1]}\ncolour: {heat.measure} ({upto})\n{_about(release)}")
 
 
 def _draw_bars(axes: Any, bars: Bars, labels: Sequence[str], release: Release[Any]) -> None:

@@ -33,11 +33,23 @@ from wallflower.neighbours.noisy_count import GAP, STEP, SURE, count_noise, nois
 from wallflower.neighbours.noisy_count import interval as noise_interval
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
+from wallflower.queries.count.groups import DEFAULT_SLACK, GroupCount, GroupView
+from wallflower.queries.count.words import (
+    CLOSE,
+    EPSILONS,
+    HEADINGS,
+    MECHANISM_NOTES,
+    MUTE,
+    ONE_SIDED,
+    USEFUL,
+    any_outlier,
+)
 from wallflower.query import (
     COVERS,
     Condition,
     Label,
     Option,
+    Picture,
     Plan,
     PublicFacts,
     Quality,
@@ -61,18 +73,7 @@ else:
     _sensitivity = Lazy("wallflower.queries.count.sensitivity")
 
 
-USEFUL: Final = 0.1  # an interval that reaches further than this share of the records says little
 INTERVALS: Final = ("noise", "honest")
-ONE_SIDED: Final = (
-    "The lower end of the interval covers the noise alone and is not proved: the count is too high where many records "
-    "have barely enough neighbours. An honest interval (interval='honest') proves both ends."
-)
-MUTE: Final = (
-    "Whether there is any outlier cannot be told at this loss: yes begins above the number of records, so that a no "
-    "means nothing."
-)
-CLOSE: Final = 0.5  # noise that is more than this share of the count leaves little of it
-EPSILONS: Final = ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5")
 
 
 class BoundedCount(int):
@@ -87,7 +88,7 @@ class BoundedCount(int):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Count(Query[Points, int]):
+class Count(Query[Points | GroupView, Any]):
     """Count the outliers.
 
     >>> Count(radius=0.5, neighbours=3, loss=Loss("0.5")).cost()
@@ -99,7 +100,7 @@ class Count(Query[Points, int]):
     question: ClassVar[str] = "How many outliers are there?"
     proof: ClassVar[str] = "queries/count/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
-    unpictured: ClassVar[str] = "a number, which the report draws with its interval"
+    unpictured: ClassVar[str] = "a number, which the report draws with its interval; counts by group have a picture"
 
     neighbours: int = field(metadata={"help": "with fewer than this many others near, a record is an outlier"})
     radius: float = field(
@@ -130,6 +131,13 @@ class Count(Query[Points, int]):
             "when": Condition("mechanism", "extension"),
         },
     )
+    by: tuple[str, ...] | None = field(
+        default=None,
+        metadata={
+            "help": "count every group of these label columns, one or two, by itself: one price for all groups",
+            "when": Condition("mechanism", "extension"),
+        },
+    )
 
     def __post_init__(self) -> None:
         settle(self)
@@ -146,23 +154,48 @@ class Count(Query[Points, int]):
         if self.mechanism == "smooth":
             _check_smooth(self.loss)
         require_settings_of_mode(self)
+        if self.grouped is not None and self.interval != "noise":
+            raise ParameterError("interval: counts by group have intervals of noise only. Leave it out, or by.")
 
     def cost(self) -> Loss:
         return self.loss
 
-    def view(self, data: Any) -> Points:
+    @property
+    def grouped(self) -> GroupCount | None:
+        """How groups are counted, if they are asked for."""
+        if self.by is None:
+            return None
+        return GroupCount(
+            neighbours=self.neighbours,
+            radius=self.radius,
+            by=self.by,
+            columns=self.columns,
+            slack=DEFAULT_SLACK if self.slack is None else self.slack,
+            loss=self.loss,
+            normalise=self.normalise,
+        )
+
+    def view(self, data: Any) -> Points | GroupView:
+        if self.grouped is not None:
+            return self.grouped.view(data)
         points = view_points(data, self.columns, self.neighbours)
         self.noise(points.n, points.dimension)  # refused here if it is beyond what can be drawn, before the charge
         return points
 
-    def cautions(self, data: Points) -> tuple[str, ...]:
-        return unit_cautions(data)
+    def cautions(self, data: Points | GroupView) -> tuple[str, ...]:
+        return unit_cautions(data.points if isinstance(data, GroupView) else data)
 
-    def answer(self, data: Points, noise: Noise) -> int:
+    def answer(self, data: Points | GroupView, noise: Noise) -> Any:
+        if isinstance(data, GroupView):
+            assert self.grouped is not None
+            return self.grouped.answer(data, noise)
         value = whole(_ANSWERS[self.mechanism](self, data, noise), data.n)
         return value if self.interval == "noise" else BoundedCount(value, _floor(self, data, noise))
 
-    def reading(self, value: int, facts: PublicFacts) -> Reading:
+    def reading(self, value: Any, facts: PublicFacts) -> Reading:
+        return self._read(value, facts) if self.grouped is None else self.grouped.reading(value, facts)
+
+    def _read(self, value: int, facts: PublicFacts) -> Reading:
         low, high = noise_interval(value, facts.n, self.noise(facts.n, facts.dimension))
         low = min(value, self._floor_interval(value, facts)[0]) if self.interval == "honest" else low  # (H)
         said = self._any_outlier(value, facts)
@@ -185,7 +218,18 @@ class Count(Query[Points, int]):
     def _notes(self, is_mute: bool) -> tuple[str, ...]:
         return (*(() if self._is_two_sided else (ONE_SIDED,)), *((MUTE,) if is_mute else ()))
 
+    def picture(self, value: Any, facts: PublicFacts) -> Picture | None:
+        return None if self.grouped is None else self.grouped.picture(value, facts)
+
+    def plan_on(self, data: Points | GroupView) -> Plan:
+        if isinstance(data, GroupView):
+            assert self.grouped is not None
+            return self.grouped.plan(self.kind, n=data.n, dimension=data.dimension, groups=data.groups)
+        return self.plan(n=data.n, dimension=data.dimension)
+
     def plan(self, *, n: int, dimension: int) -> Plan:
+        if self.grouped is not None:
+            return self.grouped.plan(self.kind, n=n, dimension=dimension)
         options = tuple(option for option in (self._option(name, n, dimension) for name in _NOISE) if option)
         width = self.noise(n, dimension).half_width(SURE)
         useful = width <= USEFUL * n
@@ -199,7 +243,7 @@ class Count(Query[Points, int]):
             cost=self.cost(),
             facts={"n": n, "dimension": dimension},
             chosen=self.mechanism,
-            headings=_HEADINGS,
+            headings=HEADINGS,
             options=options,
             useful=useful,
             verdict=f"useful: {limit}" if useful else f"not useful: {limit}{advice}",
@@ -295,7 +339,7 @@ class Count(Query[Points, int]):
                 raise
             return None
         figures = (noise.mean_error(), noise.half_width(SURE), noise.deviation())
-        return Option(mechanism=name, figures=dict(zip(_HEADINGS, figures, strict=True)), note=_NOTES[name])
+        return Option(mechanism=name, figures=dict(zip(HEADINGS, figures, strict=True)), note=MECHANISM_NOTES[name])
 
     def _by(self, mechanism: str) -> Self:
         return replace(self, mechanism=mechanism, interval="noise")
@@ -303,23 +347,6 @@ class Count(Query[Points, int]):
     def _smallest_useful(self, n: int, dimension: int) -> str | None:
         """The least amount, to two digits, at which the interval stays within the useful share of the records."""
         return least_amount(lambda amount: self._at(amount).noise(n, dimension).half_width(SURE) <= USEFUL * n)
-
-
-def any_outlier(value: int, noise: Additive) -> dict[str, Any]:
-    """Scenario 1, is there any outlier at all: read off the released count, which costs nothing more (A).
-
-    `says` is yes from `threshold` on. Without any outlier it says yes with probability `false_alarm` at most; with at
-    least `found_from` of them it says no with probability 1 - `SURE` at most. `p_value` is how often a count this high
-    or higher is released when there is none.
-    """
-    threshold = max(1, math.ceil(noise.half_width(1 - 2 * (1 - SURE)) + 0.5))
-    return {
-        "says": value >= threshold,
-        "threshold": threshold,
-        "false_alarm": noise.upper_tail(threshold - 0.5),
-        "found_from": 2 * threshold,
-        "p_value": noise.upper_tail(value - 0.5) if value > 0 else 1.0,
-    }
 
 
 def _check_slack(slack: int) -> None:
@@ -387,14 +414,4 @@ _ANSWERS: Final[Mapping[str, Callable[[Count, Points, Noise], Fraction]]] = {
     "extension": _extension_answer,
     "global": _global_answer,
     "smooth": _smooth_answer,
-}
-_HEADINGS: Final[Mapping[str, str]] = {
-    "error": "typical error ±",
-    "half_width": "95 % within ±",
-    "deviation": "deviation",
-}
-_NOTES: Final[Mapping[str, str]] = {
-    "extension": "may overcount where many records have barely enough neighbours",
-    "global": "noise grows with the dimension and the number of neighbours",
-    "smooth": "the most it can be; calm data get less",
 }

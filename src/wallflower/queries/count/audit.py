@@ -42,6 +42,7 @@ from wallflower.neighbours.pairs import plant
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
+from wallflower.queries.count.audit_groups import group_findings
 from wallflower.queries.count.audit_lower import lower_findings
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.count.sensitivity import local_bounds, sweep, window
@@ -385,6 +386,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "exact": lambda quick: _oracles(),
     "broken": lambda quick: chain(_broken_laws(), _broken_bounds()),
     "honest": lambda quick: lower_findings(),
+    "groups": lambda quick: group_findings(),
 }
 BROKEN_COVERS: Final[dict[str, tuple[Cover, World]]] = {
     "Algorithm 1 skips the last record": (_broken_skip_last, PATH),

@@ -1,0 +1,160 @@
+"""Attacks on the counts of groups, and broken ones that an audit has to catch.
+
+What is sound is the released code: its counts beside brute force, how far all of them move together on every table of
+a tiny world, and what each number of an answer tells on tables between which a record changes its group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+
+from wallflower.audit import Finding, Floats, ScriptedNoise, World, audit_bound, audit_exact
+from wallflower.audit.laws import audit_parts, law_of, loss_between
+from wallflower.audit.scripts import ShortNoise
+from wallflower.columns import float_array, text_array
+from wallflower.data import Schema, Table
+from wallflower.lazy import load
+from wallflower.mechanisms import Additive, calibrate
+from wallflower.neighbours.noisy_count import STEP
+from wallflower.noise import Noise
+from wallflower.privacy import Loss
+from wallflower.queries.count.groups import OUTLIERS, SIZE, SIZES, GroupCount, GroupView, Row
+
+LOSS: Final = Loss("1")
+SLACK, PLENTY = 2, 1000
+WARDS: Final = ("A", "B")
+SCHEMA: Final = Schema.of(["x", "ward"], categories={"ward": WARDS})
+
+# A record is a place and a ward. The one in the middle, in whichever ward it is, makes inliers of the two beside it.
+SMALL: Final = World(tuple(product((-1.0, 0.0, 1.0), (0.0, 1.0))), 5)
+BESIDE: Final = [[-1.0, 0.0], [1.0, 0.0], [-1.0, 1.0], [1.0, 1.0]]
+TABLES: Final = ([[0.0, 0.0], *BESIDE], [[0.0, 1.0], *BESIDE])
+
+
+def group_findings() -> Iterator[Finding]:
+    """Every attack: what must hold, then what must be caught."""
+    exact = partial(_counts, _asked(slack=PLENTY))
+    yield audit_exact(exact, _brute_counts, SMALL.arrays(), name="exact counts of two groups")
+    yield audit_bound(
+        lambda _: _hidden(_asked()), partial(_moves, _asked()), SMALL, name="groups: what their noise hides together"
+    )
+    yield _attack_parts(_asked(), name="groups, pure")
+    short = "broken: groups, a tenth short"
+    yield _attack_parts(_asked(), name=short, through=ShortNoise, expected=True)
+    for name, broken in BROKEN.items():
+        yield _attack_parts(_asked(broken), name=f"broken: {name}", expected=True)
+    everywhere = "broken: neighbours of other groups count"
+    yield audit_exact(exact, partial(_brute_counts, is_within=False), SMALL.arrays(), name=everywhere, expected=True)
+
+
+def _asked(kind: type[GroupCount] = GroupCount, *, slack: int = SLACK) -> GroupCount:
+    return kind(neighbours=1, radius=1.0, by=("ward",), columns=None, slack=slack, loss=LOSS, normalise=False)
+
+
+def _table(values: Any) -> Table:
+    places, wards = np.array(values, dtype=np.float64).T
+    cells = {"x": float_array(places), "ward": text_array(WARDS[int(ward)] for ward in wards)}
+    return Table(arrow=load("pyarrow").table(cells), schema=SCHEMA, name="made-up")
+
+
+def _answer(query: GroupCount, values: Any, noise: Any) -> list[Row]:
+    return query.answer(query.view(_table(values)), noise)
+
+
+def _counts(query: GroupCount, values: Floats) -> tuple[int, ...]:
+    return tuple(row[OUTLIERS] for row in _answer(query, values, ScriptedNoise()))
+
+
+def _brute_counts(values: Floats, *, is_within: bool = True) -> tuple[int, ...]:
+    """Every record beside every other one of its group, or of all."""
+    records = [tuple(row) for row in values.tolist()]
+    lonely = [
+        not any(
+            abs(x - place) <= 1.0 and (ward == group or not is_within)
+            for j, (place, group) in enumerate(records)
+            if j != i
+        )
+        for i, (x, ward) in enumerate(records)
+    ]
+    return tuple(
+        sum(alone and ward == group for alone, (_, ward) in zip(lonely, records, strict=True)) for group in (0, 1)
+    )
+
+
+def _moves(query: GroupCount, values: Floats) -> list[float]:
+    """Two numbers whose larger change is the sum of the changes of both counts."""
+    first, second = (query._steps(records) for _, records in query.view(_table(values)).members())
+    return [float(first + second), float(first - second)]
+
+
+def _hidden(query: GroupCount) -> float:
+    """By how many steps the noise lets one record move all counts together, by its own word."""
+    return float(query.law.scale * (1 - SIZES) * LOSS.epsilon)
+
+
+class _Alone:
+    """Noise for one draw of an answer; all others are 0."""
+
+    def __init__(self, noise: Noise, place: int) -> None:
+        self.noise, self.place, self.at = noise, place, -1
+
+    def laplace(self, scale: Fraction) -> int:
+        self.at += 1
+        return self.noise.laplace(scale) if self.at == self.place else 0
+
+
+def _attack_parts(
+    query: GroupCount, *, name: str, through: Any = lambda noise: noise, expected: bool = False
+) -> Finding:
+    """What each number tells about a record that changes its group: draws are independent, so that adds up."""
+    parts = {}
+    views = [query.view(_table(values)) for values in TABLES]
+    for place, (group, part) in enumerate(product(range(len(WARDS)), (OUTLIERS, SIZE))):
+
+        def told(view: GroupView, noise: Noise, place: int = place, group: int = group, part: str = part) -> int:
+            return int(query.answer(view, _Alone(through(noise), place))[group][part])  # type: ignore[arg-type]
+
+        first, second = (law_of(partial(told, view)) for view in views)
+        parts[f"{part} of {WARDS[group]}"] = loss_between(first, second, LOSS)
+    return audit_parts(parts, claimed=float(LOSS.amount), name=name, expected=expected)
+
+
+# Broken, on purpose
+
+
+class _MovesOneGroup(GroupCount):
+    """BROKEN: as if a record could not change its group."""
+
+    @property
+    def law(self) -> Additive:
+        steps = (self.slack + 1) * STEP.denominator + 1
+        return calibrate(steps, Loss((1 - SIZES) * self.loss.amount), step=STEP)
+
+
+class _SizesForNothing(GroupCount):
+    """BROKEN: counts at the whole loss, and sizes besides."""
+
+    @property
+    def law(self) -> Additive:
+        return calibrate(2 * (self.slack * STEP.denominator + 1), self.loss, step=STEP)
+
+
+class _SizesMoveByOne(GroupCount):
+    """BROKEN: a record that changes its group moves two sizes."""
+
+    @property
+    def size_law(self) -> Additive:
+        return calibrate(1, Loss(SIZES * self.loss.amount), step=Fraction(1))
+
+
+BROKEN: Final[dict[str, type[GroupCount]]] = {
+    "a record cannot change its group": _MovesOneGroup,
+    "sizes are told for nothing": _SizesForNothing,
+    "a changed group moves one size": _SizesMoveByOne,
+}

@@ -1,0 +1,277 @@
+"""The outliers of every group: counted within each, released together for one price.
+
+A record is an outlier of its group when fewer than `neighbours` others *of that group* are near. Every group of the
+public domain is told, empty ones too, and a noisy size beside its count. A replaced record can leave one group and join
+another; both counts together then move by at most twice the slack (proof.md, labels (B1) (B2) (B3)).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise, product
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower import progress
+from wallflower.columns import pick
+from wallflower.data import Points, Table
+from wallflower.errors import DataError, LossMismatch, ParameterError
+from wallflower.mechanisms import Additive, calibrate
+from wallflower.neighbours.limits import view_points
+from wallflower.neighbours.noisy_count import STEP, SURE, exact_steps, interval, whole
+from wallflower.noise import Noise
+from wallflower.privacy import Kind, Loss
+from wallflower.queries.count.words import EPSILONS, USEFUL
+from wallflower.query import Bars, HeatMap, Label, Option, Picture, Plan, PublicFacts, Quality, Reading, least_amount
+from wallflower.schema import Column
+
+Row = dict[str, Any]
+
+OUTLIERS, SIZE = "outliers", "size"  # what a row tells besides the labels of its group
+MOST_COLUMNS: Final = 2
+MOST_GROUPS: Final = 10_000
+SIZES: Final = Fraction(1, 10)  # the part of the loss that sizes get
+DEFAULT_SLACK: Final = 3  # groups are small, so noise matters more than bias
+FAINT: Final = 10  # deviations of the count: a smaller group is drawn without a colour
+ONE_SIDED: Final = (
+    "Each upper end holds with 97.5 %, whatever the data; the lower ends cover the noise alone. A group of no more "
+    "than {} records consists of outliers."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupView:
+    """Records with their groups: `domain` has the public labels of each column that groups are made by."""
+
+    points: Points
+    table: Table
+    by: tuple[str, ...]
+    domain: tuple[tuple[str, ...], ...]
+
+    @property
+    def n(self) -> int:
+        return self.points.n
+
+    @property
+    def dimension(self) -> int:
+        return self.points.dimension
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.points.columns
+
+    @property
+    def groups(self) -> int:
+        return math.prod(map(len, self.domain))
+
+    def members(self) -> Iterator[tuple[tuple[str, ...], NDArray[np.float64]]]:
+        """Every group of the domain, in its order: its labels, and the records in it."""
+        codes = np.ravel_multi_index([self.table.codes(name) for name in self.by], [len(each) for each in self.domain])
+        order = np.argsort(codes, kind="stable")
+        edges = np.searchsorted(codes[order], np.arange(self.groups + 1))
+        for labels, (start, end) in zip(product(*self.domain), pairwise(edges.tolist()), strict=True):
+            yield labels, self.points.values[order[start:end]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCount:
+    """How the outliers of every group are counted, planned and told."""
+
+    neighbours: int
+    radius: float
+    by: tuple[str, ...]
+    columns: tuple[str, ...] | None
+    slack: int
+    loss: Loss
+    normalise: bool
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.by) <= MOST_COLUMNS or len(set(self.by)) < len(self.by):
+            raise ParameterError(
+                f"by: groups are made by one column or by two different ones, not by {len(self.by)}. Name one or two."
+            )
+        both = sorted({*self.by} & {*(self.columns or ()), OUTLIERS, SIZE})
+        if both:
+            raise ParameterError(
+                f"by: {', '.join(both)} cannot make groups: it is a column that distances are taken over, or the name "
+                "of a part of the answer. Choose another, or leave it out of columns."
+            )
+        if self.loss.kind is not Kind.PURE:
+            raise LossMismatch("by: counts by group have a theorem for a pure loss only. State epsilon alone.")
+
+    @property
+    def law(self) -> Additive:
+        """The noise of each count."""
+        each = 2 * (self.slack * STEP.denominator + 1)  # (B1) (B2)
+        return calibrate(each, Loss((1 - SIZES) * self.loss.amount), step=STEP)
+
+    @property
+    def size_law(self) -> Additive:
+        """The noise of each size."""
+        return calibrate(2, Loss(SIZES * self.loss.amount), step=Fraction(1))  # (B3)
+
+    @property
+    def reach(self) -> float:
+        """How far the noise of a count reaches, 95 times of 100."""
+        return self.law.half_width(SURE)
+
+    def view(self, data: Any) -> GroupView:
+        """The records and the public domain of their groups, or a refusal from public facts."""
+        if not isinstance(data, Table):
+            raise DataError(
+                f"groups by {' and '.join(self.by)} were asked for, and these are numbers alone. Open a table whose "
+                "schema gives each of these columns its public categories."
+            )
+        by = pick(self.by, data.columns)
+        facts = {column.name: column for column in data.schema.columns or ()}
+        columns = self.columns or tuple(name for name in data.numbers if name not in by)
+        view = GroupView(
+            points=view_points(data, pick(columns, data.columns), self.neighbours),
+            table=data,
+            by=by,
+            domain=tuple(group_labels(facts[name]) for name in by),
+        )
+        if view.groups > MOST_GROUPS:
+            raise ParameterError(
+                f"by: {view.groups:,} groups are more than the {MOST_GROUPS:,} that are told at once. "
+                "Group by one column, or by fewer categories."
+            )
+        return view
+
+    def answer(self, data: GroupView, noise: Noise) -> list[Row]:
+        """A noisy count and a noisy size of every group."""
+        law, size_law, rows = self.law, self.size_law, []
+        with progress.steps("counting groups", data.groups) as step:
+            for labels, records in data.members():
+                count = whole(Fraction(self._steps(records) + law.draw(noise)), data.n)
+                size = min(max(len(records) + size_law.draw(noise), 0), data.n)
+                rows.append(dict(zip(data.by, labels, strict=True)) | {OUTLIERS: count, SIZE: size})
+                step()
+        return rows
+
+    def _steps(self, records: NDArray[np.float64]) -> int:
+        if len(records) <= self.neighbours:
+            return len(records) * STEP.denominator  # nobody has enough neighbours
+        return exact_steps(records, self.radius, self.neighbours, self.slack, normalise=self.normalise)
+
+    def reading(self, value: list[Row], facts: PublicFacts) -> Reading:
+        intervals = self._intervals(value, facts.n)
+        most = max(value, key=lambda row: int(row[OUTLIERS]))
+        return Reading(
+            mechanism="extension",
+            interval=None,
+            words=f"Of {len(value):,} groups by {' and '.join(self.by)}, {self._name(most)} has the highest count: "
+            f"about {most[OUTLIERS]:,} of about {most[SIZE]:,} records are outliers. The noise in each group is within "
+            f"±{self.reach:.3g} (95 %).",
+            extras={"slack": self.slack, "groups": len(value), "intervals": [list(ends) for ends in intervals]},
+            notes=(ONE_SIDED.format(self.neighbours),),
+            quality=self._quality(value),
+        )
+
+    def picture(self, value: list[Row], facts: PublicFacts) -> Picture:
+        """Bars for groups by one column; for groups by two, a map of the shares of outliers."""
+        if len(self.by) == 1:
+            return Bars(
+                labels=tuple(map(self._name, value)),
+                lengths=tuple(float(row[OUTLIERS]) for row in value),
+                intervals=tuple((float(low), float(high)) for low, high in self._intervals(value, facts.n)),
+                across="outliers",
+                marks=tuple(f"{row[OUTLIERS]:,} of about {row[SIZE]:,}" for row in value),
+            )
+        down, across = (tuple(dict.fromkeys(str(row[name]) for row in value)) for name in self.by)
+        least = FAINT * self.law.deviation()
+        shares = [min(1.0, row[OUTLIERS] / row[SIZE]) if row[SIZE] >= max(1.0, least) else None for row in value]
+        marks = [f"{row[OUTLIERS]:,}" for row in value]
+        return HeatMap(
+            down=down,
+            across=across,
+            names=(self.by[0], self.by[1]),
+            values=tuple(tuple(shares[at : at + len(across)]) for at in range(0, len(value), len(across))),
+            marks=tuple(tuple(marks[at : at + len(across)]) for at in range(0, len(value), len(across))),
+            measure="share of outliers",
+        )
+
+    def plan(self, kind: str, *, n: int, dimension: int, groups: int | None = None) -> Plan:
+        """What to expect; where nobody says how many groups there are, of one that holds all records."""
+        width, usual = self.reach, n / (groups or 1)
+        smallest = least_amount(lambda amount: self._at(amount).reach <= USEFUL * usual)
+        useful = width <= USEFUL * usual
+        among = f"{groups:,} groups of {usual:,.0f} records on average" if groups else f"groups among {n:,} records"
+        advice = f"; from ε = {smallest} on it would be" if smallest else "; no reasonable loss makes it so"
+        limit = f"noise within ±{width:.3g} (95 %) in each of {among}"
+        small = (
+            f"In a group of fewer than {math.ceil(width / USEFUL):,} records the noise is above a tenth of its size."
+        )
+        figures = (self.law.mean_error(), width, self.law.deviation(), self.size_law.half_width(SURE))
+        return Plan(
+            query=kind,
+            cost=self.loss,
+            facts={"n": n, "dimension": dimension} | ({"groups": groups} if groups else {}),
+            chosen="extension",
+            headings=_HEADINGS,
+            options=(
+                Option(
+                    mechanism="extension",
+                    figures=dict(zip(_HEADINGS, figures, strict=True)),
+                    note="may overcount where many records have barely enough neighbours in their group",
+                ),
+            ),
+            useful=useful,
+            verdict=f"useful: {limit}" if useful else f"not useful: {limit}{advice}",
+            smallest_useful_epsilon=smallest,
+            curve=tuple((float(e), self._at(e).reach) for e in EPSILONS),
+            measure="half-width of the 95 % interval of a group",
+            notes=(small,),
+        )
+
+    def _quality(self, value: list[Row]) -> Quality:
+        width, large = self.reach, sum(row[SIZE] * USEFUL >= self.reach for row in value)
+        label: Label = (
+            "reliable" if large == len(value) else "use with care" if 2 * large >= len(value) else "unreliable"
+        )
+        rule = (
+            f"the noise, ±{width:.3g} (95 %), is within {USEFUL} of the released size in {large} of {len(value)} groups"
+        )
+        return Quality(label, rule)
+
+    def _intervals(self, value: list[Row], n: int) -> list[tuple[int, int]]:
+        law = self.law
+        return [interval(row[OUTLIERS], n, law) for row in value]
+
+    def _name(self, row: Row) -> str:
+        return " × ".join(str(row[name]) for name in self.by)
+
+    def _at(self, amount: str) -> GroupCount:
+        return replace(self, loss=Loss(amount))
+
+
+def group_labels(column: Column) -> tuple[str, ...]:
+    """The public groups that a column makes: its categories, or what its edges cut.
+
+    >>> group_labels(Column("age", edges=(18, 65)))
+    ('below 18', '18 to 65', '65 and more')
+    """
+    if column.categories is not None:
+        return column.labels
+    if column.edges is None:
+        raise DataError(
+            f"column {column.name!r} was asked to make groups, and the schema states neither categories nor edges of "
+            "it. Which groups there are must be public: state them in the schema.",
+            column=column.name,
+        )
+    edges = [f"{edge:g}" for edge in column.edges]
+    between = (f"{low} to {high}" for low, high in pairwise(edges))
+    return (f"below {edges[0]}", *between, f"{edges[-1]} and more")
+
+
+_HEADINGS: Final = {
+    "error": "typical error of a group ±",
+    "half_width": "95 % within ±",
+    "deviation": "deviation",
+    "sizes": "sizes, 95 % within ±",
+}

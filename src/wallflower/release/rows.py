@@ -1,0 +1,55 @@
+"""A released value as rows of a table, for files and spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wallflower.release.words import readable
+
+Row = dict[str, Any]
+
+
+def rows_of_value(value: object, intervals: Sequence[Sequence[float]] | None = None) -> list[Row]:
+    """One row for each part of a value, with the interval of each where there are any.
+
+    >>> rows_of_value(14, [(10, 18)])
+    [{'value': 14, 'low': 10, 'high': 18}]
+    >>> rows_of_value([{"ward": "A", "outliers": 3}])
+    [{'ward': 'A', 'outliers': 3}]
+    >>> rows_of_value([["age"], ["age", "hours"]])
+    [{'place': 1, 'value': 'age'}, {'place': 2, 'value': 'age × hours'}]
+    """
+    parts = value if isinstance(value, list) else [value]
+    is_numbered = isinstance(value, list)
+    rows = [_row(part, place if is_numbered else None) for place, part in enumerate(parts, start=1)]
+    if intervals is not None and len(intervals) == len(rows):
+        return [row | {"low": ends[0], "high": ends[1]} for row, ends in zip(rows, intervals, strict=True)]
+    return rows
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """Rows as the text of a CSV file, under the names that any of them has.
+
+    >>> to_csv([{"ward": "A, old", "outliers": 3}])
+    'ward,outliers\\n"A, old",3\\n'
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    target = io.StringIO()
+    writer = csv.DictWriter(target, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return target.getvalue()
+
+
+def _row(part: object, place: int | None) -> Row:
+    if isinstance(part, Mapping):
+        return {str(name): _cell(item) for name, item in part.items()}
+    numbered = {} if place is None else {"place": place}
+    return numbered | {"value": _cell([part] if isinstance(part, list) else part)}
+
+
+def _cell(item: object) -> object:
+    return item if isinstance(item, str | int | float) or item is None else readable(item)
