@@ -106,6 +106,10 @@ class LedgerError(PrivacyError):
     exit_code = 4
 
 
+class LedgerUnreachable(LedgerError):
+    """Its database does not answer or cannot be written, for want of room perhaps; later it may."""
+
+
 class ChainBroken(LedgerError):
     """A row of the ledger is not the row that was written."""
 

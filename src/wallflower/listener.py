@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import wait
+from threading import Thread
 
 import uvicorn
 
@@ -35,3 +39,16 @@ def bind_socket(host: str, port: int) -> socket.socket:
         made.close()
         raise
     return made
+
+
+def end_with_parent() -> None:
+    """End this process well when the one that started it is gone, however it went: nobody would replace or stop it, and
+    the port that both listen on would stay taken."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        Thread(target=_follow, args=(parent.sentinel,), daemon=True).start()
+
+
+def _follow(sentinel: int) -> None:
+    wait([sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)

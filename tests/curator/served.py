@@ -164,11 +164,11 @@ serve(Settings.from_json(sys.argv[1]), lambda url: print(url, flush=True))
 
 
 @contextmanager
-def process(stated: Settings) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The service as a process of its own, with its workers in one group."""
+def process(stated: Settings, script: Path | None = None) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The service as a process of its own, with its workers in one group; or what a script makes of it."""
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
     with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, stated.to_json()],
+        [sys.executable, *(["-c", SCRIPT] if script is None else [str(script)]), stated.to_json()],
         env=environment | {"PYTHONPATH": str(HERE)},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -22,7 +22,7 @@ from served import Caller, Service, serving, settings
 from slow import Slow, held
 
 from above import Above
-from wallflower.curator.desk.jobs import Jobs
+from wallflower.curator.desk.jobs import Jobs, _begun_at
 from wallflower.curator.desk.records import JOBS
 from wallflower.data import Points
 from wallflower.errors import ParameterError
@@ -330,11 +330,13 @@ def test_a_job_whose_worker_has_died_has_failed(service: Service, ana: Caller) -
     with subprocess.Popen(["true"]) as gone:
         gone.wait()
     row = {"analyst": "ana", "dataset": "ward", "kind": "above", "state": "running"}
-    nodes = {"dead": f"{platform.node()}/{gone.pid}", "own": f"{platform.node()}/{os.getpid()}", "far": "far/1"}
+    own = f"{platform.node()}/{os.getpid()}/"
+    nodes = {"dead": f"{platform.node()}/{gone.pid}/7", "own": own + _begun_at(os.getpid()), "far": "far/1/7"}
+    nodes |= {"again": f"{own}7", "earlier": f"{platform.node()}/{os.getpid()}"}
     for name, worker in nodes.items():
         service.app.state.desk.records.add(JOBS, {"id": name, "worker": worker, **row})
     found = {name: ana.get(f"/v1/jobs/{name}").json for name in nodes}
-    assert [found[name]["state"] for name in nodes] == ["failed", "running", "running"]
+    assert [found[name]["state"] for name in nodes] == ["failed", "running", "running", "failed", "failed"]
     assert found["dead"]["problem"]["type"].endswith("unanswered")
 
 

@@ -23,8 +23,9 @@ from wallflower.curator.desk.problems import KINDS, document, problem, response
 from wallflower.curator.desk.watches import Watches
 from wallflower.curator.pages import mount
 from wallflower.curator.settings import VARIABLE, Settings
-from wallflower.errors import PrivacyError
+from wallflower.errors import LedgerError, PrivacyError
 from wallflower.forms import Question
+from wallflower.listener import end_with_parent
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.version import VERSION
 
@@ -61,15 +62,22 @@ def application(settings: Settings, questions: tuple[Question, ...] = (*QUERIES,
 
 
 def from_environment() -> FastAPI:
-    """The service whose settings a server has left to its workers."""
+    """The service whose settings a server has left to its workers. One that finds no ledger ends, and whoever watches
+    over it starts another; to fail any later would end the whole service."""
     logs.start()
-    return application(Settings.from_json(os.environ[VARIABLE]))
+    end_with_parent()
+    try:
+        app = application(Settings.from_json(os.environ[VARIABLE]))
+        app.state.desk.load()
+    except LedgerError as error:
+        logs.log_failure("start", error)
+        raise SystemExit(1) from None
+    return app
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
-    desk: Desk = app.state.desk
-    await run_sync(desk.load)
+    desk: Desk = app.state.desk  # its tables are read before anybody listens
     app.state.jobs = Jobs(desk.settings, desk.records)
     yield {"header_seconds": desk.settings.header_seconds}
     await app.state.jobs.close()

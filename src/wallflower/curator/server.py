@@ -22,6 +22,7 @@ from wallflower.errors import SourceError
 from wallflower.listener import Listener, bind_socket
 
 _FACTORY: Final = "wallflower.curator.app:from_environment"
+_HEALTH: Final = 60  # seconds: a worker is killed if it shows no life for so long, as on a busy machine it may for some
 _PROTOCOL: Final = "wallflower.curator.server:Protocol"
 
 
@@ -89,6 +90,7 @@ def _config(app: FastAPI | str, settings: Settings) -> uvicorn.Config:
         forwarded_allow_ips=list(settings.proxies),
         workers=settings.workers,
         timeout_graceful_shutdown=settings.grace,
+        timeout_worker_healthcheck=_HEALTH,
     )
 
 

@@ -323,7 +323,10 @@ class Ledger:
             forget(db, self._old.name(db, dataset))
 
     def record(self, receipt: Receipt, body: Mapping[str, Any]) -> None:
-        """Keep the public release a charge has paid for; each charge has one."""
+        """Keep the public release a charge has paid for; each charge has one.
+
+        To keep the same again changes nothing: whoever was not told how it ended may try again.
+        """
         kept = canonical(body)
         with self._store.write() as db:
             paid = find_first(db, entries().c.id == receipt.id, entries().c.event == "charge")
@@ -332,7 +335,10 @@ class Ledger:
                     f"{receipt.dataset}: this ledger has no charge {receipt.id} for {receipt.label}. A release is "
                     "recorded in the ledger that was charged. Open that one."
                 )
-            if find_first(db, entries().c.charge == paid.id) is not None:
+            known = find_first(db, entries().c.charge == paid.id)
+            if known is not None and known.body == kept:
+                return
+            if known is not None:
                 raise LedgerError(
                     f"{receipt.dataset}: charge {receipt.id} already has its release. A charge pays for one. "
                     "Charge again for another."

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from wallflower.errors import LedgerError
+from wallflower.errors import LedgerError, LedgerUnreachable
 from wallflower.lazy import Lazy
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Store:
                     db.exec_driver_sql(statement)
                 yield db
         except sa.exc.SQLAlchemyError as error:
-            raise LedgerError(
+            raise LedgerUnreachable(
                 f"ledger {self.place}: {_reason(error)}. It must be a SQLite file or a PostgreSQL database that can be "
                 f"reached and written. Check the path or URL you gave, or ${VARIABLE}, then try again."
             ) from None

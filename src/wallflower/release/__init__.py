@@ -10,6 +10,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol
 
 from wallflower.data import Points, Schema, Table, load
 from wallflower.data.fingerprints import fingerprint
-from wallflower.errors import NotUseful
+from wallflower.errors import LedgerUnreachable, NotUseful
 from wallflower.lazy import Lazy
 from wallflower.ledger import Declaration, Ledger, Quote, Receipt
 from wallflower.noise import system_noise
@@ -33,6 +34,8 @@ from wallflower.units import Protection
 from wallflower.version import VERSION
 
 VARIABLE: Final = "WALLFLOWER_ANALYST"
+_PATIENCE: Final = 10.0  # seconds for a ledger to take what was paid for
+_PAUSE: Final = 0.25
 
 if TYPE_CHECKING:
     import pyarrow as _pa
@@ -237,7 +240,7 @@ class Payment(Generic[D, A]):
             made = self._made(value, Facts.of(self.view, self.query.cost()))
         finally:
             hold()
-        self.ledger.record(self.receipt, made.to_dict())
+        _record(self.ledger, self.receipt, made.to_dict())
         return made
 
     def _made(self, value: A, facts: Facts) -> Release[A]:
@@ -271,6 +274,20 @@ class Payment(Generic[D, A]):
             extras=dict(reading.extras),
             version=VERSION,
         )
+
+
+def _record(ledger: Ledger, receipt: Receipt, body: Mapping[str, Any]) -> None:
+    """Keep what was paid for. A ledger that starts anew, or has no room for a moment, does not cost the answer."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            ledger.record(receipt, body)
+        except LedgerUnreachable:
+            if time.monotonic() >= until:
+                raise
+        else:
+            return
+        time.sleep(_PAUSE)
 
 
 def pay(

@@ -17,13 +17,13 @@ from typing import Any, Final
 from wallflower.curator.desk.acts import Acts
 from wallflower.curator.desk.logs import log_failure, tell
 from wallflower.curator.desk.metrics import Metrics
-from wallflower.curator.desk.problems import Refusal, unanswered_refusal
+from wallflower.curator.desk.problems import Refusal, unanswered_refusal, unrecorded_refusal
 from wallflower.curator.desk.records import Records
 from wallflower.curator.desk.shelf import Shelf
 from wallflower.curator.desk.tokens import Caller, Token, Tokens
 from wallflower.curator.settings import Settings
 from wallflower.data import Table
-from wallflower.errors import ParameterError, PrivacyError, SourceError
+from wallflower.errors import LedgerUnreachable, ParameterError, PrivacyError, SourceError
 from wallflower.forms import Question, find
 from wallflower.ledger import Account, Ledger, Quote
 from wallflower.ledger.budget import Share
@@ -166,6 +166,9 @@ class Desk:
             raise
         try:
             made = paid.answer(hold)
+        except LedgerUnreachable:
+            self.metrics.count("asks", kind=query.kind, outcome="failed")
+            raise unrecorded_refusal() from None
         except Exception as error:  # noqa: BLE001 - whatever happens after the look, nothing of it may leave
             log_failure("ask", error)
             self.metrics.count("asks", kind=query.kind, outcome="failed")

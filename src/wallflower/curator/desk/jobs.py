@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 from wallflower.curator.desk.logs import log_failure
@@ -24,7 +25,7 @@ from wallflower.curator.desk.problems import Refusal, problem, unanswered_refusa
 from wallflower.curator.desk.records import JOBS, Records
 from wallflower.curator.desk.tokens import Caller, new_id
 from wallflower.curator.settings import Settings
-from wallflower.errors import PrivacyError
+from wallflower.errors import LedgerUnreachable, PrivacyError
 from wallflower.release import Release
 
 State = Literal["queued", "running", "done", "failed"]
@@ -32,6 +33,7 @@ Hold = Callable[[], None]
 Work = Callable[[Hold], Release[Any]]
 
 _LONGEST: Final = timedelta(days=1)
+_PAUSE: Final = 0.5  # seconds until an end that could not be written down is tried again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +92,11 @@ class Jobs:
         task = self.submit(work)
         done, _ = await asyncio.wait({task}, timeout=self._settings.patience)
         if done:
-            outcome = task.result()
-            if isinstance(outcome, PrivacyError):
-                raise outcome
-            return outcome
-        job = await asyncio.to_thread(self._noted, caller, dataset, kind, "running")
+            return _answer_of(task.result())
+        try:
+            job = await asyncio.to_thread(self._noted, caller, dataset, kind, "running")
+        except LedgerUnreachable:  # nobody could come back for it, so the caller waits on
+            return _answer_of(await task)
         self._follow(job.id, task)
         return job
 
@@ -156,16 +158,42 @@ class Jobs:
                 "state": "done",
                 "outcome": json.dumps({"release": outcome.ledger_id, "replayed": outcome.replayed}),
             }
-        await asyncio.to_thread(lambda: self._records.change(JOBS, key, **ended))
+        while not await asyncio.to_thread(self._wrote_down, key, ended):  # else it would seem to run for ever
+            await asyncio.sleep(_PAUSE)
+
+    def _wrote_down(self, key: str, ended: dict[str, Any]) -> bool:
+        try:
+            self._records.change(JOBS, key, **ended)
+        except LedgerUnreachable:
+            return False
+        return True
+
+
+def _answer_of(outcome: Release[Any] | PrivacyError) -> Release[Any]:
+    if isinstance(outcome, PrivacyError):
+        raise outcome
+    return outcome
 
 
 def _worker() -> str:
-    return f"{platform.node()}/{os.getpid()}"
+    return f"{platform.node()}/{os.getpid()}/{_begun_at(os.getpid())}"
+
+
+def _begun_at(process: int | str) -> str:
+    """When a process of this machine began, as the kernel counts; nothing of one that is gone."""
+    try:
+        told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return told.rpartition(")")[2].split()[19]
 
 
 def _is_lost(row: dict[str, Any]) -> bool:
-    """Whether whoever had this job is gone: a process of this machine that ended, or any after a day."""
-    node, _, process = row["worker"].rpartition("/")
+    """Whether whoever had this job is gone: a process of this machine that ended, or any after a day.
+
+    After a restart another process may have its number, and in a container it does.
+    """
+    node, process, began = [*row["worker"].split("/"), ""][:3]
     if datetime.now(UTC) - datetime.fromisoformat(row["created"]) > _LONGEST:
         return True
-    return node == platform.node() and not os.path.exists(f"/proc/{process}")
+    return bool(node == platform.node() and (not began or _begun_at(process) != began))

@@ -51,6 +51,7 @@ KINDS: Final[Mapping[str, tuple[int, str]]] = {
     "unanswered": (500, "The question could not be answered"),
     "busy": (503, "The service is busy"),
     "ledger": (503, "The ledger cannot be used"),
+    "unrecorded": (503, "What was found could not be written down"),
 }
 _TYPES: Final[tuple[tuple[type[PrivacyError], str], ...]] = (
     (BudgetExhausted, "budget-exhausted"),
@@ -68,6 +69,8 @@ _TYPES: Final[tuple[tuple[type[PrivacyError], str], ...]] = (
 )
 _CONSTANT: Final[Mapping[str, str]] = {
     "ledger": "The ledger cannot be reached or written at the moment. Try again later.",
+    "unrecorded": "What was found could not be written down, so it is not told. What was charged stays charged. Go on "
+    "when the service can write again; a question needs a new key then.",
     "unanswered": "Something failed after the budget was asked for. What was charged stays charged. Ask the steward.",
 }
 _HEADERS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -75,6 +78,7 @@ _HEADERS: Final[Mapping[str, Mapping[str, str]]] = {
     "too-many-attempts": {"retry-after": "60"},
     "busy": {"retry-after": "1"},
     "ledger": {"retry-after": "5"},
+    "unrecorded": {"retry-after": "5"},
 }
 
 
@@ -89,6 +93,11 @@ class Refusal(PrivacyError):
 def unanswered_refusal() -> Refusal:
     """What is said, whatever went wrong after the look."""
     return Refusal("unanswered", _CONSTANT["unanswered"])
+
+
+def unrecorded_refusal() -> Refusal:
+    """What is said where the look went well and its record failed, which tells of the database alone."""
+    return Refusal("unrecorded", _CONSTANT["unrecorded"])
 
 
 def kind_of(error: PrivacyError) -> str:
