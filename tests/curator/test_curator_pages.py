@@ -139,6 +139,8 @@ TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("POST", "/tokens"): ({"name": "new", "scope": "analyst", "days": "1"}, stewards(303)),
     ("GET", "/tokens/{token}/revoke"): (None, stewards(200)),
     ("POST", "/tokens/{token}/revoke"): ({}, stewards(303)),
+    ("GET", "/tokens/{token}/factor"): (None, stewards(200)),
+    ("POST", "/tokens/{token}/factor"): ({}, stewards(404)),  # it has none
     ("GET", "/ledger"): (None, stewards(200)),
     ("POST", "/sign-in"): ({"token": "wf_none"}, dict.fromkeys(ROLES, 401)),
 }

@@ -94,6 +94,7 @@ TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
     ("GET", "/v1/tokens"): ("/v1/tokens", None, stewards(200)),
     ("POST", "/v1/tokens"): ("/v1/tokens", {"name": "cy", "scope": "analyst"}, stewards(201)),
     ("DELETE", "/v1/tokens/{token}"): ("/v1/tokens/{token}", None, stewards(200)),
+    ("DELETE", "/v1/tokens/{token}/factor"): ("/v1/tokens/{token}/factor", None, stewards(404)),  # it has none
     ("GET", "/v1/acts"): ("/v1/acts", None, stewards(200)),
     ("GET", "/v1/ledger/entries"): ("/v1/ledger/entries", None, stewards(200)),
     ("GET", "/v1/ledger/verify"): ("/v1/ledger/verify", None, stewards(200)),

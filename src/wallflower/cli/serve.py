@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -11,12 +12,13 @@ from rich.table import Table as Grid
 
 from wallflower.cli.options import DATA, JsonOption, LedgerOption
 from wallflower.cli.show import notice, show, show_json
-from wallflower.errors import ParameterError
+from wallflower.errors import NotAllowed, ParameterError
 from wallflower.lazy import Lazy, load
 
 if TYPE_CHECKING:
     import wallflower.curator.demo as _demo
     import wallflower.curator.desk.acts as _acts
+    import wallflower.curator.desk.factors as _factors
     import wallflower.curator.desk.records as _records
     import wallflower.curator.desk.tokens as _tokens
     import wallflower.curator.server as _server
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 else:
     _demo = Lazy("wallflower.curator.demo")
     _acts = Lazy("wallflower.curator.desk.acts")
+    _factors = Lazy("wallflower.curator.desk.factors")
     _records = Lazy("wallflower.curator.desk.records")
     _tokens = Lazy("wallflower.curator.desk.tokens")
     _server = Lazy("wallflower.curator.server")
@@ -87,19 +90,27 @@ def create(
     scope: Annotated[Literal["analyst", "steward", "monitor"], typer.Option(help="what it may do")] = "analyst",
     days: Annotated[int, typer.Option(min=1, max=3650, help="how long it is valid")] = 90,
     forever: Annotated[bool, typer.Option("--forever", help="valid until it is revoked")] = False,
+    second_factor: Annotated[
+        bool, typer.Option("--second-factor", help="a steward's token that is used with codes of an authenticator")
+    ] = False,
     config: ConfigOption = None,
     ledger: LedgerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a token. Its text is shown once and never again."""
+    if second_factor and scope != "steward":
+        raise ParameterError("second-factor: it is for stewards. Choose --scope steward, or leave it out.")
     tokens = _opened(config, ledger)
     made, text = tokens.create(name, scope, days=None if forever else days)
     _note("token issued", config, ledger, f"{made.id} for {made.name}, {made.scope}")
     beside = [other.id for other in tokens.others(made)]
+    address = _enrolled(made, text, config, ledger) if second_factor else None
     if as_json:
-        show_json({**made.to_json(), "text": text, "beside": beside})
+        show_json({**made.to_json(), "text": text, "beside": beside, "authenticator": address})
         return
     show(text)
+    if address is not None:
+        _show_address(address)
     notice(f"A token for {name} ({scope}), valid until {made.expires or 'it is revoked'}. It is not shown again.")
     if beside:
         notice(f"Valid under the same name: {', '.join(beside)}. Revoke what is not needed.")
@@ -131,6 +142,41 @@ def revoke(
     ended = _opened(config, ledger).revoke(key)
     _note("token revoked", config, ledger, f"{ended.id} of {ended.name}")
     notice(f"The token {ended.id} of {ended.name} is revoked.")
+
+
+@token.command(epilog="Example: wallflower serve token enrol --config service.toml")
+def enrol(config: ConfigOption = None, ledger: LedgerOption = None) -> None:
+    """Give a steward's token, from $WALLFLOWER_TOKEN or asked for, a second factor: codes of an authenticator."""
+    tokens = _opened(config, ledger)
+    text = os.environ.get("WALLFLOWER_TOKEN") or typer.prompt("token", hide_input=True)
+    caller = tokens.caller(text.strip())
+    if caller is None:
+        raise NotAllowed("token: it is unknown, expired or revoked. Give a steward's token that is valid.")
+    _show_address(_enrolled(tokens.find(caller.token), text.strip(), config, ledger))
+
+
+@token.command(epilog="Example: wallflower serve token unenrol 5f70bf18a086")
+def unenrol(
+    key: Annotated[str, typer.Argument(metavar="ID", help="id of the token, as `list` shows it")],
+    config: ConfigOption = None,
+    ledger: LedgerOption = None,
+) -> None:
+    """Take the second factor of a token away, for a steward who has lost it."""
+    name = _opened(config, ledger).find(key).name
+    _factors.Factors(_stored(config, ledger)).remove(key)
+    _note("second factor removed", config, ledger, f"{key} of {name}")
+    notice(f"The token {key} of {name} has no second factor any more.")
+
+
+def _enrolled(made: Any, text: str, config: Path | None, ledger: str | None) -> str:
+    address: str = _factors.Factors(_stored(config, ledger)).enrol(made, text)
+    _note("second factor enrolled", config, ledger, f"{made.id} of {made.name}")
+    return address
+
+
+def _show_address(address: str) -> None:
+    sys.stdout.write(f"{address}\n")
+    notice("Put this address into an authenticator, as text or as a picture. It is not shown again.")
 
 
 def _opened(config: Path | None, ledger: str | None) -> Any:

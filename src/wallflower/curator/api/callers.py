@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Annotated, Final
 
 from anyio.to_thread import run_sync
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, Header, Request
 from fastapi.security import HTTPBearer
 from fastapi.security.utils import get_authorization_scheme_param
 from starlette.types import Scope
@@ -20,6 +20,12 @@ from wallflower.curator.desk.tokens import Caller, token_id
 PAGES: Final = "/ui"
 _OPEN: Final = frozenset({"/", "/healthz", "/readyz", "/openapi.json"})
 _METRICS: Final = "/metrics"
+Code = Annotated[
+    str | None,
+    Header(
+        alias="Second-Factor", max_length=20, description="for a change: the code, if the token has a second factor"
+    ),
+]
 _BEARER = HTTPBearer(auto_error=False, description="A token that a steward has made: `wallflower serve token create`.")
 
 
@@ -42,6 +48,18 @@ async def authenticate(desk: Desk, attempts: Attempts, text: str, address: str) 
     raise Refusal("unauthenticated", "The token is missing, unknown, expired or revoked. Ask the steward for another.")
 
 
+async def require_code(desk: Desk, attempts: Attempts, caller: Caller, text: str, code: str | None) -> None:
+    """Refuse a caller whose token has a second factor and who shows no code. Wrong ones are counted as tokens are."""
+    try:
+        await run_sync(desk.factors.require, text, code)
+    except Refusal:
+        desk.metrics.count("authentication_failures")
+        tell("second factor failed", by=caller.name, token=caller.token, address=caller.address)
+        if code and any([attempts.note(caller.address), attempts.note(f"token {caller.token}")]):
+            raise Refusal("too-many-attempts", "Too many attempts without a valid code. Wait a minute.") from None
+        raise
+
+
 def doorman(app: FastAPI) -> Admit:
     """Whatever is not open to all needs a valid token before its body is read. The caller is noted for the route."""
 
@@ -49,14 +67,18 @@ def doorman(app: FastAPI) -> Admit:
         if is_open(scope["path"]):
             return
         request = Request(scope)
-        scheme, text = get_authorization_scheme_param(request.headers.get("authorization"))
-        token = text if scheme.lower() == "bearer" else ""
-        caller = await authenticate(app.state.desk, app.state.attempts, token, address_of(request))
+        caller = await authenticate(app.state.desk, app.state.attempts, bearer_of(request), address_of(request))
         if not may_enter(caller, scope["path"]):
             raise Refusal("forbidden", "A token for another purpose is needed. Ask the steward.")
         request.state.caller = caller
 
     return admit
+
+
+def bearer_of(request: Request) -> str:
+    """The token that a request brings; an empty text: none."""
+    scheme, text = get_authorization_scheme_param(request.headers.get("authorization"))
+    return text if scheme.lower() == "bearer" else ""
 
 
 def may_enter(caller: Caller, path: str) -> bool:
@@ -84,9 +106,11 @@ async def _anybody(request: Request, _: Annotated[object, Depends(_BEARER)]) -> 
     return caller
 
 
-async def _steward(caller: Annotated[Caller, Depends(_anybody)]) -> Caller:
+async def _steward(request: Request, caller: Annotated[Caller, Depends(_anybody)], code: Code = None) -> Caller:
     if not caller.is_steward:
         raise Refusal("forbidden", "Only a steward may do this. Ask the steward.")
+    if request.method != "GET":
+        await require_code(request.app.state.desk, request.app.state.attempts, caller, bearer_of(request), code)
     return caller
 
 

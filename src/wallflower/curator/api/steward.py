@@ -26,6 +26,7 @@ from wallflower.ledger.chain import Event
 
 LINES: Final = "application/x-ndjson"
 
+TokenId = Annotated[str, Path(max_length=64, description="id of a token")]
 BUDGET: Final = "/datasets/{dataset}/budget"
 
 
@@ -43,6 +44,7 @@ def router() -> APIRouter:
     made.get("/tokens", tags=["tokens"], responses=problem_docs(403))(tokens)
     made.post("/tokens", status_code=201, tags=["tokens"], responses=problem_docs(403))(create_token)
     made.delete("/tokens/{token}", tags=["tokens"], responses=problem_docs(403, 404))(revoke_token)
+    made.delete("/tokens/{token}/factor", tags=["tokens"], responses=problem_docs(403, 404))(remove_factor)
     made.get("/acts", tags=["tokens"], responses=problem_docs(403))(acts)
     made.get("/ledger/entries", tags=["ledger"], responses=problem_docs(403))(entries)
     made.get("/ledger/verify", tags=["ledger"], responses=problem_docs(403, 409))(verify)
@@ -94,7 +96,8 @@ def allow_constrained(dataset: DatasetName, body: Allowance, caller: Steward, de
 
 def tokens(caller: Steward, desk: TheDesk) -> dict[str, Any]:
     """Every token there ever was, without its secret."""
-    return {"tokens": [token.to_json() for token in desk.tokens.all()]}
+    holders = desk.factors.holders()
+    return {"tokens": [token.to_json() | {"second_factor": token.id in holders} for token in desk.tokens.all()]}
 
 
 def create_token(body: NewToken, caller: Steward, desk: TheDesk) -> dict[str, Any]:
@@ -103,11 +106,15 @@ def create_token(body: NewToken, caller: Steward, desk: TheDesk) -> dict[str, An
     return {**token.to_json(), "text": text, "beside": [other.id for other in desk.tokens.others(token)]}
 
 
-def revoke_token(
-    token: Annotated[str, Path(max_length=64, description="id of a token")], caller: Steward, desk: TheDesk
-) -> dict[str, Any]:
+def revoke_token(token: TokenId, caller: Steward, desk: TheDesk) -> dict[str, Any]:
     """End a token."""
     return desk.revoke_token(caller, token).to_json()
+
+
+def remove_factor(token: TokenId, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Take the second factor of a token away, for a steward who has lost it."""
+    desk.remove_factor(caller, token)
+    return desk.tokens.find(token).to_json() | {"second_factor": False}
 
 
 def acts(caller: Steward, desk: TheDesk, last: Last = 100) -> dict[str, Any]:

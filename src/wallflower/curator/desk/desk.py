@@ -15,6 +15,7 @@ from threading import Lock
 from typing import Any, Final
 
 from wallflower.curator.desk.acts import Acts
+from wallflower.curator.desk.factors import Factors
 from wallflower.curator.desk.logs import log_failure, tell
 from wallflower.curator.desk.metrics import Metrics
 from wallflower.curator.desk.problems import Refusal, unanswered_refusal, unrecorded_refusal
@@ -88,6 +89,7 @@ class Desk:
         self.ledger = Ledger.open(settings.ledger)
         self.records = Records(settings.ledger)
         self.tokens = Tokens(self.records)
+        self.factors = Factors(self.records)
         self.acts = Acts(self.records)
         self.shelf = Shelf(settings.datasets, settings.roots, self.records)
         self.metrics = Metrics()
@@ -213,6 +215,11 @@ class Desk:
         ended = self.tokens.revoke(key)
         self.acts.note("token revoked", caller, f"{ended.id} of {ended.name}")
         return ended
+
+    def remove_factor(self, caller: Caller, key: str) -> None:
+        """Take the second factor of a token away, for whoever has lost it."""
+        self.factors.remove(key)
+        self.acts.note("second factor removed", caller, f"{key} of {self.tokens.find(key).name}")
 
     def grant(
         self,

@@ -31,6 +31,7 @@ MEDIA: Final = "application/problem+json"
 KINDS: Final[Mapping[str, tuple[int, str]]] = {
     "malformed": (400, "The request cannot be read"),
     "unauthenticated": (401, "No valid token"),
+    "second-factor": (401, "A code of the second factor is needed"),
     "budget-exhausted": (403, "The privacy budget does not cover this"),
     "unit-refused": (403, "No theorem says what this costs here"),
     "forbidden": (403, "This token may not do that"),
@@ -47,7 +48,7 @@ KINDS: Final[Mapping[str, tuple[int, str]]] = {
     "not-useful": (422, "The answer would be of no use"),
     "data": (422, "The data set does not fit the question"),
     "source": (422, "The source cannot be used"),
-    "too-many-attempts": (429, "Too many attempts without a valid token"),
+    "too-many-attempts": (429, "Too many attempts without a valid token or code"),
     "unanswered": (500, "The question could not be answered"),
     "busy": (503, "The service is busy"),
     "ledger": (503, "The ledger cannot be used"),
@@ -75,6 +76,7 @@ _CONSTANT: Final[Mapping[str, str]] = {
 }
 _HEADERS: Final[Mapping[str, Mapping[str, str]]] = {
     "unauthenticated": {"www-authenticate": 'Bearer realm="wallflower"'},
+    "second-factor": {"www-authenticate": 'Bearer realm="wallflower", error="insufficient_user_authentication"'},
     "too-many-attempts": {"retry-after": "60"},
     "busy": {"retry-after": "1"},
     "ledger": {"retry-after": "5"},

@@ -1,5 +1,5 @@
-"""What the service remembers beside the ledger, in the same database: tokens, data sets, jobs, watches and
-what stewards did."""
+"""What the service remembers beside the ledger, in the same database: tokens and their second factors, data
+sets, jobs, watches and what stewards did."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ DATASETS: Final = _table("service_datasets", "body", "by", "created", needed=("b
 JOBS: Final = _table(
     "service_jobs", "analyst", "dataset", "kind", "state", "worker", "outcome", "created", needed=("analyst", "state")
 )
+FACTORS: Final = _table(
+    "service_factors", "nonce", "sealed", "used", "wrong", "tried", "created", needed=("nonce", "sealed")
+)
 ACTS: Final = _table("service_acts", "act", "by", "token", "address", "about", "created", needed=("act", "by"))
 WATCHES: Final = _table(
     "service_watches", "analyst", "dataset", "kind", "query", "created", needed=("analyst", "dataset", "query")
@@ -53,6 +56,18 @@ class Records:
         """Change columns of a row, if it is there."""
         with self._store.write() as db:
             return bool(db.execute(sa.update(table).where(table.c.id == key).values(**columns)).rowcount)
+
+    def swap(self, table: sa.Table, key: str, before: Mapping[str, Any], **columns: Any) -> bool:
+        """Change columns of a row, if others are still what they were `before`."""
+        unchanged = (table.c[name] == value for name, value in before.items())
+        with self._store.write() as db:
+            found = db.execute(sa.update(table).where(table.c.id == key, *unchanged).values(**columns))
+            return bool(found.rowcount)
+
+    def remove(self, table: sa.Table, key: str) -> bool:
+        """Remove a row, if it is there."""
+        with self._store.write() as db:
+            return bool(db.execute(sa.delete(table).where(table.c.id == key)).rowcount)
 
     def find(self, table: sa.Table, key: str) -> dict[str, Any] | None:
         """The row with this id."""

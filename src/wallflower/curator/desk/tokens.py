@@ -151,6 +151,11 @@ def new_id() -> str:
     return secrets.token_hex(12)
 
 
+def new_secret(count: int) -> bytes:
+    """So many bytes nobody can guess."""
+    return secrets.token_bytes(count)
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

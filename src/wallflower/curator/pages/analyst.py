@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from wallflower.curator.api.analyst import release_arrow
-from wallflower.curator.api.callers import address_of, authenticate
+from wallflower.curator.api.callers import address_of, authenticate, require_code
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk.desk import DatasetView
 from wallflower.curator.desk.logs import tell
@@ -83,6 +83,7 @@ async def sign_in(visit: Visit) -> Response:
         caller = await authenticate(visit.desk, visit.app.state.attempts, text, address_of(visit.request))
         if caller.is_monitor:
             raise Refusal("forbidden", "This token reads the metrics and nothing else. Sign in with another.")
+        await require_code(visit.desk, visit.app.state.attempts, caller, text, visit.form.get("code", "").strip())
     except Refusal as refusal:
         stated = problem(refusal)
         return visit.render("sign-in.html", stated["status"], words=stated["detail"])

@@ -14,39 +14,41 @@ from typing import Final
 from anyio.to_thread import run_sync
 from starlette.responses import Response
 
-from wallflower.curator.api.callers import address_of, authenticate
+from wallflower.curator.api.callers import address_of, authenticate, require_code
 from wallflower.curator.desk.logs import tell
 from wallflower.curator.desk.problems import Refusal, problem
 from wallflower.curator.pages.visits import Visit
 
-_FIELD: Final = "again"  # a field that no form of ours has
+_TYPED: Final = ("again", "code")  # fields that no form of ours has
 
 
 def with_token(handler: Callable[[Visit], Response]) -> Callable[[Visit], Awaitable[Response]]:
     """The handler, for whoever has entered their token lately or does so now."""
 
     async def confirmed(visit: Visit) -> Response:
-        entered = visit.form.get(_FIELD)
-        kept = replace(visit, form={name: value for name, value in visit.form.items() if name != _FIELD})
-        if entered is not None:
+        entered, code = (visit.form.get(name, "").strip() for name in _TYPED)
+        kept = replace(visit, form={name: value for name, value in visit.form.items() if name not in _TYPED})
+        if _TYPED[0] in visit.form:
             try:
-                await _confirm(kept, entered.strip())
+                await _confirm(kept, entered, code)
             except Refusal as refusal:
                 stated = problem(refusal)
-                return _ask(kept, stated["status"], stated["detail"])
+                return await run_sync(_ask, kept, stated["status"], stated["detail"])
         elif not await run_sync(visit.sessions.is_fresh, visit.cookie, _window(visit)):
-            return _ask(kept, 401, None)
+            return await run_sync(_ask, kept, 401, None)
         return await run_sync(handler, kept)
 
     return confirmed
 
 
-async def _confirm(visit: Visit, entered: str) -> None:
-    """Refuse whatever is not the very token of this session."""
-    caller = await authenticate(visit.desk, visit.app.state.attempts, entered, address_of(visit.request))
+async def _confirm(visit: Visit, entered: str, code: str) -> None:
+    """Refuse whatever is not the very token of this session, with its second factor if it has one."""
+    attempts = visit.app.state.attempts
+    caller = await authenticate(visit.desk, attempts, entered, address_of(visit.request))
     if caller.token != visit.by.token:
         tell("another's token entered", by=visit.by.name, token=caller.token, address=caller.address)
         raise Refusal("forbidden", "This is not the token that you signed in with. Enter that one, or sign in anew.")
+    await require_code(visit.desk, attempts, caller, entered, code)
     tell("token entered again", by=caller.name, token=caller.token, address=caller.address)
     await run_sync(visit.sessions.confirm, visit.cookie)
 
@@ -56,7 +58,8 @@ def _window(visit: Visit) -> timedelta:
 
 
 def _ask(visit: Visit, status: int, words: str | None) -> Response:
-    made = visit.render("confirm.html", status, words=words, given=visit.form)
+    enrolled = visit.desk.factors.is_enrolled(visit.by.token)
+    made = visit.render("confirm.html", status, words=words, given=visit.form, enrolled=enrolled)
     if status == 429:
         made.headers["retry-after"] = "60"
     return made

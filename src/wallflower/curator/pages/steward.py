@@ -29,6 +29,7 @@ _DONE: Final = {
     "shares": "The share is written into the ledger.",
     "declaration": "The declaration is written into the ledger.",
     "constrained": "The allowance is written into the ledger.",
+    "factor": "The second factor is removed: the token alone is enough from now on.",
     "revoke": "The token is revoked, and whoever was signed in with it is signed out.",
 }
 _LONGEST: Final = 1000
@@ -54,6 +55,8 @@ def routes() -> list[Route]:
         _act("/tokens", create_token),
         Route("/tokens/{token}/revoke", page(confirm_revocation, "steward")),
         _act("/tokens/{token}/revoke", revoke_token),
+        Route("/tokens/{token}/factor", page(confirm_removal, "steward")),
+        _act("/tokens/{token}/factor", remove_factor),
         Route("/ledger", page(ledger, "steward")),
     ]
 
@@ -153,6 +156,18 @@ def revoke_token(visit: Visit) -> Response:
     """End a token."""
     visit.desk.revoke_token(visit.by, visit.path("token"))
     return to("/tokens?done=revoke")
+
+
+def confirm_removal(visit: Visit) -> Response:
+    """Whether the second factor of a token is really to be taken away."""
+    token = visit.desk.tokens.find(visit.path("token"))
+    return visit.render("factor.html", token=token, enrolled=visit.desk.factors.is_enrolled(token.id))
+
+
+def remove_factor(visit: Visit) -> Response:
+    """Take the second factor of a token away."""
+    visit.desk.remove_factor(visit.by, visit.path("token"))
+    return to("/tokens?done=factor")
 
 
 def ledger(visit: Visit) -> Response:
@@ -258,6 +273,7 @@ def _tokens(
         status,
         tokens=list(reversed(visit.desk.tokens.all())),
         scopes=SCOPES,
+        holders=visit.desk.factors.holders(),
         acts=list(reversed(visit.desk.acts.last(_PAGE))),
         words=words,
         text=text,
