@@ -12,7 +12,7 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 # so that Python keeps what it compiled: else every process that a test starts compiles all that it imports
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow check lint docs verbs bench clean postgresql chromium
+.PHONY: demo test test-slow check lint docs verbs bench soak clean postgresql chromium
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -47,6 +47,11 @@ verbs: $(VENV)/.dev
 bench: export WALLFLOWER_DATA ?= ../shared/data
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
+
+# A service on either database under honest and hostile calls and kills, for so many seconds each, and then the bill.
+SECONDS ?= 600
+soak: $(VENV)/.dev postgresql
+	$(BIN)/python benchmarks/soak.py --seconds $(SECONDS)
 
 clean:
 	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache wallflower-demo
