@@ -1,4 +1,4 @@
-"""The soak ends well, and its bill finds an unpaid answer, an overspent account, a double payment that was put there."""
+"""The soak ends well, and its bill finds an unpaid answer, an overspent account or a double payment put there."""
 
 from __future__ import annotations
 
