@@ -6,8 +6,10 @@ reader's own error, chain and all, and raises one of ours that names files and c
 
 from __future__ import annotations
 
+import codecs
 import csv
 import difflib
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.errors import DataError, PrivacyError, SourceError
+from wallflower.errors import DataError, ParameterError, PrivacyError, SourceError
 from wallflower.lazy import Lazy
 
 if TYPE_CHECKING:
@@ -35,11 +37,75 @@ _LISTED: Final = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """How a file is written, as whoever wrote it says: nothing here is guessed from cells.
+
+    `separator`, `encoding`, `decimal` and `thousands` are those of text (left out: what the file's name says, UTF-8, a
+    point, none); `sheet` is that of a workbook (left out: the first).
+    """
+
+    separator: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    sheet: str | None = None
+
+    def __post_init__(self) -> None:
+        given = {name: getattr(self, name) for name in FORMAT}
+        for name, value in given.items():
+            if value is not None and (not isinstance(value, str) or not value):
+                raise ParameterError(f"{name}: it is a text that is not empty. Leave it out for what is usual.")
+        if self.separator is not None:
+            object.__setattr__(self, "separator", _SPELT.get(self.separator.lower(), self.separator))
+        for name, allowed in _MARKS.items():
+            if given[name] is not None and given[name] not in allowed:
+                known = " or ".join(map(repr, allowed))
+                raise ParameterError(f"{name}: {given[name][:40]!r} is not known; it is {known}. Choose one of these.")
+        if self.separator is not None and (len(self.separator) != 1 or self.separator in _NO_SEPARATOR):
+            raise ParameterError(
+                f"separator: {self.separator[:40]!r} cannot separate cells; it is one character, such as ; or tab, and "
+                "no letter, digit, quotation mark or end of a line. Choose another."
+            )
+        point = self.decimal or "."
+        if self.thousands == point or (self.decimal is not None and self.separator == point):
+            raise ParameterError("decimal: the same mark has a second meaning. Give each meaning a mark of its own.")
+        if self.encoding is not None and not _is_text_encoding(self.encoding):
+            raise ParameterError(
+                f"encoding: {self.encoding[:40]!r} is not known; there are utf-8, latin-1, cp1252, utf-16 and "
+                "others of Python's. Choose one of these."
+            )
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """What was not left out."""
+        return {name: value for name in FORMAT if (value := getattr(self, name)) is not None}
+
+
+FORMAT: Final = ("separator", "encoding", "decimal", "thousands", "sheet")
+_SPELT: Final = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
+_MARKS: Final = {"decimal": (".", ","), "thousands": (",", ".", " ", "'", "_", "\u00a0", "\u202f")}
+_NO_SEPARATOR: Final = frozenset('"\r\n\0' + "0123456789" + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+
+def _is_text_encoding(name: str) -> bool:
+    try:
+        "x".encode(name)
+        return codecs.lookup(name).name not in ("idna", "punycode", "raw_unicode_escape", "unicode_escape")
+    except (LookupError, ValueError):
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What a public schema asks of a source: which columns (None: all), and which of them hold labels."""
+    """What a public schema asks of a source: which columns (None: all but those `without`), and how they are read.
+
+    `texts` are columns that are read as they are written: labels, names of records, times and dates.
+    """
 
     names: tuple[str, ...] | None = None
-    labels: frozenset[str] = frozenset()
+    texts: frozenset[str] = frozenset()
+    without: tuple[str, ...] = ()
+    form: Format = Format()
 
     def choose(self, header: Sequence[str]) -> list[str]:
         """The columns to read, in the order they were asked for."""
@@ -48,6 +114,14 @@ class Selection:
                 f"asked for columns {list_names(self.names)}, and the source has none of them. "
                 "Check that its first line is a header, and that the schema belongs to it."
             )
+        if self.names is None and self.without:
+            if not set(self.without) & set(header):
+                raise DataError(
+                    f"asked to leave out {list_names(self.without)}, and the source has none of them. "
+                    "Check that its first line is a header, and how the names are spelt."
+                )
+            pick(self.without, header)
+            header = [name for name in header if name not in self.without]
         counts = Counter(header)
         twice = [name for name in self.names or () if counts[name] > 1]
         if twice or (self.names is None and len(counts) < len(header)):
@@ -69,10 +143,11 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceTable:
-    """An Arrow table, and what the place it came from is called."""
+    """An Arrow table, what the place it came from is called, and whether that declares the types of its columns."""
 
     table: Any
     stem: str | None = None
+    declared: bool = True
 
 
 def call_or_refuse(
@@ -129,6 +204,45 @@ def float_array(values: NDArray[np.float64]) -> Any:
 def numbers_of(cells: Any) -> NDArray[Any]:
     """The numbers of an Arrow column without missing ones."""
     return np.from_dlpack(cells.combine_chunks() if isinstance(cells, _pa.ChunkedArray) else cells)
+
+
+def split_list(given: str, mark: str = ",") -> list[str]:
+    """The parts of `a, b`; a part that holds the mark stands in double quotes, and a quote in these is doubled.
+
+    >>> split_list('age, "Salary, paid", height "')
+    ['age', 'Salary, paid', 'height "']
+    """
+    parts = [part[1:-1].replace('""', '"') if part[:1] == '"' else part for part in pieces_of(given, mark)]
+    return [part for part in parts if part]
+
+
+def pieces_of(given: str, mark: str) -> list[str]:
+    """The text between the marks that stand outside of quotes, quotes and all."""
+    pieces, is_quoted = [""], False
+    for sign in given:
+        if sign == '"' and (is_quoted or not pieces[-1].strip() or pieces[-1].lstrip()[0] == '"'):
+            is_quoted = not is_quoted
+        if sign == mark and not is_quoted:
+            pieces.append("")
+        else:
+            pieces[-1] += sign
+    tidy = [piece.strip() for piece in pieces]
+    if is_quoted or any(piece[:1] == '"' and (len(piece) < 2 or piece[-1] != '"') for piece in tidy):
+        raise ParameterError('a double quote is opened and never closed. Write a list as a,b or as a,"b, c".')
+    return [piece for piece in tidy if piece]
+
+
+def join_list(names: Iterable[str], mark: str = ",") -> str:
+    """The text that `split_list` takes apart again.
+
+    >>> join_list(["age", "Salary, paid"])
+    'age,"Salary, paid"'
+    """
+    return mark.join(_quoted(name) if re.search(r'[,;"]|^\s|\s$', name) else name for name in names)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def list_names(names: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from wallflower.data import Points, Schema, Table, load
 from wallflower.errors import ParameterError
@@ -22,6 +22,7 @@ from wallflower.ledger import Account, Ledger, Quote
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.query import A, Plan, Query
 from wallflower.release import Release, default_analyst, notice, pay, plan_for, quote
+from wallflower.schema import WayToRead
 
 if TYPE_CHECKING:
     from wallflower.verbs import Plans, Questions
@@ -149,26 +150,28 @@ def open_dataset(
     ledger: Ledger | str | Path | None = None,
     name: str | None = None,
     analyst: str | None = None,
+    **written: Unpack[WayToRead],
 ) -> Dataset:
     """Open a data set to ask questions of it.
 
     `source` is a Table, Points, or anything `load` reads; `schema` its public facts, or the file that states them;
-    `ledger` a Ledger, a path or URL, or None for the default; the budget hangs on `name`.
+    `ledger` a Ledger, a path or URL, or None for the default; the budget hangs on `name`. How a file is written may be
+    said besides, as to `load`: `separator`, `encoding`, `decimal`, `thousands`, `sheet`, and `without` which columns.
     """
-    table = _loaded(source, schema, name)
+    table = _loaded(source, schema, name, written)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     return Dataset(table, book, analyst or default_analyst(), source=source)
 
 
-def _loaded(source: object, schema: Schema | str | Path | None, name: str | None) -> Table | Points:
+def _loaded(source: object, schema: Schema | str | Path | None, name: str | None, written: WayToRead) -> Table | Points:
     if isinstance(source, Table | Points):
-        if schema is not None or name is not None:
+        if schema is not None or name is not None or written:
             raise ParameterError(
                 f"a {type(source).__name__} brings its own schema and name. Leave both out, or open the source instead."
             )
         return source
     facts = schema if isinstance(schema, Schema) or schema is None else Schema.read(schema)
-    return load(source, schema=facts, name=name)
+    return load(source, schema=facts, name=name, **written)
 
 
 def _method(

@@ -10,11 +10,12 @@ import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
+from datetime import datetime, timedelta
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypedDict
 
-from wallflower.columns import call_or_refuse, list_names
+from wallflower.columns import FORMAT, Format, call_or_refuse, list_names
 from wallflower.errors import ParameterError, SourceError
 from wallflower.units import Protection
 
@@ -26,6 +27,10 @@ class Column:
     `edges` cut a number column into `len(edges) + 1` public bins, from the left: a value on an edge is above it. An
     `identifier` is neither: it only serves to find a record. A `time` is public, cell by cell: when an observation was
     made, and nothing about what was observed.
+
+    `unit` makes a number of a date or a time: so many of it since the date `since`, or, without one, since midnight;
+    `layout` says how a text states it (left out: as 2001-12-31 or 2001-12-31 23:59:59). `missing` is what stands for
+    every cell that is empty. `weight` lets a column of labels into distances: labels that differ are so far apart.
     """
 
     name: str
@@ -39,11 +44,16 @@ class Column:
     categories: tuple[str | int, ...] | None = None
     identifier: bool = False
     time: bool = False
+    unit: str | None = None
+    since: str | None = None
+    layout: str | None = None
+    missing: float | str | None = None
+    weight: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise ParameterError("a column has no name; every column needs one. Give it the name it has in the data.")
-        for fact in ("low", "high", "center", "scale"):
+        for fact in ("low", "high", "center", "scale", "weight"):
             if getattr(self, fact) is not None or fact in ("center", "scale"):
                 object.__setattr__(self, fact, _finite(f"{self.name}.{fact}", getattr(self, fact)))
         if self.edges is not None:
@@ -52,6 +62,8 @@ class Column:
         if self.categories is not None:
             labels = tuple(_label(self.name, label) for label in _many(self.categories))
             object.__setattr__(self, "categories", labels)
+        if self.missing is not None and self.categories is None:
+            object.__setattr__(self, "missing", _finite(f"{self.name}.missing", self.missing))
         for broken, rule in self._rules():
             if broken:
                 raise ParameterError(f"column {self.name!r}: {rule}. Correct the schema.")
@@ -67,6 +79,16 @@ class Column:
         """The categories as text, which is how cells are compared with them."""
         return tuple(map(str, self.categories or ()))
 
+    @property
+    def width(self) -> int:
+        """How many coordinates of a point it is: two labels need one, more of them one each."""
+        return 1 if len(self.labels) < 3 else len(self.labels)
+
+    @property
+    def origin(self) -> datetime | None:
+        """The date that its numbers begin at."""
+        return None if self.since is None else datetime.fromisoformat(self.since)
+
     def facts(self) -> dict[str, Any]:
         """What was stated, without what was left at its default, as plain JSON."""
         stated = {name: value for name in _DEFAULTS if (value := getattr(self, name)) != _DEFAULTS[name]}
@@ -81,13 +103,50 @@ class Column:
         yield self.low is not None and self.high is not None and not self.low < self.high, "low must be below high"
         yield self.edges == () or list(edges) != sorted(set(edges)), "edges must increase, and there must be one"
         yield self.categories == () or len(set(labels)) < len(labels), "categories must differ, and there must be one"
-        yield bool(labels) and set(self.facts()) != {"categories"}, "a column of labels has categories and no numbers"
+        own = set(self.facts()) - {"missing", "weight"}
+        yield bool(labels) and own != {"categories"}, "a column of labels has categories and no numbers"
+        yield self.weight is not None and not (labels and self.weight > 0), "weight is above zero, and that of labels"
+        yield bool(labels) and self.missing is not None and str(self.missing) not in labels, "missing is no category"
+        yield from self._date_rules()
+        yield from self._filling_rules()
         yield self.identifier and set(self.facts()) != {"identifier"}, "an identifier is neither numbers nor labels"
         yield self.time and set(self.facts()) != {"time"}, "a time is neither numbers, labels nor an identifier"
 
+    def _date_rules(self) -> Iterable[tuple[bool, str]]:
+        yield self.unit is not None and self.unit not in UNITS, f"unit is one of {list_names(UNITS)}"
+        yield self.since is not None and not _is_date(self.since), "since is a date, such as 2000-01-01, in UTC"
+        yield self.since is not None and self.unit is None, "since belongs to a unit, such as days"
+        yield self.layout is not None and not _is_layout(self.layout), "layout is a text such as %d.%m.%Y"
+        yield self.layout is not None and self.unit is None, "layout belongs to a unit, such as days"
 
+    def _filling_rules(self) -> Iterable[tuple[bool, str]]:
+        if isinstance(self.missing, str) or self.missing is None or self.categories is not None:
+            return
+        low, high = -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high
+        yield not low <= self.missing <= high, "missing lies outside of its bounds"
+        yield self.integer and self.missing != math.floor(self.missing), "missing is no whole number"
+
+
+UNITS: Final[Mapping[str, timedelta]] = {
+    "seconds": timedelta(seconds=1),
+    "minutes": timedelta(minutes=1),
+    "hours": timedelta(hours=1),
+    "days": timedelta(days=1),
+    "weeks": timedelta(weeks=1),
+}
 TEXTS: Final = ("category", "identifier", "time")  # kinds of columns that are read as they are written
 _DEFAULTS: Final[Mapping[str, Any]] = {item.name: item.default for item in fields(Column)[1:]}
+
+
+class WayToRead(TypedDict, total=False):
+    """What may be said of a source besides its schema."""
+
+    separator: str | None
+    encoding: str | None
+    decimal: str | None
+    thousands: str | None
+    sheet: str | None
+    without: Sequence[str] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +154,8 @@ class Schema:
     """What is public about a table. `rows` is its public number of records; `clip` moves values into their bounds.
 
     `account` is the budget it spends from, if not its own: tables about the same people share one. `protects` says what
-    a row is and whose loss that budget bounds.
+    a row is and whose loss that budget bounds. `file` says how the source is written, and `without` which of its
+    columns are left out, whatever is asked.
     """
 
     name: str | None = None
@@ -104,10 +164,13 @@ class Schema:
     clip: bool = False
     account: str | None = None
     protects: Protection | None = None
+    file: Format | None = None
+    without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.columns is not None:
             object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "without", _leave_out(self.without))
         names = self.names or ()
         if self.columns == () or len(set(names)) < len(names):
             raise ParameterError(
@@ -169,6 +232,9 @@ class Schema:
         _known(_table(stored, "the schema"), [item.name for item in fields(cls)], "a schema")
         if "protects" in stored:
             stored = {**stored, "protects": Protection.from_json(_table(stored["protects"], "protects"))}
+        if "file" in stored:
+            _known(_table(stored["file"], "file"), FORMAT, "file")
+            stored = {**stored, "file": Format(**stored["file"])}
         columns = stored.get("columns")
         if columns is None:
             return cls(**stored)
@@ -182,15 +248,17 @@ class Schema:
         columns = {column.name: column.facts() for column in self.columns or ()}
         protects = None if self.protects is None else self.protects.to_json()
         stated: dict[str, Any] = {"name": self.name, "rows": self.rows, "clip": self.clip, "account": self.account}
-        stated |= {"protects": protects, "columns": columns}
+        stated |= {"without": list(self.without), "protects": protects}
+        stated |= {"file": None if self.file is None else self.file.stated, "columns": columns}
         return {key: value for key, value in stated.items() if value}
 
     def to_toml(self) -> str:
         """What was stated, as the text of a schema file."""
         stated = self.to_json()
-        lines = [f"{key} = {_toml(value)}" for key, value in stated.items() if key not in ("columns", "protects")]
-        if "protects" in stated:
-            lines += ["", "[protects]", *(f"{key} = {_toml(value)}" for key, value in stated["protects"].items())]
+        lines = [f"{key} = {_toml(value)}" for key, value in stated.items() if not isinstance(value, dict)]
+        for part in ("protects", "file"):
+            if part in stated:
+                lines += ["", f"[{part}]", *(f"{key} = {_toml(value)}" for key, value in stated[part].items())]
         for name, facts in stated.get("columns", {}).items():
             lines += ["", f"[columns.{_toml(name)}]", *(f"{key} = {_toml(value)}" for key, value in facts.items())]
         return "\n".join(lines).lstrip("\n") + "\n"
@@ -203,6 +271,31 @@ class Schema:
     def numbers(self) -> tuple[str, ...]:
         """The columns that points are made of."""
         return tuple(column.name for column in self.columns or () if column.kind not in TEXTS)
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The columns that distances are taken over: numbers, and labels with a weight."""
+        return tuple(c.name for c in self.columns or () if c.kind not in TEXTS or c.weight is not None)
+
+    def notes(self, columns: Iterable[str]) -> tuple[str, ...]:
+        """What is done to these columns of every record before a question, as the schema says; never how often."""
+        known = [column for column in self.columns or () if column.name in set(columns)]
+        filled = [f"{c.name} as {c.missing}" for c in known if c.missing is not None]
+        weighed = [f"{c.name} {c.weight:g}" for c in known if c.weight is not None]
+        words = {
+            "Missing values are read by a public rule: ": filled,
+            "Labels that differ count as a distance: ": weighed,
+            "Left out of what is read: ": list(self.without),
+        }
+        return tuple(f"{start}{list_names(told)}." for start, told in words.items() if told)
+
+    def but_read(self, written: WayToRead) -> Schema:
+        """The same, with what is said besides of how the source is written and what is left out of it."""
+        given = {name: value for name, value in written.items() if value}
+        _known(given, (*FORMAT, "without"), "how a source is read")
+        left = (*self.without, *_leave_out(given.pop("without", ())))
+        stated = {**({} if self.file is None else self.file.stated), **given}
+        return replace(self, file=Format(**stated) if stated else None, without=tuple(dict.fromkeys(left)))  # type: ignore[arg-type]
 
     def only(self, names: Sequence[str]) -> Schema:
         """The facts of these columns."""
@@ -230,6 +323,24 @@ def _label(name: str, label: object) -> str | int:
     if not isinstance(label, str | int) or label == "":
         raise ParameterError(f"{name}.categories: a label is a text or a whole number, not empty. Correct the schema.")
     return str(label).lower() if isinstance(label, bool) else label  # as Arrow writes true and false
+
+
+def _leave_out(names: object) -> tuple[str, ...]:
+    given = None if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
+    if given is None or not all(isinstance(name, str) for name in given):
+        raise ParameterError("without is a list of names of columns, such as ['notes']. Correct the schema.")
+    return given
+
+
+def _is_date(text: object) -> bool:
+    try:
+        return isinstance(text, str) and datetime.fromisoformat(text).tzinfo is None
+    except ValueError:
+        return False
+
+
+def _is_layout(text: object) -> bool:
+    return isinstance(text, str) and "%" in text
 
 
 def _known(given: Iterable[str], allowed: Iterable[str], where: str) -> None:

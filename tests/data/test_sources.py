@@ -178,7 +178,13 @@ FILES = [
     ("t.parquet", b"PAR1 SECRET-42 PAR1", SourceError, "damaged"),
     ("t.feather", b"SECRET-42 and more of it", SourceError, "damaged"),
     ("t.arrow", b"ARROW1\0\0SECRET-42", SourceError, "damaged"),
-    ("t.xlsx", b"SECRET-42", SourceError, ".parquet"),
+    ("t.docx", b"SECRET-42", SourceError, ".parquet"),
+    ("t.xlsx", b"SECRET-42", SourceError, "damaged"),
+    ("t.xls", b"SECRET-42", SourceError, "damaged"),
+    ("t.ods", b"SECRET-42", SourceError, "damaged"),
+    ("t.jsonl", b'{"a": SECRET-42}', SourceError, "no JSON"),
+    ("t.jsonl", b'{"a": 1}\n["SECRET-42"]', SourceError, "no JSON object"),
+    ("t.ndjson.gz", b"SECRET-42", SourceError, "cut short"),
     ("t", b"SECRET-42", SourceError, ".csv.gz"),
 ]  # fmt: skip
 

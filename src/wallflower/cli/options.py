@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
+from wallflower.columns import join_list, pieces_of, split_list
 from wallflower.data import Schema
 from wallflower.errors import ParameterError
 from wallflower.forms import LOSS_HELP, Blank, Question, blanks, fill, spends
@@ -19,13 +20,15 @@ from wallflower.ledger.store import VARIABLE as LEDGER
 from wallflower.privacy import Kind, Loss
 from wallflower.query import Query
 from wallflower.release import VARIABLE as ANALYST
+from wallflower.schema import WayToRead
 
 QUESTION: Final = "The question"
 PRIVACY: Final = "Its privacy"
 DATA: Final = "Data and ledger"
+FILE: Final = "How the file is read"
 OUTPUT: Final = "Output"
 
-SOURCE: Final = "a CSV, Parquet or Arrow file, or a database URL ending in ?table=NAME or ?sql=SELECT ..."
+SOURCE: Final = "a CSV, JSON lines, Excel, Parquet or Arrow file, or a database URL with ?table=NAME or ?sql=SELECT ..."
 
 LedgerOption = Annotated[
     str | None,
@@ -50,6 +53,20 @@ AnalystOption = Annotated[
     str | None,
     typer.Option("--analyst", metavar="NAME", help=f"who asks; left out: ${ANALYST}, or you", rich_help_panel=DATA),
 ]
+
+
+def _reading_option(name: str, metavar: str, words: str, hint: Any = str) -> Any:
+    return Annotated[hint | None, typer.Option(f"--{name}", metavar=metavar, help=words, rich_help_panel=FILE)]
+
+
+READING: Final[Mapping[str, Any]] = {
+    "separator": _reading_option("separator", "MARK", "what separates the cells of a text file, such as ; or tab"),
+    "encoding": _reading_option("encoding", "NAME", "how text is encoded, such as latin-1; left out: UTF-8"),
+    "decimal": _reading_option("decimal", "MARK", "the decimal mark of a text file: , or . (left out: .)"),
+    "thousands": _reading_option("thousands", "MARK", "the mark between thousands in a text file; left out: none"),
+    "sheet": _reading_option("sheet", "NAME", "of a workbook; left out: the first"),
+    "without": _reading_option("without", "COLUMN", "leave this column out; may be said again", list[str]),
+}
 JsonOption = Annotated[bool, typer.Option("--json", help="print one JSON object", rich_help_panel=OUTPUT)]
 
 
@@ -90,14 +107,20 @@ def query_of(question: Question, given: Mapping[str, Any]) -> Query[Any, Any]:
     return fill(question, own | losses)
 
 
+def written_of(given: Mapping[str, Any]) -> WayToRead:
+    """What is said of how the source is written, and what is left out of it."""
+    said: Any = {name: given[name] for name in READING if given.get(name)}
+    return said  # type: ignore[no-any-return]
+
+
 def names(given: str) -> tuple[str, ...]:
-    """The names in `a, b`."""
-    return tuple(part.strip() for part in given.split(",") if part.strip())
+    """The names in `a, b`; one that holds a comma stands in double quotes."""
+    return tuple(split_list(given))
 
 
 def sets(given: str) -> tuple[tuple[str, ...], ...]:
     """The sets of names in `a,b; c`."""
-    return tuple(found for found in map(names, given.split(";")) if found)
+    return tuple(found for found in map(names, pieces_of(given, ";")) if found)
 
 
 def numbers(given: str) -> tuple[float, ...]:
@@ -191,8 +214,8 @@ class _Text:
 
 
 _TEXTS: Final[Mapping[Any, _Text]] = {
-    tuple[str, ...]: _Text("A,B,...", names, ",".join),
-    tuple[tuple[str, ...], ...]: _Text("A,B;C;...", sets, lambda value: ";".join(map(",".join, value))),
+    tuple[str, ...]: _Text("A,B,...", names, join_list),
+    tuple[tuple[str, ...], ...]: _Text("A,B;C;...", sets, lambda value: ";".join(map(join_list, value))),
     tuple[float, ...]: _Text("1,2,...", numbers, lambda value: ",".join(map(str, value))),
     tuple[tuple[float, ...], ...]: _Text(
         "1,0;0,1;...", rows, lambda value: ";".join(",".join(map(str, row)) for row in value)

@@ -14,6 +14,7 @@ from wallflower.cli import remote, watch_lines
 from wallflower.cli.options import (
     DATA,
     OUTPUT,
+    READING,
     SOURCE,
     AnalystOption,
     DatasetOption,
@@ -26,6 +27,7 @@ from wallflower.cli.options import (
     parameters,
     query_of,
     with_signature,
+    written_of,
 )
 from wallflower.cli.show import notice, price_words, say_cap, show, show_json, sign_of_life
 from wallflower.data import Table, load
@@ -59,6 +61,7 @@ _ASK = {
         str | None,
         typer.Option(metavar="TEXT", help="asked again under this key, it is not paid again", rich_help_panel=DATA),
     ],
+    **READING,
     **remote.OPTIONS,
     "anyway": Annotated[
         bool,
@@ -91,6 +94,7 @@ _PLAN = {
         int | None, typer.Option(min=1, help="number of columns, without a source", rich_help_panel=DATA)
     ],
     "schema": SchemaOption,
+    **READING,
     **remote.OPTIONS,
     "as_json": JsonOption,
 }
@@ -148,7 +152,7 @@ def _asking(question: Question) -> Any:
         if given["server"]:
             _ask_service(query, given)
             return
-        table = _loaded(query, given["source"], given["schema"], given["dataset"])
+        table = _loaded(query, given, given["dataset"])
         analyst = given["analyst"] or default_analyst()
         with Ledger.open(given["ledger"]) as ledger:
             if given["dry_run"]:
@@ -205,7 +209,7 @@ def _expected(query: Query[Any, Any], given: Mapping[str, Any]) -> Plan:
     if given["source"] is not None:
         if given["records"] or given["dimension"]:
             raise ParameterError("the source has its own size. Leave out --records and --dimension, or the source.")
-        return _plan_on(query, _loaded(query, given["source"], given["schema"], None))
+        return _plan_on(query, _loaded(query, given, None))
     dimension = given["dimension"] or len(getattr(query, "columns", None) or ())
     if not given["records"] or not dimension:
         raise ParameterError(
@@ -218,10 +222,10 @@ def _plan_on(query: Query[Any, Any], table: Table) -> Plan:
     return plan_for(query, query.view(table))
 
 
-def _loaded(query: Query[Any, Any], source: str, schema: str | None, dataset: str | None) -> Table:
-    facts = facts_of(schema, query.wants())
+def _loaded(query: Query[Any, Any], given: Mapping[str, Any], dataset: str | None) -> Table:
+    facts = facts_of(given["schema"], query.wants())
     with sign_of_life("reading the data"):
-        return load(source, schema=facts, name=dataset)
+        return load(given["source"], schema=facts, name=dataset, **written_of(given))
 
 
 def _rehearse(query: Query[Any, Any], table: Table, ledger: Ledger, analyst: str, *, as_json: bool) -> None:

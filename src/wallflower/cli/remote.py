@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from wallflower.cli.options import READING
 from wallflower.cli.show import show, show_json
 from wallflower.columns import call_or_refuse
 from wallflower.errors import ParameterError, SourceError
@@ -25,7 +26,18 @@ OPTIONS: Final[Mapping[str, Any]] = {
         typer.Option(metavar="FILE", help=f"where your token is; left out: ${VARIABLE}", rich_help_panel=_PANEL),
     ],
 }
-_OWN: Final = ("schema", "dataset", "ledger", "analyst", "report", "json_lines", "state", "records", "dimension")
+_OWN: Final = (
+    *READING,
+    "schema",
+    "dataset",
+    "ledger",
+    "analyst",
+    "report",
+    "json_lines",
+    "state",
+    "records",
+    "dimension",
+)
 
 
 def open_remote(given: Mapping[str, Any]) -> Remote:

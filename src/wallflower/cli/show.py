@@ -249,7 +249,10 @@ def table_facts(facts: Mapping[str, Any]) -> RenderableType:
     for column in facts["columns"]:
         grid.add_row(column["name"], column["type"], *(readable(column.get(name, "")) for name in stated))
     clip = "values are moved into their bounds" if facts["clip"] else "values outside their bounds are refused"
-    return Group(Text(f"{facts['name']}: {facts['rows']:,} records; {clip}", style="bold"), grid)
+    heading = Text(f"{facts['name']}: {facts['rows']:,} records; {clip}", style="bold")
+    left = [f"Left out: {', '.join(facts['without'])}."] if facts.get("without") else []
+    guess = [] if facts.get("declared", True) else ["The file declares no types: they are told by its cells."]
+    return Group(heading, grid, *(Text(words, style="dim") for words in (*left, *guess)))
 
 
 def _stderr() -> Console:

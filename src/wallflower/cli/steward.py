@@ -6,13 +6,14 @@ import json
 import sys
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from wallflower.cli.domain import domain
 from wallflower.cli.options import (
     PRIVACY,
+    READING,
     SOURCE,
     Delta,
     Epsilon,
@@ -22,12 +23,15 @@ from wallflower.cli.options import (
     SchemaOption,
     facts_of,
     names,
+    option,
+    with_signature,
+    written_of,
 )
 from wallflower.cli.show import budgets, notice, show, show_json, table_facts
-from wallflower.data import Schema, describe, load
+from wallflower.data import Schema, describe, load, survey
 from wallflower.errors import ParameterError
 from wallflower.files import replacement
-from wallflower.forms import loss_of
+from wallflower.forms import REQUIRED, loss_of
 from wallflower.ledger import Ledger
 from wallflower.privacy import Kind, Loss, Unit, protect
 from wallflower.release import default_analyst
@@ -54,21 +58,31 @@ DOMAIN: Final = "Example: wallflower data domain --values year=2008..2013 --boun
 By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="who decides; left out: you")]
 
 
-@data.command("describe", epilog="Example: wallflower data describe people.csv --schema people.toml")
-def describe_(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)],
-    columns: Annotated[str | None, typer.Option(metavar="A,B,...", help="only these; left out: all")] = None,
-    schema: SchemaOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def _describe(**given: Any) -> None:
     """Columns, types and stated bounds, and the number of records; nothing else is taken from the records."""
-    facts = describe(load(source, schema=facts_of(schema, None if columns is None else Schema.of(names(columns)))))
-    if as_json:
+    columns, written = given["columns"], written_of(given)
+    stated = facts_of(given["schema"], None if columns is None else Schema.of(names(columns)))
+    is_held = given["schema"] is not None and stated is not None and stated.columns is not None
+    if is_held:
+        facts = describe(load(given["source"], schema=stated, **written))
+    else:
+        facts = survey(given["source"], schema=stated, **written)
+    if given["as_json"]:
         show_json(facts)
     else:
         show(table_facts(facts))
 
 
+data.command("describe", epilog="Example: wallflower data describe people.csv --schema people.toml")(
+    with_signature(
+        _describe,
+        option("source", Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)], REQUIRED),
+        option("columns", Annotated[str | None, typer.Option(metavar="A,B,...", help="only these; left out: all")]),
+        option("schema", SchemaOption),
+        *(option(name, kind) for name, kind in READING.items()),
+        option("as_json", JsonOption, False),
+    )
+)
 data.command("domain", epilog=DOMAIN)(domain)
 
 

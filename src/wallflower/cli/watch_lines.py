@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 import typer
 
-from wallflower.cli.options import DATA, OUTPUT, QUESTION, facts_of
+from wallflower.cli.options import DATA, OUTPUT, QUESTION, READING, facts_of
 from wallflower.cli.show import notice, say_cap
 from wallflower.columns import Selection, call_or_refuse, list_names
 from wallflower.data import Schema
@@ -70,6 +70,7 @@ _TABLE_ONLY: Final = {
     "plot": "--plot",
     "report": "--report",
     "time": "--time",
+    **{name: f"--{name}" for name in READING},
 }
 _STREAM_ONLY: Final = {"state": "--state", "goes_on": "--continue", "renew": "--renew"}
 _BASELINE: Final = {"mean": None, "covariance": None, "centre": "mean", "variance": "covariance"}

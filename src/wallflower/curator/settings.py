@@ -137,6 +137,8 @@ _DATASET: Final[Mapping[str, Any]] = {
     "source": None,
     "schema": None,
     "records": (),
+    "file": {},
+    "without": (),
     "account": None,
     "protects": {},
 }
@@ -162,6 +164,8 @@ def _dataset(folder: Path, stored: Any) -> Registration:
     schema = given.get("schema")
     read = Schema() if schema is None else Schema.read(folder / schema)
     where = f"datasets: {given['name']!r}"
+    written: Any = {**given.get("file", {}), "without": given.get("without", ())}
+    read = read.but_read(written)
     facts = state_account(read, account=given.get("account"), protects=given.get("protects"), where=where)
     source = given.get("source")
     if source is None and facts.columns is None:

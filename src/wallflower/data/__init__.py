@@ -6,40 +6,38 @@ names, types, bounds and the number of records, never a value, nor how many of t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wallflower.columns import (
-    EXACT_BELOW,
-    Selection,
-    float_array,
-    list_names,
-    numbers_of,
-    pick,
-    text_array,
-    too_precise,
+from wallflower.columns import Format, Selection, SourceTable, list_names, numbers_of, pick
+from wallflower.data.cells import (
+    check_numbers,
+    clip_cells,
+    fit_cells,
+    is_text,
+    not_numbers,
+    scale_columns,
+    type_of,
 )
 from wallflower.data.sources import matrix, number_columns, read
 from wallflower.errors import DataError
 from wallflower.lazy import Lazy
 from wallflower.names import nearest_name
-from wallflower.schema import TEXTS, Column, Schema
+from wallflower.schema import TEXTS, Column, Schema, WayToRead
 
-__all__ = ["Column", "Points", "Schema", "Table", "describe", "load", "points_of", "scaled"]
+__all__ = ["Column", "Points", "Schema", "Table", "describe", "load", "points_of", "survey"]
 
 if TYPE_CHECKING:
     import pyarrow as _pa
     import pyarrow.compute as _compute
-    import pyarrow.types as _types
 else:
     _pa = Lazy("pyarrow")
     _compute = Lazy("pyarrow.compute")
-    _types = Lazy("pyarrow.types")
 
 Floats = NDArray[np.float64]
 
@@ -75,7 +73,7 @@ class Points:
             pick(names, schema.numbers)
         facts = schema.only(names)
         for column, cells in zip(facts.columns or (), values.T, strict=True):
-            _check(cells, column, schema.clip)
+            check_numbers(cells, column, schema.clip)
         return cls(values=scale_columns(values.T, facts), columns=names, name=name, schema=facts)
 
     @property
@@ -85,6 +83,13 @@ class Points:
     @property
     def dimension(self) -> int:
         return len(self.columns)
+
+    @property
+    def places(self) -> tuple[tuple[int, ...], ...]:
+        """For each column, which coordinates of `values` it is: one, or of three labels and more, one a label."""
+        widths = [column.width for column in self.schema.only(self.columns).columns or ()]
+        ends = np.cumsum([0, *widths]).tolist()
+        return tuple(tuple(range(first, last)) for first, last in pairwise(ends))
 
     def __len__(self) -> int:
         return self.n
@@ -125,12 +130,13 @@ class Table:
             raise DataError(f"{self.name}: the schema says {rows} records, the source has another number. Correct one.")
         is_stated = self.schema.columns is not None
         object.__setattr__(self, "schema", self.schema.only(self.columns))
-        text = [name for name in self.numbers if _is_text(self.arrow[name].type)]
+        counted = [column.name for column in self.schema.columns or () if column.unit is not None]
+        text = [name for name in self.numbers if is_text(self.arrow[name].type) and name not in counted]
         if text:
-            raise _not_numbers(text, is_public=is_stated or len(text) < self.dimension)
+            raise not_numbers(text, is_public=is_stated or len(text) < self.dimension)
         columns = self.schema.columns or ()
-        fitted = {column.name: _fitted(self.arrow[column.name], column, self.schema.clip) for column in columns}
-        object.__setattr__(self, "arrow", _pa.table(fitted))
+        made = {column.name: fit_cells(self.arrow[column.name], column, self.schema.clip) for column in columns}
+        object.__setattr__(self, "arrow", _pa.table(made))
 
     @property
     def n(self) -> int:
@@ -158,9 +164,11 @@ class Table:
             raise DataError(f"{self.name}: the question needs {rows} records or more. Ask it of a larger table.")
         return self
 
-    def points(self, columns: Iterable[str] | None = None) -> Points:
-        """The number columns (or those named), scaled by the public schema."""
-        return TablePoints(self, self._numeric(self.numbers if columns is None else columns))
+    def points(self, columns: Iterable[str] | None = None, *, labels: bool = False) -> Points:
+        """The number columns (or those named), scaled by the public schema; with `labels`, weighted labels too."""
+        if not labels:
+            return TablePoints(self, self._numeric(self.numbers if columns is None else columns))
+        return TablePoints(self, self._measured(columns))
 
     def codes(self, column: str) -> NDArray[np.int64]:
         """Labels as places in the public categories, or numbers as places between the public edges."""
@@ -170,13 +178,17 @@ class Table:
             return numbers_of(cells.combine_chunks().indices).astype(np.int64)
         if facts.edges is None:
             raise DataError(f"column {name!r} has no categories and no edges. State one in the schema.", column=name)
-        return np.searchsorted(facts.edges, _bounded(numbers_of(cells), facts), side="right")
+        return np.searchsorted(facts.edges, clip_cells(numbers_of(cells), facts), side="right")
+
+    def coordinates(self, column: str) -> NDArray[Any]:
+        """What points are made of: the numbers of a column as they came, or the codes of its labels."""
+        return self.codes(column) if self.schema.only([column]).numbers == () else numbers_of(self.arrow[column])
 
     def cells(self, column: str) -> Floats:
         """The numbers of a column in their own unit, moved into their bounds."""
         (name,) = self._numeric([column])
         (facts,) = self.schema.only([name]).columns or ()
-        return _bounded(numbers_of(self.arrow[name]), facts)
+        return clip_cells(numbers_of(self.arrow[name]), facts)
 
     def row(self, column: str, wanted: str) -> int:
         """The row of the one record with this identifier."""
@@ -216,6 +228,18 @@ class Table:
                 )
         return names
 
+    def _measured(self, asked: Iterable[str] | None) -> tuple[str, ...]:
+        measured = self.schema.measured
+        names = pick(measured if asked is None else asked, self.columns)
+        for name in names:
+            if name not in measured:
+                raise DataError(
+                    f"column {name!r} holds labels without a weight, and distances are taken over numbers and weighted "
+                    f"labels ({list_names(measured) or 'none'}). Leave it out, or state a weight in the schema.",
+                    column=name,
+                )
+        return names
+
 
 class TablePoints(Points):
     """Columns of a table, scaled when they are first looked at: a plan and a refusal never are."""
@@ -234,7 +258,7 @@ class TablePoints(Points):
     @property
     def values(self) -> Floats:
         if self._kept is None:
-            cells = [numbers_of(self._table.arrow[name]) for name in self.columns]
+            cells = [self._table.coordinates(name) for name in self.columns]
             object.__setattr__(self, "_kept", _read_only(scale_columns(cells, self.schema)))
         assert self._kept is not None
         return self._kept
@@ -251,160 +275,89 @@ class TablePoints(Points):
 
 
 def load(
-    source: object, *, schema: Schema | None = None, name: str | None = None, limit_bytes: int | None = None
+    source: object,
+    *,
+    schema: Schema | None = None,
+    name: str | None = None,
+    limit_bytes: int | None = None,
+    **written: Unpack[WayToRead],
 ) -> Table:
     """Read a table and hold it to its public schema.
 
-    `source` is a path (.csv, .tsv, these with .gz, .parquet, .arrow, .feather, a directory of .parquet), a database
-    URL (duckdb, sqlite, postgresql, with ?table= or ?sql=), an Arrow, pandas or polars table, or a 2-D array. The
-    budget hangs on the name: `name`, else the schema's, else the file's.
+    `source` is a path (.csv, .tsv, .jsonl, .ndjson, these with .gz, .xlsx, .xls, .ods, .parquet, .arrow, .feather, a
+    directory of .parquet), a database URL (duckdb, sqlite, postgresql, with ?table= or ?sql=), an Arrow, pandas or
+    polars table, or a 2-D array. How it is written may be said besides: `separator`, `encoding`, `decimal`,
+    `thousands`, `sheet`, and `without` which columns it is read. The budget hangs on the name: `name`, else the
+    schema's, else the file's.
     """
-    facts = schema or Schema()
-    labels = frozenset(column.name for column in facts.columns or () if column.kind in TEXTS)
-    found = read(source, Selection(names=facts.names, labels=labels), limit_bytes=limit_bytes)
+    facts = (schema or Schema()).but_read(written)
+    found, facts = _selected(source, facts, limit_bytes)
     stem = found.stem and (nearest_name(found.stem) or found.stem)
     return Table(arrow=found.table, schema=facts, name=name or facts.name or stem or "unnamed")
 
 
-def points_of(data: object, columns: Sequence[str] | None) -> Points:
-    """Points, a Table, or anything `load` reads, as points in these columns, or in all number columns."""
+def _selected(source: object, facts: Schema, limit_bytes: int | None) -> tuple[SourceTable, Schema]:
+    """The columns that are wanted, and what is public about these."""
+    if facts.columns is not None and facts.without:
+        kept = [name for name in facts.names or () if name not in pick(facts.without, facts.names or ())]
+        if not kept:
+            raise DataError("every column is left out, and a question needs one. Leave out fewer of them.")
+        facts = facts.only(kept)
+    texts = frozenset(c.name for c in facts.columns or () if c.kind in TEXTS or c.unit is not None)
+    wanted = Selection(names=facts.names, texts=texts, without=facts.without, form=facts.file or Format())
+    return read(source, wanted, limit_bytes=limit_bytes), facts
+
+
+def survey(
+    source: object, *, schema: Schema | None = None, limit_bytes: int | None = None, **written: Unpack[WayToRead]
+) -> dict[str, Any]:
+    """Names and types of the columns of a source, and how many records it has; columns of text are told, not refused.
+
+    `declared` says whether the source states its types. Those of a text file are told by its cells, and so are a fact
+    about the records. Where nothing says that the first line is a header, and all is text, it is not repeated.
+    """
+    facts = (schema or Schema()).but_read(written)
+    found, facts = _selected(source, facts, limit_bytes)
+    kinds = {name: type_of(found.table[name].type) for name in found.table.column_names}
+    if facts.columns is None and not found.declared and set(kinds.values()) == {"text"}:
+        raise not_numbers(list(kinds), is_public=False)
+    stated = {column.name: column for column in facts.columns or ()}
+    columns = [_told(stated.get(name), name, kind) for name, kind in kinds.items()]
+    stem = found.stem and (nearest_name(found.stem) or found.stem)
+    told = {"name": facts.name or stem or "unnamed", "rows": int(found.table.num_rows), "clip": facts.clip}
+    return told | {"columns": columns, "without": list(facts.without), "declared": found.declared}
+
+
+def _told(column: Column | None, name: str, kind: str) -> dict[str, Any]:
+    if column is None or (not column.facts() and kind != "number"):
+        return {"name": name, "type": kind}
+    return told_of(column)
+
+
+def points_of(data: object, columns: Sequence[str] | None, *, labels: bool = False) -> Points:
+    """Points, a Table, or anything `load` reads, as points in these columns, or in all number columns.
+
+    With `labels`, columns of labels that have a weight are coordinates too.
+    """
     if isinstance(data, Points):
         return data.subspace(columns) if columns else data
     table = data if isinstance(data, Table) else load(data, schema=Schema.of(columns) if columns else None)
-    return table.points(columns)
+    return table.points(columns, labels=labels)
 
 
 def describe(table: Table) -> dict[str, Any]:
     """The public facts of a table: none of it is computed from its records, but their number."""
-    columns = [
-        {"name": column.name, "type": column.kind}
-        | ({"center": column.center, "scale": column.scale} if column.kind != "category" else {})
-        | column.facts()
-        for column in table.schema.columns or ()
-    ]
-    return {"name": table.name, "rows": table.n, "clip": table.schema.clip, "columns": columns}
+    columns = [told_of(column) for column in table.schema.columns or ()]
+    told = {"name": table.name, "rows": table.n, "clip": table.schema.clip, "columns": columns}
+    return told | ({"without": list(table.schema.without)} if table.schema.without else {})
 
 
-def _not_numbers(names: Sequence[str], *, is_public: bool) -> DataError:
-    """Without a schema, a header of nothing but text may be a record, and is not repeated."""
-    which = f"column {list_names(names)}" if is_public else "every column"
-    return DataError(
-        f"{which} holds text (or numbers mixed with text) where numbers are needed. Choose number columns "
-        "(--columns a,b or a schema), or give labels their public categories in the schema.",
-        column=names[0] if is_public else None,
-    )
-
-
-def _plain(kind: Any) -> Any:
-    """The type of the cells, also where Arrow keeps them in a dictionary."""
-    return kind.value_type if _types.is_dictionary(kind) else kind
-
-
-def _is_text(kind: Any) -> bool:
-    kind = _plain(kind)
-    return bool(_types.is_string(kind) or _types.is_large_string(kind) or _types.is_string_view(kind))
-
-
-def _fitted(cells: Any, column: Column, clip: bool) -> Any:
-    if column.time and cells.null_count:
-        raise _missing(column.name)
-    if column.identifier or column.time:
-        return cells.cast(_pa.string())
-    if column.categories is not None:
-        return _coded(cells, column)
-    values = _floats(cells, column.name)
-    _check(values, column, clip)
-    return float_array(values)
-
-
-def _coded(cells: Any, column: Column) -> Any:
-    kind, labels = cells.type, text_array(column.labels)
-    if not (_is_text(kind) or _types.is_integer(kind) or _types.is_boolean(kind)):
-        raise DataError(
-            f"column {column.name!r} has categories in the schema and is neither text nor whole numbers in the source. "
-            "Write its labels as text.",
-            column=column.name,
-        )
-    codes = _compute.index_in(cells.cast(_pa.string()).combine_chunks(), value_set=labels)
-    if codes.null_count:
-        raise DataError(
-            f"column {column.name!r} has a label that is missing or not among its public categories "
-            f"({list_names(column.labels)}). Add a category for the rest, or correct the data.",
-            column=column.name,
-        )
-    return _pa.DictionaryArray.from_arrays(codes, labels)
-
-
-def _floats(cells: Any, name: str) -> Floats:
-    kind = _plain(cells.type)
-    if _types.is_null(kind) or cells.null_count:
-        raise _missing(name)
-    is_integer, is_decimal = _types.is_integer(kind), _types.is_decimal(kind)
-    if not (is_integer or is_decimal or _types.is_floating(kind) or _types.is_boolean(kind)):
-        word = re.split(r"\W", str(kind))[0]  # the rest, keys of a struct or a time zone, may come from cells
-        raise DataError(
-            f"column {name!r} is of type {word}, and only numbers, decimals and true/false are read as numbers. "
-            "Turn a date into days since a public date, and leave other things out.",
-            column=name,
-        )
-    exact = cells.cast(kind)
-    if is_decimal:
-        exact = exact.cast(_pa.string())  # Arrow rounds text to the nearest float, and decimals only nearly
-    values: Floats = numbers_of(exact.cast(_pa.float64(), safe=False))
-    is_whole = is_integer or (is_decimal and kind.scale <= 0)
-    if is_whole and bool((np.abs(values) >= EXACT_BELOW).any()):
-        raise too_precise(name)
-    return values
-
-
-def _missing(name: str) -> DataError:
-    return DataError(
-        f"column {name!r} has missing values (empty, NA, NaN, ?), and every record needs a value. "
-        "Fill them with a public constant, or leave those records out.",
-        column=name,
-    )
-
-
-def _check(values: Floats, column: Column, clip: bool) -> None:
-    name = column.name
-    if bool(np.isnan(values).any()):
-        raise _missing(name)
-    if bool(np.isinf(values).any()):
-        raise DataError(f"column {name!r} has infinite values. Replace them by a public bound.", column=name)
-    if column.integer and bool((values != np.floor(values)).any()):
-        raise DataError(
-            f"column {name!r} is whole numbers in the schema and not in the data. Correct one.", column=name
-        )
-    if not clip and not np.array_equal(values, _bounded(values, column)):
-        raise DataError(
-            f"column {name!r} has values outside its public bounds [{column.low}, {column.high}]. "
-            "Widen the bounds without looking at the data, or set clip = true in the schema.",
-            column=name,
-        )
-    if not np.isfinite(_scale(values, column)).all():
-        raise DataError(
-            f"column {name!r}: scaled by the schema, it leaves float64. Choose a larger scale.", column=name
-        )
-
-
-def _bounded(values: Floats, column: Column) -> Floats:
-    """Values moved into their bounds; where the schema does not clip, `_check` has left none outside."""
-    if column.low is None and column.high is None:
-        return values
-    return np.clip(values, column.low, column.high)
+def told_of(column: Column) -> dict[str, Any]:
+    """What is public about a column, as plain JSON."""
+    scaling = {"center": column.center, "scale": column.scale} if column.kind != "category" else {}
+    return {"name": column.name, "type": column.kind} | scaling | column.facts()
 
 
 def _read_only(kept: Floats) -> Floats:
     kept.setflags(write=False)
     return kept.view()  # a view of a read-only array cannot be made writeable again
-
-
-def scale_columns(cells: Iterable[Floats], schema: Schema) -> Floats:
-    """Columns of numbers side by side, moved into their bounds and scaled."""
-    columns = zip(cells, schema.columns or (), strict=True)
-    return np.column_stack([_scale(values, column) for values, column in columns])
-
-
-def _scale(values: Floats, column: Column) -> Floats:
-    with np.errstate(over="ignore"):
-        return (_bounded(values, column) - float(column.center)) / float(column.scale)

@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.columns import Selection, call_or_refuse
-from wallflower.data.sources import name_columns, number_columns
+from wallflower.data.sources import number_columns
+from wallflower.data.texts import name_columns
 from wallflower.errors import DataError, SourceError
 from wallflower.lazy import Lazy
 

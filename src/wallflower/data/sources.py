@@ -2,53 +2,47 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import os
 import re
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.columns import (
     EXACT_BELOW,
+    FORMAT,
     LIMIT_VARIABLE,
+    Format,
     Selection,
     SourceTable,
     arrow_of,
     call_or_refuse,
-    float_array,
     list_names,
     text_array,
     too_large,
     too_precise,
 )
 from wallflower.data.databases import ask
+from wallflower.data.texts import GUESSED, json_lines, not_open, not_readable, reader_of, type_cells
+from wallflower.data.workbooks import WORKBOOKS, workbook
 from wallflower.errors import DataError, ParameterError, SourceError
 from wallflower.lazy import Lazy
 
 if TYPE_CHECKING:
     import polars.exceptions as _polars_errors
     import pyarrow as _pa
-    import pyarrow.compute as _compute
-    import pyarrow.csv as _csv_reader
     import pyarrow.parquet as _parquet_reader
 else:
     _polars_errors = Lazy("polars.exceptions")
     _pa = Lazy("pyarrow")
-    _compute = Lazy("pyarrow.compute")
-    _csv_reader = Lazy("pyarrow.csv")
     _parquet_reader = Lazy("pyarrow.parquet")
 
-MISSING: Final = ("", "?", "na", "n/a", "nan", "null", "none")
-
+_NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 _DEFAULT_LIMIT: Final = 4 * 2**30
-_VALUE_LIKE: Final = re.compile(r"[-+.]*\d[-+.,:/ \deETZ]*|\?|n/a|nan|null|true|false|[-+]?inf", re.IGNORECASE)
 
 
 def read(source: object, wanted: Selection, *, limit_bytes: int | None = None) -> SourceTable:
@@ -90,21 +84,6 @@ def number_columns(count: int) -> tuple[str, ...]:
     return tuple(f"x{position}" for position in range(1, count + 1))
 
 
-def name_columns(cells: Sequence[str], where: object, delimiter: str) -> list[str]:
-    """The names in the first line of a text file; a line that is no header is refused, and not repeated."""
-    header = [name.strip() for name in cells]
-    if not any(header) or any(_VALUE_LIKE.fullmatch(name) for name in header):
-        raise DataError(
-            f"{where}: the first line must be a header, and this one is blank or has numbers where names should be. "
-            "Add a line with the names of the columns."
-        )
-    if len(header) == 1 and re.search(r"[;\t,|]", header[0]):
-        raise DataError(
-            f"{where}: its cells are not separated by {delimiter!r}. Save it with commas (.csv) or tabs (.tsv)."
-        )
-    return header
-
-
 def _limit(limit_bytes: int | None) -> int:
     text = os.environ.get(LIMIT_VARIABLE) if limit_bytes is None else str(limit_bytes)
     if text is None:
@@ -121,14 +100,53 @@ def _limit(limit_bytes: int | None) -> int:
 
 
 def _file(path: Path, wanted: Selection, limit: int) -> SourceTable:
-    parts = call_or_refuse(lambda: _parts(path, limit), lambda error: _unopened(path, error))
+    parts = call_or_refuse(lambda: _parts(path, limit), lambda error: not_open(path, error))
     suffix = ".parquet" if path.is_dir() else _suffix(path)
-    tables = [_part(part, suffix, wanted, limit) for part in parts]
-    together = call_or_refuse(
+    _require_fitting(path, suffix, wanted.form)
+    if path.is_dir() and any(part.parent != path for part in parts):
+        together = call_or_refuse(
+            lambda: _read_partitions(path, parts, wanted), lambda error: not_readable(path, error)
+        )
+    else:
+        together = _concatenated(path, [_part(part, suffix, wanted, limit) for part in parts])
+    return SourceTable(
+        table=together,
+        stem=path.stem if path.is_dir() else path.name[: -len(suffix)],
+        declared=not suffix.removesuffix(".gz").endswith(GUESSED),
+    )
+
+
+def _concatenated(path: Path, tables: Sequence[Any]) -> Any:
+    return call_or_refuse(
         lambda: _pa.concat_tables(tables),
         lambda _: SourceError(f"{path}: its files differ in the types of their columns. Write them with one schema."),
     )
-    return SourceTable(table=together, stem=path.stem if path.is_dir() else path.name[: -len(suffix)])
+
+
+def _require_fitting(path: Path, suffix: str, form: Format) -> None:
+    """Refuse what is said of a file that its kind has no use for, rather than leave it unheard."""
+    kind = suffix.removesuffix(".gz")
+    known = {".csv": FORMAT[:4], ".tsv": FORMAT[:4], ".jsonl": FORMAT[1:2], ".ndjson": FORMAT[1:2]}
+    fitting = known.get(kind, ("sheet",) if kind in WORKBOOKS else ())
+    unfit = [name for name in form.stated if name not in fitting]
+    if unfit:
+        raise ParameterError(
+            f"{path}: {list_names(unfit)} says nothing about a file that ends in {suffix}"
+            + (f", which takes {list_names(fitting)}" if fitting else "")
+            + ". Leave it out."
+        )
+
+
+def _partitions(folder: Path) -> list[Path]:
+    """The files of a directory, and of those below it that are called key=value; all lie equally deep."""
+    found, folders = sorted(folder.glob("*.parquet")), [folder]
+    while not found and folders:
+        folders = sorted(one for upper in folders for one in upper.glob("*=*") if one.is_dir())
+        found = sorted(part for one in folders for part in one.glob("*.parquet"))
+    keys = {tuple(_pair(name)[0] for name in part.relative_to(folder).parts[:-1]) for part in found}
+    if len(keys) > 1:
+        raise SourceError(f"{folder}: its folders differ in what they are named by. Name all as key=value, alike.")
+    return found
 
 
 def _suffix(path: Path) -> str:
@@ -142,11 +160,11 @@ def _suffix(path: Path) -> str:
 
 
 def _part(path: Path, suffix: str, wanted: Selection, limit: int) -> Any:
-    return call_or_refuse(lambda: _READERS[suffix](path, wanted, limit), lambda error: _unreadable(path, error))
+    return call_or_refuse(lambda: _READERS[suffix](path, wanted, limit), lambda error: not_readable(path, error))
 
 
 def _parts(path: Path, limit: int) -> list[Path]:
-    parts = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    parts = _partitions(path) if path.is_dir() else [path]
     if not parts:
         raise SourceError(f"{path}: is a directory without .parquet files. Name a file, or a directory that has some.")
     sizes = [part.stat().st_size for part in parts]
@@ -159,113 +177,36 @@ def _parts(path: Path, limit: int) -> list[Path]:
     return parts
 
 
-def _unopened(path: Path, error: BaseException) -> SourceError:
-    missing = isinstance(error, FileNotFoundError)
-    why = "there is no such file" if missing else "the file cannot be opened"
-    return SourceError(f"{path}: {why}. Check the path" + ("." if missing else " and who may read it."))
-
-
-def _unreadable(path: Path, error: BaseException) -> SourceError:
-    if isinstance(error, PermissionError):
-        return _unopened(path, error)
-    words = next((words for told, words in _FAULTS if told(error)), "the file is damaged or is not what its name says")
-    return SourceError(f"{path}: {words}. Write it again; the reader's own message is withheld, it may quote records.")
-
-
-_FAULTS: Final[tuple[tuple[Callable[[BaseException], bool], str], ...]] = (
-    (lambda e: isinstance(e, UnicodeError) or "UTF8" in str(e), "the text is not UTF-8"),
-    (lambda e: isinstance(e, (EOFError, zlib.error, gzip.BadGzipFile)), "the compressed file is cut short or damaged"),
-    (lambda e: "CSV parse error: Expected" in str(e), "not every line has as many cells as the header"),
-)
-
-
-class _Metered(io.RawIOBase):
-    """A stream that refuses to go on past the limit, and to end inside a quoted cell."""
-
-    def __init__(self, stream: gzip.GzipFile | IO[bytes], name: str, limit: int) -> None:
-        self._stream, self._name, self._limit = stream, name, limit
-        self._seen = self._quotes = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        block = self._stream.read(size)
-        self._seen += len(block)
-        self._quotes += block.count(b'"')
-        if self._seen > self._limit:
-            raise too_large(self._name, self._limit)
-        if not block and self._quotes % 2:
-            raise SourceError(f"{self._name}: a quotation mark is opened and never closed. Write the file again.")
-        return block
-
-
-def _opened(path: Path) -> gzip.GzipFile | IO[bytes]:
-    return gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb")
-
-
-def _delimited(delimiter: str) -> Callable[[Path, Selection, int], Any]:
-    def reader(path: Path, wanted: Selection, limit: int) -> Any:
-        header = _header(path, delimiter)
-        chosen = wanted.choose(header)
-        with _opened(path) as stream:
-            text = _csv_reader.read_csv(
-                _Metered(stream, str(path), limit),
-                read_options=_csv_reader.ReadOptions(column_names=_distinct(header, chosen), skip_rows_after_names=1),
-                parse_options=_csv_reader.ParseOptions(
-                    delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=len(header) > 1
-                ),
-                convert_options=_csv_reader.ConvertOptions(
-                    column_types=dict.fromkeys(chosen, _pa.string()), strings_can_be_null=False, include_columns=chosen
-                ),
-            )
-        return _pa.table({name: _typed(name, text[name], name in wanted.labels) for name in chosen})
-
-    return reader
-
-
-def _distinct(header: Sequence[str], chosen: Sequence[str]) -> list[str]:
-    return [name if name in chosen else f"\0{position}" for position, name in enumerate(header)]
-
-
-def _header(path: Path, delimiter: str) -> list[str]:
-    with _opened(path) as stream:
-        start = stream.read(4096)
-    if b"\0" in start or start[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise SourceError(f"{path}: is not UTF-8 text (UTF-16, or not text at all). Save it as CSV in UTF-8.")
-    with io.TextIOWrapper(_opened(path), encoding="utf-8-sig", newline="") as text:
-        lines = csv.reader(text, delimiter=delimiter)
-        header, first = name_columns(next(lines, []), path, delimiter), next(lines, None)
-    if first is None:
-        raise DataError(f"{path}: has a header and no records. Check how it was written.")
-    return header
-
-
-def _typed(name: str, column: Any, is_label: bool) -> Any:
-    """Cells of a text file: numbers when each is a number or missing, else text."""
-    text = _compute.utf8_trim_whitespace(column)
-    if is_label:
-        return text
-    lower = _compute.utf8_lower(text)
-    missing = _compute.is_in(lower, value_set=text_array(MISSING))
-    words = _compute.if_else(missing, text_array([None])[0], lower)
-    if _compute.all(_compute.is_in(words, value_set=text_array(["true", "false", None]))).as_py():
-        return _compute.equal(words, text_array(["true"])[0])
-    try:
-        numbers = words.cast(_pa.float64())
-    except _pa.ArrowInvalid:
-        return text
-    large = _compute.greater_equal(_compute.abs(numbers), float_array(np.array([float(EXACT_BELOW)]))[0])
-    whole = _compute.match_substring_regex(words, "^[-+]?[0-9]+$")
-    if _compute.any(_compute.and_(large, whole)).as_py():
-        raise too_precise(name)
-    return numbers
-
-
 def _parquet(path: Path, wanted: Selection, _: int) -> Any:
     with _parquet_reader.ParquetFile(path) as file:
         chosen = wanted.choose(file.schema_arrow.names)
         return file.read(columns=chosen).select(chosen)
+
+
+def _partition(folder: Path, part: Path, wanted: Selection) -> Any:
+    """A file of a partitioned directory: what the names of its folders say, as key=value, are columns of it."""
+    keys = dict(_pair(name) for name in part.relative_to(folder).parts[:-1])
+    with _parquet_reader.ParquetFile(part) as file:
+        chosen = wanted.choose([*file.schema_arrow.names, *keys])
+        found = file.read(columns=[name for name in chosen if name not in keys])
+    rows = found.num_rows
+    cells = {name: text_array([keys[name]] * rows) if name in keys else found[name] for name in chosen}
+    return _pa.table(cells)
+
+
+def _pair(name: str) -> tuple[str, str | None]:
+    key, _, value = name.partition("=")
+    return unquote(key), None if value == _NO_VALUE else unquote(value)
+
+
+def _read_partitions(folder: Path, parts: Sequence[Path], wanted: Selection) -> Any:
+    together = _concatenated(folder, [_partition(folder, part, wanted) for part in parts])
+    keys = {_pair(name)[0] for name in parts[0].relative_to(folder).parts[:-1]}
+    columns = {name: together[name] for name in together.column_names}
+    return _pa.table({
+        name: type_cells(name, cells, name in wanted.texts, wanted.form) if name in keys else cells
+        for name, cells in columns.items()
+    })  # fmt: skip
 
 
 def _arrow_file(path: Path, wanted: Selection, _: int) -> Any:
@@ -277,10 +218,17 @@ def _arrow_file(path: Path, wanted: Selection, _: int) -> Any:
 
 
 _READERS: Final[Mapping[str, Callable[[Path, Selection, int], Any]]] = {
-    ".csv": _delimited(","),
-    ".csv.gz": _delimited(","),
-    ".tsv": _delimited("\t"),
-    ".tsv.gz": _delimited("\t"),
+    ".csv": reader_of(","),
+    ".csv.gz": reader_of(","),
+    ".tsv": reader_of("\t"),
+    ".tsv.gz": reader_of("\t"),
+    ".jsonl": json_lines,
+    ".jsonl.gz": json_lines,
+    ".ndjson": json_lines,
+    ".ndjson.gz": json_lines,
+    ".xlsx": workbook,
+    ".xls": workbook,
+    ".ods": workbook,
     ".parquet": _parquet,
     ".arrow": _arrow_file,
     ".feather": _arrow_file,

@@ -52,15 +52,42 @@ def check_loss(asker: str, loss: Loss) -> None:
         raise ParameterError("epsilon: a loss of 0 allows no answer at all; pass more than 0, such as '0.1'.")
 
 
-def view_points(data: Any, columns: tuple[str, ...] | None, neighbours: int) -> Points:
-    """The records in these columns, if there are enough of them for the question to make sense."""
-    points = points_of(data, columns)
+def view_points(data: Any, columns: tuple[str, ...] | None, neighbours: int, *, labels: bool = False) -> Points:
+    """The records in these columns, if there are enough of them for the question to make sense.
+
+    With `labels`, columns of labels that have a weight are part of the distances; then ask for these by `per_column`.
+    """
+    points = points_of(data, columns, labels=labels)
     if points.n <= neighbours:
         raise DataError(
             f"asked for {neighbours} neighbours among {points.n} records: every record would be an outlier. "
             f"Choose fewer than {points.n} neighbours."
         )
     return points
+
+
+def per_column(radius: float, columns: int, coordinates: int, *, normalise: bool) -> tuple[float, bool]:
+    """Radius and `normalise` for a search over coordinates, where distances are a mean over columns.
+
+    A column of three labels or more is several coordinates; the mean is over columns all the same.
+
+    >>> per_column(0.5, 4, 9, normalise=True), per_column(0.5, 4, 4, normalise=True)
+    ((1.0, False), (0.5, True))
+    """
+    if not normalise or columns == coordinates:
+        return radius, normalise
+    return radius * math.sqrt(columns), False
+
+
+def require_single_coordinates(points: Points, asked: str, instead: str) -> None:
+    """Refuse columns that are several coordinates where a bound goes by the number of columns (G)."""
+    wide = [name for name, places in zip(points.columns, points.places, strict=True) if len(places) > 1]
+    if wide:
+        raise DataError(
+            f"{asked}: its bound goes by the number of coordinates, and {', '.join(wide)} has more than two labels, "
+            f"each a coordinate of its own. Choose {instead}, or leave it out.",
+            column=wide[0],
+        )
 
 
 def unit_cautions(points: Points) -> tuple[str, ...]:

@@ -270,7 +270,7 @@ class Payment(Generic[D, A]):
             terms=query.terms(facts),
             charged_at=receipt.time,
             quality=reading.quality or self.plan.quality,
-            notes=(*reading.notes, *query.cautions(self.view), *starter),
+            notes=(*reading.notes, *query.cautions(self.view), *_reading_notes(self.view), *starter),
             extras=dict(reading.extras),
             version=VERSION,
         )
@@ -313,7 +313,12 @@ def pay(
 def plan_for(query: Query[D, A], view: D) -> Plan:
     """What to expect of a question here, with what the table's public facts warn of."""
     plan = query.plan_on(view)
-    return replace(plan, notes=(*plan.notes, *query.cautions(view)))
+    return replace(plan, notes=(*plan.notes, *query.cautions(view), *_reading_notes(view)))
+
+
+def _reading_notes(view: Any) -> tuple[str, ...]:
+    """What the schema says is done to every record: public, and told with what comes of it."""
+    return view.schema.notes(view.columns) if isinstance(view, Table | Points) else ()
 
 
 def require_room(quoted: Quote) -> None:

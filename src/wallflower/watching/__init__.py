@@ -30,7 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.columns import list_names, pick
-from wallflower.data import Column, Schema, scale_columns
+from wallflower.data import Column, Schema
+from wallflower.data.cells import scale_columns
 from wallflower.data.lines import number
 from wallflower.errors import DataError, LedgerError, ParameterError, StateError
 from wallflower.ledger import Ledger

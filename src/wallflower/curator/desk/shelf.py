@@ -143,7 +143,7 @@ class Shelf:
 
     def _inside(self, place: Path) -> Path:
         real = place.resolve()
-        parts = [part.resolve() for part in real.iterdir()] if real.is_dir() and real != Path("/") else []
+        parts = [part.resolve() for part in real.rglob("*")] if real.is_dir() and real != Path("/") else []
         for root in self._roots:
             if all(part.is_relative_to(root) for part in (real, *parts)):
                 return real

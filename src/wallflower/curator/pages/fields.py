@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from pydantic import ValidationError
 
+from wallflower.columns import join_list, pieces_of, split_list
 from wallflower.curator.api.bodies import Body, model, query_of
 from wallflower.errors import ParameterError
 from wallflower.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, entries_of, spends
@@ -95,7 +96,8 @@ def write_field(value: Any) -> str:
             return "yes" if value else "no"
         case list() | tuple():
             nested = any(isinstance(item, list | tuple) for item in value)
-            return ("; " if nested else ", ").join(map(write_field, value))
+            texts = map(write_field, value)
+            return "; ".join(texts) if nested else ", ".join(join_list([text]) for text in texts)
         case dict():
             return json.dumps(value, ensure_ascii=False, indent=1)
         case str() | Fraction():
@@ -202,12 +204,12 @@ def _plain(blank: Blank, text: str) -> Any:
     if blank.hint in _LISTS:
         return _items(text, numbers=blank.hint == _LISTS[1])
     if blank.hint in _TABLES:
-        return [_items(part, numbers=blank.hint == _TABLES[1]) for part in text.split(";") if part.strip()]
+        return [_items(part, numbers=blank.hint == _TABLES[1]) for part in pieces_of(text, ";")]
     return text
 
 
 def _items(text: str, *, numbers: bool) -> list[Any]:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
+    parts = split_list(text)
     try:
         return list(map(float, parts)) if numbers else list(parts)
     except ValueError:

@@ -25,6 +25,8 @@ from wallflower.neighbours.limits import (
     check_loss,
     check_neighbours,
     check_radius,
+    per_column,
+    require_single_coordinates,
     rounding_bound,
     unit_cautions,
     view_points,
@@ -178,7 +180,9 @@ class Count(Query[Points | GroupView, Any]):
     def view(self, data: Any) -> Points | GroupView:
         if self.grouped is not None:
             return self.grouped.view(data)
-        points = view_points(data, self.columns, self.neighbours)
+        points = view_points(data, self.columns, self.neighbours, labels=True)
+        if self.mechanism != "extension":
+            require_single_coordinates(points, f"mechanism: {self.mechanism}", "extension")
         self.noise(points.n, points.dimension)  # refused here if it is beyond what can be drawn, before the charge
         return points
 
@@ -189,8 +193,9 @@ class Count(Query[Points | GroupView, Any]):
         if isinstance(data, GroupView):
             assert self.grouped is not None
             return self.grouped.answer(data, noise)
-        value = whole(_ANSWERS[self.mechanism](self, data, noise), data.n)
-        return value if self.interval == "noise" else BoundedCount(value, _floor(self, data, noise))
+        asked = self._over_columns(data)
+        value = whole(_ANSWERS[self.mechanism](asked, data, noise), data.n)
+        return value if self.interval == "noise" else BoundedCount(value, _floor(asked, data, noise))
 
     def reading(self, value: Any, facts: PublicFacts) -> Reading:
         return self._read(value, facts) if self.grouped is None else self.grouped.reading(value, facts)
@@ -275,6 +280,12 @@ class Count(Query[Points | GroupView, Any]):
     @classmethod
     def example(cls) -> Self:
         return cls(neighbours=5, radius=1.3, loss=Loss("0.5"))
+
+    def _over_columns(self, data: Points) -> Self:
+        """The same question, where labels make columns that are several coordinates."""
+        width = sum(map(len, data.places))
+        radius, normalise = per_column(self.radius, data.dimension, width, normalise=self.normalise)
+        return replace(self, radius=radius, normalise=normalise)
 
     @property
     def _is_two_sided(self) -> bool:

@@ -22,7 +22,7 @@ from wallflower.columns import pick
 from wallflower.data import Points, Table
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.mechanisms import Additive, calibrate
-from wallflower.neighbours.limits import view_points
+from wallflower.neighbours.limits import per_column, view_points
 from wallflower.neighbours.noisy_count import STEP, SURE, exact_steps, interval, whole
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
@@ -129,9 +129,9 @@ class GroupCount:
             )
         by = pick(self.by, data.columns)
         facts = {column.name: column for column in data.schema.columns or ()}
-        columns = self.columns or tuple(name for name in data.numbers if name not in by)
+        columns = self.columns or tuple(name for name in data.schema.measured if name not in by)
         view = GroupView(
-            points=view_points(data, pick(columns, data.columns), self.neighbours),
+            points=view_points(data, pick(columns, data.columns), self.neighbours, labels=True),
             table=data,
             by=by,
             domain=tuple(group_labels(facts[name]) for name in by),
@@ -148,16 +148,17 @@ class GroupCount:
         law, size_law, rows = self.law, self.size_law, []
         with progress.steps("counting groups", data.groups) as step:
             for labels, records in data.members():
-                count = whole(Fraction(self._steps(records) + law.draw(noise)), data.n)
+                count = whole(Fraction(self._steps(records, data.dimension) + law.draw(noise)), data.n)
                 size = min(max(len(records) + size_law.draw(noise), 0), data.n)
                 rows.append(dict(zip(data.by, labels, strict=True)) | {OUTLIERS: count, SIZE: size})
                 step()
         return rows
 
-    def _steps(self, records: NDArray[np.float64]) -> int:
+    def _steps(self, records: NDArray[np.float64], columns: int) -> int:
         if len(records) <= self.neighbours:
             return len(records) * STEP.denominator  # nobody has enough neighbours
-        return exact_steps(records, self.radius, self.neighbours, self.slack, normalise=self.normalise)
+        radius, normalise = per_column(self.radius, columns, records.shape[1], normalise=self.normalise)
+        return exact_steps(records, radius, self.neighbours, self.slack, normalise=normalise)
 
     def reading(self, value: list[Row], facts: PublicFacts) -> Reading:
         intervals = self._intervals(value, facts.n)

@@ -26,6 +26,8 @@ from wallflower.neighbours.limits import (
     check_loss,
     check_neighbours,
     check_radius,
+    per_column,
+    require_single_coordinates,
     rounding_bound,
     unit_cautions,
     view_points,
@@ -161,7 +163,9 @@ class Subspaces(Query[Points, Value]):
         return replace(stated, rho=self._rho(facts.n, facts.dimension)) if self.loss.kind is Kind.PURE else stated
 
     def view(self, data: Any) -> Points:
-        points = view_points(data, self.columns, self.neighbours)
+        points = view_points(data, self.columns, self.neighbours, labels=True)
+        if self.score == "count":
+            require_single_coordinates(points, "score: count", "mass")
         self.candidates(points.dimension)
         return points
 
@@ -254,8 +258,9 @@ class Subspaces(Query[Points, Value]):
 
     def scored(self, data: Points, family: Sequence[Subspace]) -> tuple[list[int], int]:
         """The exact scores as whole numbers, and by how much one record can move each of them."""
+        wide, sizes = [self._places(data, here) for here in family], list(map(len, family))
         found = _exact.units(
-            data.values, family, self.radius, self.neighbours, score=self.score, normalise=self.normalise
+            data.values, wide, self.radius, self.neighbours, score=self.score, normalise=self.normalise, sizes=sizes
         )
         return self._comparable(found.tolist(), family, data.n)
 
@@ -279,9 +284,15 @@ class Subspaces(Query[Points, Value]):
 
     def _count(self, data: Points, subspace: Subspace, noise: Noise) -> int:
         slack, loss = self._counting(data.n)
-        values = data.values[:, list(subspace)]
-        steps = noisy_steps(values, self.radius, self.neighbours, slack, loss, noise, normalise=self.normalise)
+        places = self._places(data, subspace)
+        radius, normalise = per_column(self.radius, len(subspace), len(places), normalise=self.normalise)
+        values = data.values[:, list(places)]
+        steps = noisy_steps(values, radius, self.neighbours, slack, loss, noise, normalise=normalise)
         return whole(Fraction(steps), data.n)
+
+    def _places(self, data: Points, subspace: Subspace) -> Subspace:
+        """The coordinates of these columns: labels may have several."""
+        return tuple(place for column in subspace for place in data.places[column])
 
     def _counting(self, n: int) -> tuple[int, Loss]:
         """The slack and the loss of each count.  (C)"""

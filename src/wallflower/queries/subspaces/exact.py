@@ -53,9 +53,19 @@ def scores(
 
 
 def units(
-    values: Floats, family: Sequence[Subspace], radius: float, neighbours: int, *, score: str, normalise: bool = True
+    values: Floats,
+    family: Sequence[Subspace],
+    radius: float,
+    neighbours: int,
+    *,
+    score: str,
+    normalise: bool = True,
+    sizes: Sequence[int] | None = None,
 ) -> Ints:
-    """Scores as whole numbers: outliers, or units of mass (1/neighbours of a record each)."""
+    """Scores as whole numbers: outliers, or units of mass (1/neighbours of a record each).
+
+    `sizes` are the numbers of columns that distances are a mean over, where a column is several places.
+    """
     check_neighbours(neighbours)
     if score not in SCORES:
         raise ParameterError(f"score: {score!r} is not known; it is one of {', '.join(SCORES)}.")
@@ -64,7 +74,7 @@ def units(
             raise ParameterError(
                 f"family: {subspace!r} is not a set of places from 0 to {values.shape[1] - 1}; name each column once."
             )
-    reaches = [squared_reach(radius, len(subspace), normalise=normalise) for subspace in family]
+    reaches = [squared_reach(radius, size, normalise=normalise) for size in sizes or map(len, family)]
     engine = _by_pairs if len(values) <= FEW else _by_trees
     return engine(values, family, reaches, neighbours, score)
 

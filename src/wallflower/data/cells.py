@@ -1,0 +1,265 @@
+"""How the cells of a column become numbers, coordinates or codes, each by its own record and the public schema alone.
+
+So one record moves one point. What is filled, clipped or encoded is what the schema says, and no message tells how many
+cells it was.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower.columns import EXACT_BELOW, call_or_refuse, float_array, list_names, numbers_of, text_array, too_precise
+from wallflower.data.texts import MISSING
+from wallflower.errors import DataError
+from wallflower.lazy import Lazy
+from wallflower.schema import UNITS, Column, Schema
+
+if TYPE_CHECKING:
+    import pyarrow as _pa
+    import pyarrow.compute as _compute
+    import pyarrow.types as _types
+else:
+    _pa = Lazy("pyarrow")
+    _compute = Lazy("pyarrow.compute")
+    _types = Lazy("pyarrow.types")
+
+Floats = NDArray[np.float64]
+
+_SECOND: Final = 1_000_000  # in microseconds, which dates are counted in
+
+
+def not_numbers(names: Sequence[str], *, is_public: bool) -> DataError:
+    """Without a schema, a header of nothing but text may be a record, and is not repeated."""
+    which = f"column {list_names(names)}" if is_public else "every column"
+    return DataError(
+        f"{which} holds text (or numbers mixed with text) where numbers are needed. Choose number columns "
+        "(--columns a,b or --without c), give labels their public categories and dates a unit and a since in the "
+        "schema, or say how numbers are written (--decimal, --thousands).",
+        column=names[0] if is_public else None,
+    )
+
+
+def is_text(kind: Any) -> bool:
+    """Whether cells of this Arrow type are text."""
+    kind = _plain(kind)
+    return bool(_types.is_string(kind) or _types.is_large_string(kind) or _types.is_string_view(kind))
+
+
+def type_of(kind: Any) -> str:
+    """A word for a type of Arrow: the rest of its name, keys of a struct or a time zone, may come from cells."""
+    kind = _plain(kind)
+    if is_text(kind):
+        return "text"
+    if _types.is_temporal(kind):
+        return "time of day" if _types.is_time(kind) else "duration" if _types.is_duration(kind) else "date"
+    if _is_number(kind) or _types.is_null(kind):
+        return "number"
+    return re.split(r"\W", str(kind))[0]
+
+
+def fit_cells(cells: Any, column: Column, clip: bool) -> Any:
+    """The cells of a column, held to what the schema says of it: text, codes or numbers."""
+    if column.time and cells.null_count:
+        raise _missing(column.name)
+    if column.identifier or column.time:
+        return cells.cast(_pa.string())
+    if column.categories is not None:
+        return _coded(cells, column)
+    values = _floats(read_dates(cells, column) if column.unit is not None else cells, column)
+    check_numbers(values, column, clip)
+    return float_array(values)
+
+
+def check_numbers(values: Floats, column: Column, clip: bool) -> None:
+    """Refuse numbers that do not fit what the schema says of them."""
+    name = column.name
+    if bool(np.isnan(values).any()):
+        raise _missing(name)
+    if bool(np.isinf(values).any()):
+        raise DataError(f"column {name!r} has infinite values. Replace them by a public bound.", column=name)
+    if column.integer and bool((values != np.floor(values)).any()):
+        raise DataError(
+            f"column {name!r} is whole numbers in the schema and not in the data. Correct one.", column=name
+        )
+    if not clip and not np.array_equal(values, clip_cells(values, column)):
+        raise DataError(
+            f"column {name!r} has values outside its public bounds [{column.low}, {column.high}]. "
+            "Widen the bounds without looking at the data, or set clip = true in the schema.",
+            column=name,
+        )
+    if not np.isfinite(_scale(values, column)).all():
+        raise DataError(
+            f"column {name!r}: scaled by the schema, it leaves float64. Choose a larger scale.", column=name
+        )
+
+
+def clip_cells(values: Floats, column: Column) -> Floats:
+    """Values moved into their bounds; where the schema does not clip, `check_numbers` has left none outside."""
+    if column.low is None and column.high is None:
+        return values
+    return np.clip(values, column.low, column.high)
+
+
+def scale_columns(cells: Iterable[Floats], schema: Schema) -> Floats:
+    """Columns side by side: numbers moved into their bounds and scaled, codes of labels as coordinates."""
+    columns = zip(cells, schema.columns or (), strict=True)
+    return np.column_stack([encode(c, f) if f.categories is not None else _scale(c, f) for c, f in columns])
+
+
+def encode(codes: NDArray[Any], column: Column) -> Floats:
+    """Labels as coordinates whose Euclidean distance is `weight` where they differ.
+
+    Two labels are 0 and the weight on one axis, which is exact. Of more, each has an axis of its own, on which it is
+    the largest number whose doubled square, as computers add it up, is not above the squared weight: so records that
+    differ in nothing else are within a radius of the weight, and as far apart as float64 can say.
+    """
+    weight = 1.0 if column.weight is None else float(column.weight)
+    if column.width == 1:
+        return np.asarray(codes, dtype=np.float64)[:, None] * weight
+    side = weight / math.sqrt(2)
+    while 2 * (side * side) > weight * weight:
+        side = math.nextafter(side, 0)
+    return np.where(np.asarray(codes)[:, None] == np.arange(column.width), side, 0.0)
+
+
+def _scale(values: Floats, column: Column) -> Floats:
+    with np.errstate(over="ignore"):
+        return (clip_cells(values, column) - float(column.center)) / float(column.scale)
+
+
+def _plain(kind: Any) -> Any:
+    """The type of the cells, also where Arrow keeps them in a dictionary."""
+    return kind.value_type if _types.is_dictionary(kind) else kind
+
+
+def _is_number(kind: Any) -> bool:
+    kinds = (_types.is_integer, _types.is_decimal, _types.is_floating, _types.is_boolean)
+    return any(told(kind) for told in kinds)
+
+
+def _coded(cells: Any, column: Column) -> Any:
+    kind, labels = cells.type, text_array(column.labels)
+    if not (is_text(kind) or _types.is_integer(kind) or _types.is_boolean(kind) or _types.is_null(kind)):
+        raise DataError(
+            f"column {column.name!r} has categories in the schema and is neither text nor whole numbers in the source. "
+            "Write its labels as text.",
+            column=column.name,
+        )
+    words = cells.cast(_pa.string())
+    codes = _compute.index_in(words.combine_chunks(), value_set=labels)
+    if column.missing is not None:
+        empty = _compute.is_in(_compute.utf8_lower(words), value_set=text_array([*MISSING, None])).combine_chunks()
+        filling = column.labels.index(str(column.missing))
+        codes = _compute.if_else(_compute.and_(empty, codes.is_null()), np.int32(filling).item(), codes)
+        codes = codes.cast(_pa.int32())
+    if codes.null_count:
+        raise DataError(
+            f"column {column.name!r} has a label that is missing or not among its public categories "
+            f"({list_names(column.labels)}). Add a category for the rest, state what stands for a missing one "
+            "(missing = ...), or correct the data.",
+            column=column.name,
+        )
+    return _pa.DictionaryArray.from_arrays(codes, labels)
+
+
+def _floats(cells: Any, column: Column) -> Floats:
+    name, kind = column.name, _plain(cells.type)
+    if (_types.is_null(kind) or cells.null_count) and column.missing is None:
+        raise _missing(name)
+    is_integer, is_decimal = _types.is_integer(kind), _types.is_decimal(kind)
+    if not (_is_number(kind) or _types.is_null(kind)):
+        raise DataError(
+            f"column {name!r} is of type {type_of(kind)}, and only numbers, decimals and true/false are read as "
+            "numbers. Give a date a unit and the public date it is counted since, in the schema "
+            '(unit = "days", since = "2000-01-01"), and leave other things out.',
+            column=name,
+        )
+    exact = cells.cast(kind)
+    if is_decimal:
+        exact = exact.cast(_pa.string())  # Arrow rounds text to the nearest float, and decimals only nearly
+    values = _filled(exact.cast(_pa.float64(), safe=False), column)
+    is_whole = is_integer or (is_decimal and kind.scale <= 0)
+    if is_whole and bool((np.abs(values) >= EXACT_BELOW).any()):
+        raise too_precise(name)
+    return values
+
+
+def _filled(cells: Any, column: Column) -> Floats:
+    if column.missing is None:
+        plain: Floats = numbers_of(cells)
+        return plain
+    values: Floats = numbers_of(_compute.fill_null(cells, math.nan))
+    return np.where(np.isnan(values), float(column.missing), values)
+
+
+def read_dates(cells: Any, column: Column) -> Any:
+    """Dates and times as numbers: so many units since the public date, or since midnight."""
+    kind, unit = _plain(cells.type), UNITS[str(column.unit)]
+    if _types.is_null(kind):
+        return cells
+    refusal = _no_date(column)
+    ticks = call_or_refuse(lambda: _microseconds(cells.cast(kind), column), lambda _: refusal)
+    return _compute.divide(ticks.cast(_pa.float64(), safe=False), float(unit.total_seconds() * _SECOND))
+
+
+def _microseconds(cells: Any, column: Column) -> Any:
+    """How long after `since`, or after midnight, as whole numbers."""
+    kind = cells.type
+    if _is_number(kind) and column.layout is not None:
+        cells, kind = cells.cast(_pa.string()), _pa.string()  # 20011231 is a date to whoever says so
+    if is_text(kind):
+        cells = _parsed(cells, column)
+        kind = cells.type
+    if column.origin is None:
+        if not (_types.is_time(kind) or _types.is_duration(kind)):
+            raise _no_date(column)
+        span = _pa.time64("us") if _types.is_time(kind) else _pa.duration("us")
+        return cells.cast(span, safe=False).cast(_pa.int64())
+    if not (_types.is_timestamp(kind) or _types.is_date(kind)):
+        raise _no_date(column)
+    moments = cells.cast(_pa.timestamp("us", tz=getattr(kind, "tz", None)), safe=False).cast(_pa.int64())
+    began = int(np.datetime64(column.origin, "us").astype(np.int64))
+    return _compute.subtract(moments, began)
+
+
+def _parsed(cells: Any, column: Column) -> Any:
+    """Text as dates, or as times of the day; what is missing stays so."""
+    missing = _compute.is_in(_compute.utf8_lower(cells), value_set=text_array(MISSING))
+    words = _compute.if_else(missing, text_array([None])[0], cells)
+    if column.origin is None:
+        midnight = text_array(["1970-01-01"])[0]
+        joined = _compute.binary_join_element_wise(midnight, words, text_array([" "])[0])
+        return joined.cast(_pa.timestamp("us")).cast(_pa.int64()).cast(_pa.duration("us"))
+    if column.layout is not None:
+        return _compute.strptime(words, format=column.layout, unit="us")
+    try:
+        return words.cast(_pa.timestamp("us"))
+    except _pa.ArrowInvalid:
+        return words.cast(_pa.timestamp("us", tz="UTC"))  # with offsets, as 2001-12-31T23:59:59+01:00
+
+
+def _no_date(column: Column) -> DataError:
+    if column.origin is None:
+        needed = "times of the day as 23:59 or 23:59:59"
+        advice = 'State since when a date is counted (since = "2000-01-01" in the schema), or correct the data.'
+    else:
+        needed = f"dates as {column.layout or '2001-12-31 or 2001-12-31 23:59:59'}"
+        advice = 'State how they are written (layout = "%d.%m.%Y" in the schema), or correct the data.'
+    return DataError(
+        f"column {column.name!r} is counted in {column.unit}, which needs {needed} in every cell. {advice}",
+        column=column.name,
+    )
+
+
+def _missing(name: str) -> DataError:
+    return DataError(
+        f"column {name!r} has missing values (empty, NA, NaN, ?), and every record needs a value. "
+        "State a public constant for them (missing = ... in the schema), or leave those records out.",
+        column=name,
+    )

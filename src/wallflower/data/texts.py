@@ -1,0 +1,245 @@
+"""Tables written as text: delimited cells and JSON lines, as their `Format` says they are written.
+
+Whether a column of text holds numbers is told by its cells alone: all of them are, or the column is text.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import json
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from wallflower.columns import (
+    EXACT_BELOW,
+    Format,
+    Selection,
+    arrow_of,
+    float_array,
+    text_array,
+    too_large,
+    too_precise,
+)
+from wallflower.errors import DataError, SourceError
+from wallflower.lazy import Lazy
+
+if TYPE_CHECKING:
+    import pyarrow as _pa
+    import pyarrow.compute as _compute
+    import pyarrow.csv as _csv_reader
+else:
+    _pa = Lazy("pyarrow")
+    _compute = Lazy("pyarrow.compute")
+    _csv_reader = Lazy("pyarrow.csv")
+
+MISSING: Final = ("", "?", "na", "n/a", "nan", "null", "none")
+GUESSED: Final = (".csv", ".tsv", ".jsonl", ".ndjson")  # kinds of files that declare no types
+
+_VALUE_LIKE: Final = re.compile(r"[-+.]*\d[-+.,:/ \deETZ]*|\?|n/a|nan|null|true|false|[-+]?inf", re.IGNORECASE)
+
+
+def name_columns(cells: Sequence[str], where: object, delimiter: str) -> list[str]:
+    """The names in the first line of a file; a line that is no header is refused, and not repeated."""
+    header = [name.strip() for name in cells]
+    if not any(header) or any(_VALUE_LIKE.fullmatch(name) for name in header):
+        raise DataError(
+            f"{where}: the first line must be a header, and this one is blank or has numbers where names should be. "
+            "Add a line with the names of the columns."
+        )
+    if delimiter and len(header) == 1 and (found := re.search(r"[;\t,|]", header[0])):
+        mark = "tab" if found[0] == "\t" else found[0]
+        raise DataError(
+            f"{where}: its cells are not separated by {delimiter!r}. If they are by {mark!r}, say so "
+            f"(--separator {mark!r}, or separator in the schema's file)."
+        )
+    return header
+
+
+def reader_of(delimiter: str) -> Callable[[Path, Selection, int], Any]:
+    """A reader of lines whose cells are separated by this, unless it is said to be another mark."""
+
+    def reader(path: Path, wanted: Selection, limit: int) -> Any:
+        form, mark = wanted.form, wanted.form.separator or delimiter
+        header = _header(path, mark, form)
+        chosen = wanted.choose(header)
+        with _opened(path) as stream:
+            text = _csv_reader.read_csv(
+                _Metered(stream, str(path), limit, form.encoding),
+                read_options=_csv_reader.ReadOptions(column_names=_distinct(header, chosen), skip_rows_after_names=1),
+                parse_options=_csv_reader.ParseOptions(
+                    delimiter=mark, newlines_in_values=True, ignore_empty_lines=len(header) > 1
+                ),
+                convert_options=_csv_reader.ConvertOptions(
+                    column_types=dict.fromkeys(chosen, _pa.string()), strings_can_be_null=False, include_columns=chosen
+                ),
+            )
+        return _pa.table({name: type_cells(name, text[name], name in wanted.texts, form) for name in chosen})
+
+    return reader
+
+
+def json_lines(path: Path, wanted: Selection, limit: int) -> Any:
+    """One object a line; a key that an object lacks is a missing cell."""
+    with _opened(path) as stream:
+        content = _Metered(stream, str(path), limit, wanted.form.encoding, quotes=False).readall()
+    rows = [json.loads(line) for line in content.decode("utf-8-sig").splitlines() if line.strip()]
+    if not all(isinstance(row, dict) for row in rows):
+        raise SourceError(f"{path}: a line is no JSON object. Write each record as one line, {{...}}.")
+    header = list(dict.fromkeys(key for row in rows for key in row))
+    chosen = wanted.choose(header)
+    return _pa.table({name: arrow_of([row.get(name) for row in rows]) for name in chosen})
+
+
+def type_cells(name: str, column: Any, is_text: bool, form: Format) -> Any:
+    """Cells of a text file: numbers when each is a number or missing, else text."""
+    text = _compute.utf8_trim_whitespace(column)
+    if is_text:
+        return text
+    lower = _compute.utf8_lower(text)
+    missing = _compute.is_in(lower, value_set=text_array(MISSING))
+    words = _compute.if_else(missing, text_array([None])[0], lower)
+    if _compute.all(_compute.is_in(words, value_set=text_array(["true", "false", None]))).as_py():
+        return _compute.equal(words, text_array(["true"])[0])
+    words = _with_points(words, form)
+    try:
+        numbers = words.cast(_pa.float64())
+    except _pa.ArrowInvalid:
+        return text
+    large = _compute.greater_equal(_compute.abs(numbers), float_array(np.array([float(EXACT_BELOW)]))[0])
+    whole = _compute.match_substring_regex(words, "^[-+]?[0-9]+$")
+    if _compute.any(_compute.and_(large, whole)).as_py():
+        raise too_precise(name)
+    return numbers
+
+
+def _with_points(words: Any, form: Format) -> Any:
+    """Numbers as a program writes them: without marks between thousands, and with a decimal point."""
+    mark, point = form.thousands, form.decimal or "."
+    if mark is not None:
+        ends = rf"($|{re.escape(point)})"
+        grouped = _compute.match_substring_regex(words, rf"^[-+]?[0-9]{{1,3}}({re.escape(mark)}[0-9]{{3}})+{ends}")
+        words = _compute.if_else(grouped, _compute.replace_substring(words, mark, ""), words)
+    if point == ",":
+        words = _compute.replace_substring(words, ".", "\N{MIDDLE DOT}")  # a point is no part of such a number
+        words = _compute.replace_substring(words, ",", ".")
+    return words
+
+
+class _Metered(io.RawIOBase):
+    """A stream as UTF-8 that refuses to go on past the limit, and to end inside a quoted cell."""
+
+    def __init__(
+        self, stream: gzip.GzipFile | IO[bytes], name: str, limit: int, encoding: str | None, *, quotes: bool = True
+    ) -> None:
+        self._stream, self._name, self._limit = stream, name, limit
+        self._seen = self._quotes = 0
+        self._decoder = None if encoding is None else codecs.getincrementaldecoder(encoding)()
+        self._pairs = quotes
+        self._begun = False
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        block = self._stream.read(size)
+        self._seen += len(block)
+        if self._seen > self._limit:
+            raise too_large(self._name, self._limit)
+        if self._decoder is not None:
+            block = self._decoded(block)
+        self._quotes += block.count(b'"')
+        if not block and self._pairs and self._quotes % 2:
+            raise SourceError(f"{self._name}: a quotation mark is opened and never closed. Write the file again.")
+        return block
+
+    def _decoded(self, block: bytes) -> bytes:
+        """The next of it as UTF-8: an empty block means the end, so it reads on where a character is cut."""
+        assert self._decoder is not None
+        text = self._decoder.decode(block, final=not block)
+        while block and not text:
+            block = self._stream.read(1)
+            self._seen += len(block)
+            text = self._decoder.decode(block, final=not block)
+        if text and not self._begun:
+            self._begun, text = True, text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+        return text.encode("utf-8")
+
+    def readall(self) -> bytes:
+        parts = []
+        while part := self.read(2**20):
+            parts.append(part)
+        return b"".join(parts)
+
+
+def _opened(path: Path) -> gzip.GzipFile | IO[bytes]:
+    return gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb")
+
+
+def _distinct(header: Sequence[str], chosen: Sequence[str]) -> list[str]:
+    return [name if name in chosen else f"\0{position}" for position, name in enumerate(header)]
+
+
+def _header(path: Path, delimiter: str, form: Format) -> list[str]:
+    with _opened(path) as stream:
+        start = stream.read(4096)
+    if form.encoding is None and (b"\0" in start or start[:2] in (b"\xff\xfe", b"\xfe\xff")):
+        raise SourceError(
+            f"{path}: is not UTF-8 text (UTF-16, or not text at all). Say how it is written (--encoding utf-16), or "
+            "save it as CSV in UTF-8."
+        )
+    with io.TextIOWrapper(_opened(path), encoding=form.encoding or "utf-8-sig", newline="") as text:
+        lines = csv.reader(text, delimiter=delimiter)
+        cells = next(lines, [])
+        first = next(lines, None)
+    if cells:
+        cells[0] = cells[0].removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+    header = name_columns(cells, path, delimiter)
+    if first is None:
+        raise DataError(f"{path}: has a header and no records. Check how it was written.")
+    return header
+
+
+def not_open(path: Path, error: BaseException) -> SourceError:
+    """The refusal of a file that is not there, or that may not be read."""
+    missing = isinstance(error, FileNotFoundError)
+    why = "there is no such file" if missing else "the file cannot be opened"
+    return SourceError(f"{path}: {why}. Check the path" + ("." if missing else " and who may read it."))
+
+
+def not_readable(path: Path, error: BaseException) -> SourceError:
+    """The refusal of a file that its reader stumbled over, without what the reader said."""
+    if isinstance(error, PermissionError):
+        return not_open(path, error)
+    words, advice = next(
+        ((words, advice) for told, words, advice in _FAULTS if told(error)),
+        ("the file is damaged or is not what its name says", "Write it again"),
+    )
+    return SourceError(f"{path}: {words}. {advice}; the reader's own message is withheld, it may quote records.")
+
+
+_FAULTS: Final[tuple[tuple[Callable[[BaseException], bool], str, str], ...]] = (
+    (
+        lambda e: isinstance(e, UnicodeError) or "UTF8" in str(e),
+        "the text is not UTF-8, or not what its encoding was said to be",
+        "Say how it is written (--encoding latin-1, or encoding in the schema's file), or write it again",
+    ),
+    (
+        lambda e: isinstance(e, (EOFError, zlib.error, gzip.BadGzipFile)),
+        "the compressed file is cut short or damaged",
+        "Write it again",
+    ),
+    (
+        lambda e: "CSV parse error: Expected" in str(e),
+        "not every line has as many cells as the header",
+        "Write it again, or say what separates its cells (--separator)",
+    ),
+    (lambda e: isinstance(e, json.JSONDecodeError), "a line is no JSON", "Write each record as one line, {...}"),
+)
