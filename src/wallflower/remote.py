@@ -62,6 +62,7 @@ _ERRORS: Final[Mapping[str, Callable[[str], PrivacyError]]] = {
     "state": StateError,
     "epoch-closed": EpochClosed,
     "unauthenticated": NotAllowed,
+    "second-factor": NotAllowed,
     "forbidden": NotAllowed,
     "too-many-attempts": NotAllowed,
 }

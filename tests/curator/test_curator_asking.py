@@ -304,7 +304,9 @@ def test_a_question_may_be_answered_later(ana: Caller) -> None:
 
 
 def test_a_question_that_takes_long_becomes_a_job_and_too_many_are_refused(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, patience=0.1, waiting=3, answering=2), questions=(Slow,)) as running:
+    with serving(
+        settings(tmp_path, patience=0.1, waiting=3, answering=2, answering_each=2), questions=(Slow,)
+    ) as running:
         ana = running.token("ana")
         with held():
             slow = [ana.post("/v1/datasets/ward/ask/slow", ASK) for _ in range(3)]

@@ -32,7 +32,9 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "idle": (1, 86_400),
     "fresh": (0, 3600),
     "answering": (1, 64),
+    "answering_each": (1, 64),
     "waiting": (1, 100_000),
+    "waiting_each": (1, 100_000),
     "failures": (1, 100_000),
     "body_bytes": (1024, 2**30),
     "body_seconds": (0.1, 3600),
@@ -76,7 +78,9 @@ class Settings:
     patience: float = 20.0
     grace: int = 20
     answering: int = 2
+    answering_each: int = 1
     waiting: int = 512
+    waiting_each: int = 64
     failures: int = 20
     proxies: tuple[str, ...] = ()
     https: bool = False

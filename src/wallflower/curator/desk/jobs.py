@@ -1,4 +1,4 @@
-"""Questions on their way: a few at a time, the others wait, and a long one can be asked about.
+"""Questions on their way: a few at a time, of each analyst in turn, and a long one can be asked about.
 
 Whatever a look comes to is held until a multiple of the tick after the question came, and its thread with it, so that
 neither the answer, nor a count, a list or the beginning of another question tells more of when the look ended. Of a job
@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.problems import Refusal, problem, unanswered_refusal
 from wallflower.curator.desk.records import JOBS, Records
 from wallflower.curator.desk.tokens import Caller, new_id
+from wallflower.curator.desk.turns import Turns
 from wallflower.curator.settings import Settings
 from wallflower.errors import LedgerUnreachable, PrivacyError
 from wallflower.release import Release
@@ -67,6 +69,9 @@ class Jobs:
     def __init__(self, settings: Settings, records: Records) -> None:
         self._settings, self._records = settings, records
         self._pool = ThreadPoolExecutor(settings.answering, thread_name_prefix="answering")
+        self._turns: Turns[asyncio.Future[None]] = Turns(places=settings.answering, each=settings.answering_each)
+        self._arriving: Counter[str] = Counter()  # let in, and not in line yet
+        self._is_closed = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._followers: set[asyncio.Task[None]] = set()
 
@@ -74,22 +79,25 @@ class Jobs:
     def under_way(self) -> int:
         return len(self._tasks)
 
-    def submit(self, work: Work, *, job: str | None = None) -> asyncio.Task[Release[Any] | PrivacyError]:
-        """Take a question in; it is answered when a thread of the pool is free."""
-        task = asyncio.get_running_loop().create_task(self._performed(work, time.monotonic(), job))
+    def submit(self, work: Work, who: str, *, job: str | None = None) -> asyncio.Task[Release[Any] | PrivacyError]:
+        """Take a question in; it is answered when a thread of the pool is free and it is the analyst's turn."""
+        loop, came = asyncio.get_running_loop(), time.monotonic()
+        turn: asyncio.Future[None] = loop.create_future()
+        self._turns.add(who, turn)
+        task = loop.create_task(self._performed(work, who, turn, came, job))
+        self._call_next()
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     async def answer(self, work: Work, caller: Caller, dataset: str, kind: str, *, later: bool) -> Release[Any] | Job:
         """The answer; or a job, if the caller wants one or the answer takes longer than our patience."""
-        if len(self._tasks) >= self._settings.waiting:
-            raise Refusal("busy", "Too many questions wait already. Nothing was charged. Try again in a moment.")
+        self._require_room(caller.name)
         if later:
-            job = await asyncio.to_thread(self._noted, caller, dataset, kind)
-            self._follow(job.id, self.submit(work, job=job.id))
+            job = await self._queued(caller, dataset, kind)
+            self._follow(job.id, self.submit(work, caller.name, job=job.id))
             return job
-        task = self.submit(work)
+        task = self.submit(work, caller.name)
         done, _ = await asyncio.wait({task}, timeout=self._settings.patience)
         if done:
             return _answer_of(task.result())
@@ -114,9 +122,37 @@ class Jobs:
         under_way = self._tasks | self._followers
         if under_way:
             await asyncio.wait(under_way, timeout=self._settings.grace)
+        self._is_closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _performed(self, work: Work, came: float, job: str | None) -> Release[Any] | PrivacyError:
+    async def _queued(self, caller: Caller, dataset: str, kind: str) -> Job:
+        self._arriving[caller.name] += 1
+        try:
+            return await asyncio.to_thread(self._noted, caller, dataset, kind)
+        finally:
+            self._arriving[caller.name] -= 1
+            self._arriving += Counter()  # forgets who has none
+
+    def _require_room(self, who: str) -> None:
+        """Refuse before anything is paid or noted: whoever has many under way, then anybody if too many wait."""
+        most = self._settings.waiting_each
+        if self._turns.under_way(who) + self._arriving[who] >= most:
+            raise Refusal(
+                "too-many-questions",
+                f"You have {most:,} questions under way, and nobody may have more at a time. Nothing was charged. Wait "
+                "for an answer, then ask.",
+            )
+        if len(self._tasks) + self._arriving.total() >= self._settings.waiting:
+            raise Refusal("busy", "Too many questions wait already. Nothing was charged. Try again in a moment.")
+
+    def _call_next(self) -> None:
+        while not self._is_closed and (turn := self._turns.take()) is not None:
+            turn.set_result(None)
+
+    async def _performed(
+        self, work: Work, who: str, turn: asyncio.Future[None], came: float, job: str | None
+    ) -> Release[Any] | PrivacyError:
+        await turn
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._pool, self._begun, work, came, job)
@@ -125,6 +161,9 @@ class Jobs:
         except Exception as error:  # noqa: BLE001 - nothing of it may leave
             log_failure("job", error)
             return unanswered_refusal()
+        finally:  # after the hold, which `_begun` ends with: the next question tells of the tick alone
+            self._turns.free(who)
+            self._call_next()
 
     def _begun(self, work: Work, came: float, job: str | None) -> Release[Any]:
         if job is not None:
