@@ -11,11 +11,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -95,11 +96,16 @@ class Stage:
         with closing(self.link(name, to)) as link:
             return link.call(method, path, body, **more)
 
-    def start(self, *roles: str, die: Mapping[str, str] | None = None) -> None:
-        """Start parties and wait until they answer; `die` is a step at which a process kills itself (dying.py)."""
+    def start(self, *roles: str, die: Mapping[str, str] | None = None, forge: Mapping[str, str] | None = None) -> None:
+        """Start parties and wait until they answer.
+
+        `die` is a step at which a process kills itself (dying.py), `forge` how it departs from the protocol
+        (forging.py).
+        """
         for role in roles or ROLES:
             step = (die or {}).get(role)
             program = [str(HERE / "dying.py"), step] if step else ["-c", CALL]
+            program = [str(HERE / "forging.py")] if forge else program
             command = [sys.executable, *program, "sensors", role, "--keys", str(self.keys / role)]
             command += ["--parameters", str(self.set), "--store", str(self.folder / f"{role}.db")]
             command += ["--port", str(self.ports[role]), "--tls" if self.tls else "--no-tls"]
@@ -186,6 +192,24 @@ class Stage:
     def _require_alive(self, role: str, words: str) -> None:
         if (code := self.running[role].poll()) is not None:
             raise AssertionError(f"{role} ended with {code}: {words}\n{self.logs()}")
+
+
+def fill(device: Device, window: int) -> set[str]:
+    rows, outliers = readings(window)
+    for seq in range(3):
+        device.outbox.add(window, seq, rows[20 * seq : 20 * seq + 20])
+    device.outbox.finish(window)
+    return {f"{name:016x}" for name in device.outbox.ids(window)[outliers].tolist()}
+
+
+@contextmanager
+def sending(device: Device) -> Iterator[None]:
+    over = Event()
+    thread = Thread(target=device.keep_sending, args=(over,), daemon=True)
+    thread.start()
+    yield
+    over.set()
+    thread.join()
 
 
 def flagged(result: Mapping[str, Any]) -> set[str]:

@@ -6,16 +6,15 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import numpy as np
 import pytest
 from between import Between, between
-from stage import CALL, HERE, ROLES, Stage, died, first_to_end, flagged, readings
+from stage import CALL, HERE, ROLES, Stage, died, fill, first_to_end, flagged, readings, sending
 
 from wallflower.parties.device import Device
 from wallflower.queries.sensors.correction import correct
@@ -65,24 +64,6 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 def check(result: dict[str, Any], outliers: set[str], judged: int = 60) -> None:
     assert flagged(result) == outliers
     assert (result["judged"], result["unjudged"]) == (judged, [])
-
-
-def fill(device: Device, window: int) -> set[str]:
-    rows, outliers = readings(window)
-    for seq in range(3):
-        device.outbox.add(window, seq, rows[20 * seq : 20 * seq + 20])
-    device.outbox.finish(window)
-    return {f"{name:016x}" for name in device.outbox.ids(window)[outliers].tolist()}
-
-
-@contextmanager
-def sending(device: Device) -> Iterator[None]:
-    over = Event()
-    thread = Thread(target=device.keep_sending, args=(over,), daemon=True)
-    thread.start()
-    yield
-    over.set()
-    thread.join()
 
 
 @pytest.mark.parametrize("role", DEATHS)

@@ -157,7 +157,7 @@ def test_any_bytes_are_a_commit_or_a_refusal(raw: bytes) -> None:
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_report_or_a_refusal(raw: bytes) -> None:
     class Set:
-        hash = HASH
+        hash, settings = HASH, None
 
     for body in (raw, struct.pack("<II", 0, 64) + raw):
         try:

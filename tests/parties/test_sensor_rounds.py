@@ -72,8 +72,7 @@ def report(side: Holdings, found: Frame | None, missing: Any = ()) -> Report:
     lost = side.ids if found is None else np.array(missing, np.uint64)
     arrays = {"ids": lost, "sensors": np.ones(len(lost), np.uint64)}
     left = Frame(kind=Kind.UNJUDGED, parameters=side.parameters.hash, window=0, count=len(lost), arrays=arrays)
-    facts = {"sensors": {}, "failed": "threshold" if found is None else ""}
-    made = Report(found=found, unjudged=left, facts=facts)
+    made = Report(found=found, unjudged=left, failed="threshold" if found is None else "")
     return Report.from_bytes(made.to_bytes(), side.parameters)
 
 
@@ -137,7 +136,7 @@ def test_a_share_that_was_tampered_with_is_refused(keys: Path, server: str) -> N
     shares[7, 0] += 1  # would turn a reading over, without the tag
     arrays = {"ids": found["ids"], "sensors": found["sensors"], "shares": shares}
     changed = Frame(kind=Kind.SHARES, parameters=found.parameters, window=0, columns=2, count=300, arrays=arrays)
-    reports[server] = Report(found=changed, unjudged=reports[server].unjudged, facts=reports[server].facts)
+    reports[server] = Report(found=changed, unjudged=reports[server].unjudged)
     tally = tally_of(scene, reports)
     assert list(tally.unjudged) == [int(found["ids"][7])]
     assert [one["reason"] for one in tally.unjudged.values()] == [UNSOUND]

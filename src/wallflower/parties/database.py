@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
@@ -26,12 +26,13 @@ class DiskFull(StateError):
 class Database:
     """The file, locked for this process; threads take turns."""
 
-    def __init__(self, path: Path, *, name: int, tables: str) -> None:
+    def __init__(self, path: Path, *, name: int, tables: str, older: Mapping[int, str] | None = None) -> None:
+        """`older` has what turns a file of an earlier version, by its name, into one of this."""
         self.path = path.expanduser().absolute()
         self._turn = RLock()
         self._lock = self._locked()
         try:
-            self._db = self._connected(name, tables)
+            self._db = self._connected(name, tables, older or {})
         except BaseException:
             self._lock.close()
             raise
@@ -71,7 +72,7 @@ class Database:
             except sqlite3.Error as error:
                 raise self._unusable(error) from None
 
-    def _connected(self, name: int, tables: str) -> sqlite3.Connection:
+    def _connected(self, name: int, tables: str, older: Mapping[int, str]) -> sqlite3.Connection:
         try:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
@@ -80,10 +81,12 @@ class Database:
                 db.execute(f"PRAGMA {setting}").close()
             if not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
                 db.executescript(f"BEGIN IMMEDIATE; {tables} PRAGMA application_id = {name}; COMMIT;")
-            is_ours = db.execute("PRAGMA application_id").fetchone()[0] == name
+            (found,) = db.execute("PRAGMA application_id").fetchone()
+            if found in older:
+                db.executescript(f"BEGIN IMMEDIATE; {older[found]} PRAGMA application_id = {name}; COMMIT;")
         except (sqlite3.Error, OSError) as error:
             raise self._unusable(error) from None
-        if not is_ours:
+        if found != name and found not in older:
             db.close()
             raise self._unusable()
         return db

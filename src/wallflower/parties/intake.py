@@ -21,6 +21,7 @@ from wallflower.parties.keys import Peer
 from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.windows import Windows
 from wallflower.queries.sensors.batches import Commit, digest
+from wallflower.queries.sensors.findings import SignedCommit
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode
 from wallflower.queries.sensors.parameters import MOST_BATCH, Exact, Parameters
 from wallflower.queries.sensors.rounds import keys_of
@@ -79,7 +80,9 @@ class Collector:
             ids = np.concatenate([np.empty(0, np.uint64), *(one["ids"] for one in held)])
             if len(held) != frame.seq or len(ids) != frame.count or digest(ids) != said.digest:
                 raise FrameError("commit: it does not fit the batches that came. Send both as they were made.")
-        status = self.store.commit(window, sensor, body, closed=self.closed(window))
+        status = self.store.commit(
+            window, sensor, SignedCommit(body, signature, peer.certificate), closed=self.closed(window)
+        )
         if status in (409, 410):
             raise BadCall(status, _WORDS[status])
         return status
@@ -100,8 +103,8 @@ class Collector:
     def spent(self, window: int) -> dict[int, tuple[Frame, Commit]]:
         """What each sensor that finished said at the end."""
         found = {}
-        for sensor, body in self.store.commits(window).items():
-            frame = decode(body, parameters=self.parameters.hash)
+        for sensor, kept in self.store.commits(window).items():
+            frame = decode(kept.body, parameters=self.parameters.hash)
             found[sensor] = (frame, Commit.from_bytes(frame.rest))
         return found
 

@@ -45,6 +45,7 @@ class Peer:
 
     name: str
     key: bytes = field(repr=False)
+    certificate: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +129,8 @@ def _issued(certificate: bytes, authority: bytes) -> tuple[Peer, datetime, datet
         raise Forgery("the certificate is not one of this stream's authority. Use the keys that it made.") from None
     if not isinstance(key, Ed25519PublicKey) or found.not_valid_before_utc < issuer.not_valid_before_utc:
         raise Forgery("the certificate is not one that this stream's authority makes. Use the keys that it made.")
-    return Peer(str(name.value), key.public_bytes_raw()), found.not_valid_before_utc, found.not_valid_after_utc
+    peer = Peer(str(name.value), key.public_bytes_raw(), certificate)
+    return peer, found.not_valid_before_utc, found.not_valid_after_utc
 
 
 def make(folder: Path, *, sensors: int, hosts: Sequence[str] = HOSTS) -> list[Path]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from base64 import b64decode
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -14,12 +12,13 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from wallflower.errors import PrivacyError
 from wallflower.files import write_text
+from wallflower.parties.commitments import Words, weigh_commits
 from wallflower.parties.intake import BadCall, body_digest
 from wallflower.parties.keys import Identity, Peer
 from wallflower.parties.owner_page import page
 from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.party import Party, log
-from wallflower.queries.sensors.batches import TAG_KEY, Commit, Place, about, about_commit
+from wallflower.queries.sensors.batches import TAG_KEY, Place, about, about_commit
 from wallflower.queries.sensors.findings import UNSOUND, Report, Tally, tally_reports, window_result
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode
 from wallflower.queries.sensors.parameters import Direct
@@ -49,6 +48,8 @@ class Owner(Party):
             raise Forgery(f"{peer.name}: only the two servers report.")
         require_signature(peer.key, signature, body)
         frame = decode(body, parameters=self.parameters.hash, kinds=(Kind.RESULT,))
+        if self.parameters.earliest(frame.window) > time.time():
+            raise BadCall(425, "the window has not begun. Report it when it is over.")
         self._opened(peer.name, frame)
         with self.turn:
             known = self.store.letter(frame.window, peer.name)
@@ -104,13 +105,14 @@ class Owner(Party):
             late = time.time() >= self.parameters.gives_up(window) + float(self.parameters.patience)
             if not direct and len(reports) < len(SERVERS) and not late:
                 return False
+            said: Words
             if direct:
-                tally, sensors = self._bits(window), self._said(self.collector.spent(window))
+                tally, said = self._bits(window), self.collector.spent(window)
             else:
-                sensors = self._told_of(reports)
-                tally = tally_reports(self.parameters, reports, lambda sensor: self._tag_key(window, sensor, sensors))
-            facts = {number: {name: one[name] for name in ("readings", "spent")} for number, one in sensors.items()}
-            found = window_result(self.parameters, window, tally, facts)
+                said, doubts = weigh_commits(self.parameters, window, reports, self.known)
+                tally = tally_reports(self.parameters, reports, lambda sensor: self._tag_key(window, sensor, said))
+                tally.doubts = doubts
+            found = window_result(self.parameters, window, tally, _sensors(said))
             found["reported"] = sorted(reports) or ["sensors"]
             self.store.move(window, "exchanged", **{_RESULT: (b"", json.dumps(found, sort_keys=True).encode("ascii"))})
         log.info("window %d: %d judged, %d unjudged", window, tally.judged, len(tally.unjudged))
@@ -138,22 +140,8 @@ class Owner(Party):
             raise FrameError("report: it is about another window than its envelope. Send it as it was made.")
         return report
 
-    def _told_of(self, reports: Mapping[str, Report]) -> dict[str, dict[str, Any]]:
-        """What sensors said at the end of the window, by either server; they said the same to both."""
-        sensors: dict[str, dict[str, Any]] = {}
-        for report in reports.values():
-            for number, one in report.facts["sensors"].items():
-                sensors.setdefault(number, one)
-        return sensors
-
-    def _said(self, commits: Mapping[int, tuple[Frame, Commit]]) -> dict[str, dict[str, Any]]:
-        return {
-            str(number): {"readings": frame.count, "spent": str(commit.spent)}
-            for number, (frame, commit) in commits.items()
-        }
-
-    def _tag_key(self, window: int, sensor: int, sensors: Mapping[str, Mapping[str, Any]]) -> bytes | None:
-        letter = b64decode(sensors.get(str(sensor), {}).get("letter", ""))
+    def _tag_key(self, window: int, sensor: int, said: Words) -> bytes | None:
+        letter = said[sensor][1].letter if sensor in said else b""
         try:
             key = unseal(self._seal, letter, about_commit(self.parameters, sensor, window)) if letter else b""
         except Forgery:
@@ -174,3 +162,10 @@ class Owner(Party):
             tally.judged += frame.count
             tally.flag(ids[out], sensors[out], ({"level": 1} for _ in out))
         return tally
+
+
+def _sensors(said: Words) -> dict[str, dict[str, Any]]:
+    """How many readings each sensor committed, and what it has spent, by its own signed word."""
+    return {
+        str(number): {"readings": frame.count, "spent": str(commit.spent)} for number, (frame, commit) in said.items()
+    }

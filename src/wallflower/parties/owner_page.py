@@ -63,7 +63,17 @@ def _window(result: Mapping[str, Any]) -> str:
         said = "; ".join(f"{count:,}: {escape(reason)}" for reason, count in reasons.most_common())
         parts.append(f'<p class="warning">{len(unjudged):,} readings are unjudged. {said}.</p>')
         parts.append(_ids("Unjudged", unjudged, ("id", "sensor", "reason")))
+    parts.append(_doubts(result.get("doubts", ())))
     return f"<section>{''.join(parts)}</section>"
+
+
+def _doubts(doubts: Sequence[Mapping[str, Any]]) -> str:
+    """What servers say of sensors that the sensors' own words do not bear out."""
+    if not doubts:
+        return ""
+    rows = [{"sensor": one["sensor"], "told by": one["server"] or "", "reason": one["reason"]} for one in doubts]
+    said = "What the servers forward does not agree with what the sensors signed."
+    return f'<p class="warning">{said}</p>' + _ids("Doubts", rows, ("sensor", "told by", "reason"))
 
 
 def _layers(outliers: Sequence[Mapping[str, Any]]) -> str:

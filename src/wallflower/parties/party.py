@@ -18,7 +18,7 @@ from wallflower.errors import PrivacyError
 from wallflower.noise import Noise, system_noise
 from wallflower.parties.client import Unreachable, pauses
 from wallflower.parties.intake import Collector
-from wallflower.parties.keys import Identity
+from wallflower.parties.keys import Identity, Peer, who
 from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.windows import Windows
 from wallflower.queries.sensors.parameters import Parameters
@@ -53,6 +53,10 @@ class Party:
         if self._worker.is_alive():
             self._worker.join(timeout=10)
         self.store.close()
+
+    def known(self, certificate: bytes) -> Peer:
+        """Whose certificate this is, or a refusal."""
+        return self.signed.require(who(certificate, self.identity.authority))
 
     def wake(self) -> None:
         """Something came in: look at once."""

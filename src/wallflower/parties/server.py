@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -80,7 +79,7 @@ class Server(Party):
             count=len(missing),
             arrays={"ids": missing, "sensors": whose},
         )
-        report = Report(found=found, unjudged=left, facts={"failed": failed, "sensors": self._sensors(window)})
+        report = Report(found=found, unjudged=left, failed=failed, commits=self.store.commits(window))
         about = self.parameters.hash + window.to_bytes(8, "little") + self.role.encode("ascii")
         letter = seal(bytes.fromhex(self.parameters.seal), report.to_bytes(), about)
         return encode(Frame(kind=Kind.RESULT, parameters=self.parameters.hash, window=window, rest=letter))
@@ -119,13 +118,3 @@ class Server(Party):
 
     def _kept(self, window: int) -> Iterator[tuple[bytes, bytes]]:
         return iter(())
-
-    def _sensors(self, window: int) -> dict[str, dict[str, Any]]:
-        return {
-            str(sensor): {
-                "readings": frame.count,
-                "spent": str(commit.spent),
-                "letter": b64encode(commit.letter).decode("ascii"),
-            }
-            for sensor, (frame, commit) in self.collector.spent(window).items()
-        }

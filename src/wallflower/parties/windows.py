@@ -15,9 +15,12 @@ from typing import Final
 
 from wallflower.errors import StateError
 from wallflower.parties.database import Database
+from wallflower.queries.sensors.findings import SignedCommit
 
 STATES: Final = ("open", "collecting", "sealed", "exchanged", "delivered", "purged")
-_NAME: Final = 0x77667331
+_NAME: Final = 0x77667332
+_FIRST: Final = 0x77667331  # kept no signatures of commits
+_CONVERTED: Final = "ALTER TABLE commits ADD COLUMN signature BLOB; ALTER TABLE commits ADD COLUMN certificate BLOB;"
 _TABLES: Final = """
 CREATE TABLE stream (parameters BLOB NOT NULL, party TEXT NOT NULL);
 CREATE TABLE windows (
@@ -38,6 +41,8 @@ CREATE TABLE commits (
     sensor INTEGER NOT NULL,
     digest BLOB NOT NULL,
     body BLOB NOT NULL,
+    signature BLOB,
+    certificate BLOB,
     UNIQUE (window, sensor)
 );
 CREATE TABLE letters (
@@ -64,7 +69,7 @@ class Windows:
     """The store of one server for one parameter set."""
 
     def __init__(self, path: Path, *, parameters: bytes, party: str) -> None:
-        self.database = Database(path, name=_NAME, tables=_TABLES)
+        self.database = Database(path, name=_NAME, tables=_TABLES, older={_FIRST: _CONVERTED})
         try:
             with self.database.transaction() as db:
                 row = db.execute("SELECT parameters, party FROM stream").fetchone()
@@ -111,9 +116,9 @@ class Windows:
                 db.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?)", (*key, digest, count, body))
         return status or 201
 
-    def commit(self, window: int, sensor: int, body: bytes, *, closed: bool) -> int:
+    def commit(self, window: int, sensor: int, said: SignedCommit, *, closed: bool) -> int:
         """Keep a commit, with the same answers."""
-        digest = hashlib.sha256(body).digest()
+        digest = hashlib.sha256(said.body).digest()
         with self.database.transaction() as db:
             asked = "SELECT digest FROM commits WHERE window = ? AND sensor = ?"
             status = _same(db.execute(asked, (window, sensor)).fetchone(), digest)
@@ -121,14 +126,16 @@ class Windows:
                 return 410
             if status is None:
                 _open(db, window)
-                db.execute("INSERT INTO commits VALUES (?, ?, ?, ?)", (window, sensor, digest, body))
+                row = (window, sensor, digest, said.body, said.signature, said.certificate)
+                db.execute("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?)", row)
         return status or 201
 
-    def commits(self, window: int) -> dict[int, bytes]:
+    def commits(self, window: int) -> dict[int, SignedCommit]:
         """The commit of each sensor that has finished."""
+        asked = "SELECT sensor, body, signature, certificate FROM commits WHERE window = ? ORDER BY sensor"
         with self.database.transaction() as db:
-            found = db.execute("SELECT sensor, body FROM commits WHERE window = ? ORDER BY sensor", (window,))
-            return {row[0]: row[1] for row in found}
+            found = db.execute(asked, (window,))
+            return {row[0]: SignedCommit(row[1], row[2] or b"", row[3] or b"") for row in found}
 
     def batches(self, window: int, sensor: int | None = None) -> Iterator[bytes]:
         """The batches of a window, one at a time, in the order of sensors and numbers."""

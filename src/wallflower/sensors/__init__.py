@@ -197,5 +197,4 @@ def _report(side: _rounds.Holdings, found: _frames.Frame | None) -> _findings.Re
         count=len(arrays["ids"]),
         arrays=arrays,
     )
-    facts: dict[str, Any] = {"failed": "" if found is not None else "threshold", "sensors": {}}
-    return _findings.Report(found=found, unjudged=unjudged, facts=facts)
+    return _findings.Report(found=found, unjudged=unjudged, failed="" if found is not None else "threshold")

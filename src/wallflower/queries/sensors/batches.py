@@ -10,7 +10,7 @@ import hashlib
 import math
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
@@ -177,12 +177,28 @@ def diameter(ranges: list[Fraction]) -> Fraction:
 
 def tags(tag_key: bytes, ids: Ids) -> NDArray[np.uint32]:
     """The tag of each id, from 1 to 2^32 - 1: AES is the pseudorandom function, so who lacks the key cannot guess."""
-    blocks = np.zeros((len(ids), 2), dtype="<u8")
-    blocks[:, 0] = ids
     function = Cipher(algorithms.AES(tag_key), modes.ECB()).encryptor()  # noqa: S305 - one block each, all different
-    drawn = function.update(blocks.tobytes())
-    found = np.frombuffer(drawn, dtype="<u4").reshape(-1, 4)[:, 0]
-    return np.asarray(np.maximum(found, np.uint32(1)))
+
+    def drawn(rows: NDArray[np.int64], turn: int) -> NDArray[np.uint32]:
+        blocks = np.full((len(rows), 2), turn, dtype="<u8")
+        blocks[:, 0] = ids[rows]
+        words = np.frombuffer(function.update(blocks.tobytes()), dtype="<u4")
+        return np.asarray(words.reshape(-1, 4)[:, 0])
+
+    return first_above_zero(drawn, len(ids))
+
+
+def first_above_zero(drawn: Callable[[NDArray[np.int64], int], NDArray[np.uint32]], count: int) -> NDArray[np.uint32]:
+    """The first draw of each row that is not 0: uniform on what is above 0, if draws are uniform.  (V)
+
+    >>> first_above_zero(lambda rows, turn: np.full(len(rows), turn, np.uint32), 2)
+    array([1, 1], dtype=uint32)
+    """
+    found, turn = drawn(np.arange(count), 0).copy(), 0
+    while len(zero := np.flatnonzero(found == 0)):
+        turn += 1
+        found[zero] = drawn(zero, turn)
+    return found
 
 
 def digest(ids: Ids) -> bytes:

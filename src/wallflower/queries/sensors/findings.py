@@ -1,13 +1,15 @@
 """What the servers report to the owner, and what the owner makes of it: which readings were outliers.
 
-A report is two frames and a few facts, sealed. A reading is *judged* when both servers had it and their reports agree;
-all others are *unjudged*, each with the reason. Nothing is guessed.
+A report is two frames and the sensors' commitments, sealed. A reading is *judged* when both servers had it and their
+reports agree; all others are *unjudged*, each with the reason. What servers say of a sensor without its signature is
+not believed, and where they disagree about one there is a *doubt*. Nothing is guessed.
 """
 
 from __future__ import annotations
 
 import json
 import struct
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,9 +17,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.queries.sensors.batches import tags
+from wallflower.queries.sensors.batches import Commit, digest, tags
 from wallflower.queries.sensors.comparison import judge, judge_tagged
-from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode, encode
+from wallflower.queries.sensors.frames import BIGGEST, Frame, FrameError, Kind, decode, encode
 from wallflower.queries.sensors.parameters import Exact, Parameters
 
 Array = NDArray[Any]
@@ -29,6 +31,13 @@ NO_EXCHANGE: Final = "the servers could not talk to each other in time"
 NO_THRESHOLD: Final = "no threshold could be chosen"
 NO_REPORT: Final = "a server did not report in time"
 UNSOUND: Final = "the servers' shares do not belong together"
+UNCOMMITTED: Final = "no commitment of its sensor is believed"
+FORGED: Final = "its copy of the commitment is not what the sensor signed"
+NOT_FORWARDED: Final = "it forwards no commitment of the sensor"
+TWO_WORDS: Final = "the sensor signed two commitments that differ"
+NO_COMMITMENT: Final = "readings are listed, and no commitment is believed"
+OTHER_READINGS: Final = "the readings that are listed are not those of the commitment"
+_FAILURES: Final = {"": ONE_SERVER, "exchange": NO_EXCHANGE, "threshold": NO_THRESHOLD}
 # What the analyst, the correction server and the owner learn, by mode.
 LEARNS: Final[Mapping[str, tuple[str, str, str]]] = {
     "exact": (
@@ -48,7 +57,41 @@ LEARNS: Final[Mapping[str, tuple[str, str, str]]] = {
     ),
     "direct": ("nothing", "nothing", "for each reading, whether the threshold is reached"),
 }
+_LISTED: Final = ("ids", "sensors")
 _SIZES: Final = struct.Struct("<II")
+
+
+@dataclass(frozen=True, slots=True)
+class SignedCommit:
+    """A sensor's last word on a window as a server forwards it: the bytes that came, and what proves whose they are."""
+
+    body: bytes
+    signature: bytes
+    certificate: bytes
+
+    def to_json(self) -> list[str]:
+        return [b64encode(part).decode("ascii") for part in (self.body, self.signature, self.certificate)]
+
+    @staticmethod
+    def from_json(stored: Any) -> SignedCommit:
+        """The same back, or a refusal."""
+        try:
+            body, signature, certificate = (b64decode(part, validate=True) for part in stored)
+        except (ValueError, TypeError):
+            raise FrameError("report: a commitment cannot be read. Send what `Report.to_bytes` makes.") from None
+        return SignedCommit(body, signature, certificate)
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What does not fit about a sensor, and which server said it, where one did."""
+
+    sensor: int
+    reason: str
+    server: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"sensor": self.sensor, "server": self.server, "reason": self.reason}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,11 +100,13 @@ class Report:
 
     found: Frame | None
     unjudged: Frame
-    facts: Mapping[str, Any]
+    failed: str = ""
+    commits: Mapping[int, SignedCommit] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         pieces = [b"" if self.found is None else encode(self.found), encode(self.unjudged)]
-        facts = json.dumps(self.facts, sort_keys=True).encode("ascii")
+        commits = {str(sensor): commit.to_json() for sensor, commit in self.commits.items()}
+        facts = json.dumps({"failed": self.failed, "commits": commits}, sort_keys=True).encode("ascii")
         return _SIZES.pack(*map(len, pieces)) + b"".join(pieces) + facts
 
     @staticmethod
@@ -72,16 +117,11 @@ class Report:
         first, second = _SIZES.unpack_from(raw)
         start = _SIZES.size
         one, other, rest = raw[start : start + first], raw[start + first : start + first + second], raw[start:]
-        kinds = (Kind.SHARES, Kind.VERDICT)
-        try:
-            facts = json.loads(rest[first + second :])
-        except (ValueError, RecursionError):
-            raise FrameError("report: its facts cannot be read. Send what `Report.to_bytes` makes.") from None
-        if not isinstance(facts, dict) or not isinstance(facts.get("sensors"), dict):
-            raise FrameError("report: it has no facts about sensors. Send what `Report.to_bytes` makes.")
-        found = decode(one, parameters=parameters.hash, kinds=kinds) if one else None
+        kind = Kind.SHARES if isinstance(parameters.settings, Exact) else Kind.VERDICT
+        failed, commits = _facts(rest[first + second :])
+        found = decode(one, parameters=parameters.hash, kinds=(kind,)) if one else None
         left = decode(other, parameters=parameters.hash, kinds=(Kind.UNJUDGED,))
-        return Report(found=found, unjudged=left, facts=facts)
+        return Report(found=found, unjudged=left, failed=failed, commits=commits)
 
 
 @dataclass(slots=True)
@@ -92,6 +132,7 @@ class Tally:
     outliers: dict[int, dict[str, Any]] = field(default_factory=dict)
     unjudged: dict[int, dict[str, Any]] = field(default_factory=dict)
     threshold: int | None = None
+    doubts: list[Doubt] = field(default_factory=list)
 
     def flag(self, ids: Array, sensors: Array, what: Iterable[Mapping[str, Any]]) -> None:
         for name, sensor, more in zip(ids.tolist(), sensors.tolist(), what, strict=True):
@@ -113,11 +154,20 @@ def tally_reports(parameters: Parameters, reports: Mapping[str, Report], tag_key
     else:
         _believed(tally, ours.found, theirs.found)
     for report in reports.values():
-        reason = {"exchange": NO_EXCHANGE, "threshold": NO_THRESHOLD}.get(report.facts.get("failed", ""), ONE_SERVER)
-        tally.give_up(report.unjudged["ids"], report.unjudged["sensors"], reason)
+        tally.give_up(report.unjudged["ids"], report.unjudged["sensors"], _FAILURES[report.failed])
     for name in tally.outliers:
         tally.unjudged.pop(name, None)
     return tally
+
+
+def doubt_listings(reports: Mapping[str, Report], commits: Mapping[int, Commit]) -> list[Doubt]:
+    """Where the readings that servers list, judged or not, are not those that their sensors committed to."""
+    frames = [frame for one in reports.values() for frame in (one.found, one.unjudged) if frame is not None]
+    ids, sensors = (np.concatenate([np.empty(0, np.uint64), *(one[name] for one in frames)]) for name in _LISTED)
+    strangers = set(np.unique(sensors).tolist()) - set(commits)
+    wrong = [sensor for sensor, said in commits.items() if digest(np.unique(ids[sensors == sensor])) != said.digest]
+    found = [Doubt(sensor, NO_COMMITMENT) for sensor in sorted(strangers)]
+    return [*found, *(Doubt(sensor, OTHER_READINGS) for sensor in sorted(wrong))]
 
 
 def window_result(parameters: Parameters, window: int, tally: Tally, sensors: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,6 +184,7 @@ def window_result(parameters: Parameters, window: int, tally: Tally, sensors: Ma
         "outliers": [tally.outliers[name] for name in sorted(tally.outliers)],
         "unjudged": [tally.unjudged[name] for name in sorted(tally.unjudged)],
         "sensors": dict(sensors),
+        "doubts": [doubt.to_json() for doubt in tally.doubts],
         "parameters": parameters.to_json(),
     }
 
@@ -145,8 +196,22 @@ def _distance(parameters: Parameters, score: int | None) -> str | None:
     return None
 
 
+def _facts(raw: bytes) -> tuple[str, dict[int, SignedCommit]]:
+    """Why nothing could be judged, if so, and the commitments. A server may send anything, so all of it is checked."""
+    try:
+        facts = json.loads(raw)
+        failed, commits = facts["failed"], facts["commits"]
+        numbers = {int(name): stored for name, stored in commits.items() if name.isascii() and name.isdigit()}
+        known = failed in _FAILURES and len(numbers) == len(commits) and max(numbers, default=0) <= BIGGEST
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        known = False
+    if not known:
+        raise FrameError("report: its facts cannot be read. Send what `Report.to_bytes` makes.")
+    return failed, {number: SignedCommit.from_json(stored) for number, stored in numbers.items()}
+
+
 def _agreed(ours: Report, theirs: Report) -> bool:
-    return ours.facts.get("failed") == theirs.facts.get("failed") == "threshold"
+    return ours.failed == theirs.failed == "threshold"
 
 
 def _left(tally: Tally, reports: Mapping[str, Report], reason: str) -> None:
@@ -171,6 +236,7 @@ def _opened(tally: Tally, settings: Exact, ours: Frame, theirs: Frame, tag_keys:
         level += flags
     tally.threshold = ours.seq or settings.scores[0]
     tally.judged = int(sound.sum())
+    tally.give_up(ids[~known], sensors[~known], UNCOMMITTED)
     tally.give_up(ids[~sound], sensors[~sound], UNSOUND)
     out = np.flatnonzero(sound & (level > 0))
     tally.flag(ids[out], sensors[out], ({"level": one} for one in level[out].tolist()))
@@ -189,11 +255,7 @@ def _marks(ids: Array, sensors: Array, tag_keys: TagKeys) -> tuple[Array, Array]
 
 def _believed(tally: Tally, ours: Frame, theirs: Frame) -> None:
     """Modes grid and paper: the analyst lists who took part, the correction server who is an outlier."""
-    if (
-        ours.kind is not Kind.VERDICT
-        or theirs.kind is not Kind.VERDICT
-        or not np.isin(theirs["ids"], ours["ids"]).all()
-    ):
+    if not np.isin(theirs["ids"], ours["ids"]).all():
         for frame in (ours, theirs):
             tally.give_up(frame["ids"], frame["sensors"], UNSOUND)
         return

@@ -207,6 +207,10 @@ class Parameters:
     def opens(self, window: int) -> float:
         return float(self.starts + window * self.length)
 
+    def earliest(self, window: int) -> float:
+        """From when on a window takes readings: one length before it opens, since no two clocks agree."""
+        return float(self.starts + (window - 1) * self.length)
+
     def closes(self, window: int) -> float:
         """From when on a window takes no readings."""
         return float(self.starts + (window + 1) * self.length + self.grace)
