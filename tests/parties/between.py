@@ -8,7 +8,7 @@ from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 
-FAULTS = ("drop", "lose", "twice", "garble", "spoil", "fine")
+FAULTS = ("drop", "lose", "twice", "garble", "spoil", "refuse", "fine")
 
 
 class Between(ThreadingHTTPServer):
@@ -42,6 +42,9 @@ class Handler(BaseHTTPRequestHandler):
         if fault == "drop":
             self.close_connection = True
             return
+        if fault == "refuse":
+            self.answer(422, b"")
+            return
         if fault == "spoil" and len(body) > 70:
             body = body[:-5] + bytes([body[-5] ^ 1]) + body[-4:]
         for _ in range(2 if fault == "twice" else 1):
@@ -51,6 +54,9 @@ class Handler(BaseHTTPRequestHandler):
             return
         if fault == "garble" and len(answer) >= 64:
             answer = b"XX" + answer[2:]
+        self.answer(status, answer)
+
+    def answer(self, status: int, answer: bytes) -> None:
         self.send_response(status)
         self.send_header("content-length", str(len(answer)))
         self.end_headers()

@@ -2,7 +2,7 @@
 
 It is the server that runs, over its real sockets; only what it reports departs from the protocol. It wants ordinary
 readings to be flagged, so it adds (1, tag) to its own shares, with tags of a key that it made up, and passes that key
-off as the sensor's. Every window sees another trick.
+off as the sensor's. Every window sees another trick, of one of the two servers.
 """
 
 from __future__ import annotations
@@ -74,6 +74,9 @@ COMMITS = {
 
 LISTING = "listing"
 TRICKS = (*COMMITS, LISTING)
+WINDOWS = {
+    server: range(at * len(TRICKS), (at + 1) * len(TRICKS)) for at, server in enumerate(("analyst", "correction"))
+}
 
 
 def listing(report: Report) -> Report:
@@ -96,6 +99,8 @@ def forge() -> None:
         report, self = Report(**given), party[0]
         window = report.unjudged.window
         trick = TRICKS[window % len(TRICKS)]
+        if window not in WINDOWS[self.role]:
+            return report
         if trick == LISTING:
             return listing(report)
         told = {number: COMMITS[trick](self, window, number, one) for number, one in report.commits.items()}

@@ -96,16 +96,19 @@ class Stage:
         with closing(self.link(name, to)) as link:
             return link.call(method, path, body, **more)
 
-    def start(self, *roles: str, die: Mapping[str, str] | None = None, forge: Mapping[str, str] | None = None) -> None:
+    def start(
+        self, *roles: str, die: Mapping[str, str] | None = None, forge: bool = False, clock: Path | None = None
+    ) -> None:
         """Start parties and wait until they answer.
 
-        `die` is a step at which a process kills itself (dying.py), `forge` how it departs from the protocol
-        (forging.py).
+        `die` is a step at which a process kills itself (dying.py); with `forge` it forges its reports (forging.py);
+        `clock` says by how much its clock is wrong (skewed.py).
         """
         for role in roles or ROLES:
             step = (die or {}).get(role)
             program = [str(HERE / "dying.py"), step] if step else ["-c", CALL]
             program = [str(HERE / "forging.py")] if forge else program
+            program = [str(HERE / "skewed.py"), str(clock)] if clock else program
             command = [sys.executable, *program, "sensors", role, "--keys", str(self.keys / role)]
             command += ["--parameters", str(self.set), "--store", str(self.folder / f"{role}.db")]
             command += ["--port", str(self.ports[role]), "--tls" if self.tls else "--no-tls"]

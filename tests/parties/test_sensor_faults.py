@@ -17,6 +17,7 @@ from between import Between, between
 from stage import CALL, HERE, ROLES, Stage, died, fill, first_to_end, flagged, readings, sending
 
 from wallflower.parties.device import Device
+from wallflower.parties.outbox import WindowError
 from wallflower.queries.sensors.correction import correct
 from wallflower.queries.sensors.dbscan import outside
 from wallflower.queries.sensors.findings import NO_EXCHANGE, ONE_SERVER
@@ -126,7 +127,7 @@ def test_dropped_lost_repeated_and_garbled_calls_change_nothing(tmp_path: Path) 
             door = stack.enter_context(between(stage.ports[role], faults))
             stage.reroute[role] = door.server_address[1]
         stage.start()
-        spoiled = dict.fromkeys(("analyst", "correction"), ("lose", "twice", "drop", "fine", "lose"))
+        spoiled = dict.fromkeys(("analyst", "correction"), ("lose", "twice", "drop", "fine", "spoil", "lose"))
         doors = {role: stack.enter_context(between(stage.ports[role], spoiled[role])) for role in spoiled}
         stage.reroute |= {role: door.server_address[1] for role, door in doors.items()}
         sent = {window: stage.send(window) for window in range(3)}
@@ -176,8 +177,10 @@ def test_readings_that_come_late_are_unjudged(tmp_path: Path) -> None:
         assert fates == {"analyst": {"sent": 4}, "correction": {"sent": 4}}
         result = stage.result(window)  # sensor 2 did not come: the clock closed the window
         check(result, outliers)
-        _, late = stage.send(window, number=2)
-        assert late == {"analyst": {"late": 4}, "correction": {"late": 4}}
+        with pytest.raises(WindowError, match="Nothing was drawn or paid"):
+            stage.send(window, number=2)
+        with stage.device(2) as device:
+            assert (device.outbox.spent, device.outbox.fates()) == (0, {})
         assert stage.result(window) == result
 
 
@@ -195,7 +198,7 @@ def test_a_batch_that_one_server_refused_is_unjudged(tmp_path: Path) -> None:
     with ExitStack() as stack:
         stage = stack.enter_context(Stage(tmp_path, patience=PATIENT, **BRIEF))
         stage.start()
-        door = stack.enter_context(between(stage.ports["correction"], ("spoil", *["fine"] * 99)))
+        door = stack.enter_context(between(stage.ports["correction"], ("refuse", *["fine"] * 99)))
         stage.reroute["correction"] = door.server_address[1]
         window, outliers, fates = sent(
             stage, lambda fates: "late" not in fates["analyst"] and fates["correction"]["late"] == 1, door

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import signal
 import sqlite3
 import subprocess
 import sys
 import textwrap
+import time
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -18,9 +20,10 @@ from stage import ENVIRONMENT, parameters, readings, small_files
 
 from wallflower.errors import BudgetExhausted, DataError, StateError
 from wallflower.noise import system_noise
+from wallflower.parties import outbox
 from wallflower.parties.device import cut_batches
 from wallflower.parties.keys import Identity
-from wallflower.parties.outbox import Outbox
+from wallflower.parties.outbox import Outbox, WindowError
 from wallflower.queries.sensors.batches import Commit, digest, tags
 from wallflower.queries.sensors.frames import Kind, decode
 from wallflower.queries.sensors.parameters import Direct, Grid
@@ -28,11 +31,12 @@ from wallflower.queries.sensors.seals import require_signature
 
 ROWS, _ = readings(1, 20)
 LIMIT = "100"
+ALWAYS: dict[str, Any] = {"starts": 0, "grace": Fraction(10**10)}  # every window is open
 
 
 def opened(keys: Path, folder: Path, number: int = 1, **changes: Any) -> Outbox:
     identity = Identity.read(keys / f"sensor-{number}")
-    stated = parameters(keys, starts=0, **changes)
+    stated = parameters(keys, **ALWAYS | changes)
     box = Outbox(folder / "sensor.db", identity=identity, parameters=stated, noise=system_noise())
     box.limit(LIMIT)
     return box
@@ -51,7 +55,7 @@ def test_a_batch_is_paid_for_and_finished_before_it_is_sent(keys: Path, tmp_path
     assert box.add(0, 0, ROWS)
     assert (box.spent, box.left) == (Fraction(4), Fraction(96))
     key = bytes.fromhex(Identity.read(keys / "sensor-1").public)
-    stated = parameters(keys, starts=0)
+    stated = parameters(keys, **ALWAYS)
     frames = {}
     for target, kind in (("analyst", Kind.READINGS_AND_KEYS), ("correction", Kind.KEYS)):
         pending = box.pending(target)
@@ -73,9 +77,76 @@ def test_a_batch_that_is_there_is_never_made_again(keys: Path, tmp_path: Path) -
     assert not box.add(0, 0, ROWS)
     assert box.pending("analyst") == before
     assert box.spent == 4
-    with pytest.raises(DataError, match="another number"):
-        box.add(0, 0, ROWS[:3])
     box.close()
+
+
+def test_other_readings_at_the_same_place_are_refused_not_dropped(keys: Path, tmp_path: Path) -> None:
+    """As many other readings were taken for the same ones, and lost without a word."""
+    box = opened(keys, tmp_path)
+    box.add(0, 0, ROWS)
+    for other in (ROWS[:3], ROWS + 1, ROWS[::-1]):
+        with pytest.raises(DataError, match="of other readings"):
+            box.add(0, 0, other)
+    assert not box.add(0, 0, ROWS)
+    assert (box.spent, len(box.ids(0))) == (4, 20)
+    box.close()
+    stored = b"".join(path.read_bytes() for path in tmp_path.glob("sensor.db*"))
+    assert hashlib.sha256(ROWS.tobytes()).digest() not in stored  # who has the file cannot try readings out
+
+
+def test_a_new_version_that_counts_windows_anew_has_places_of_its_own(keys: Path, tmp_path: Path) -> None:
+    """Window 0 of the new version was taken for the old one: its readings were neither paid for nor sent."""
+    box = opened(keys, tmp_path)
+    box.add(0, 0, ROWS)
+    box.finish(0)
+    for target in ("analyst", "correction"):
+        drained(box, target)
+    before = box.ids(0)
+    box.close()
+    box = opened(keys, tmp_path, version=2, starts=1)
+    assert box.add(0, 0, ROWS + 1)
+    assert box.finish(0)
+    assert (box.spent, len(box.ids(0)), box.fates()["analyst"]) == (8, 20, {"sent": 2, "pending": 2})
+    assert not set(box.ids(0).tolist()) & set(before.tolist())
+    box.close()
+
+
+@pytest.mark.parametrize("ahead", [-8_000, 2], ids=["over", "not begun"])
+def test_a_window_that_takes_nothing_costs_nothing(keys: Path, tmp_path: Path, ahead: int) -> None:
+    """Windows of a second; the docs' own example lay in the future, and was paid for and destroyed."""
+    start = int(time.time())
+    identity = Identity.read(keys / "sensor-1")
+    stated = parameters(keys, starts=start, length=Fraction(1000), grace=Fraction(10))
+    box = Outbox(
+        tmp_path / "s.db",
+        identity=identity,
+        parameters=replace(stated, starts=start + ahead * 1000),
+        noise=system_noise(),
+    )
+    box.limit(LIMIT)
+    with pytest.raises(WindowError, match=r"window 0: it takes readings from 20.* UTC\. Nothing was drawn or paid"):
+        box.add(0, 0, ROWS)
+    with pytest.raises(WindowError, match="beyond the calendar"):
+        box.add(2**62, 0, ROWS)
+    assert (box.spent, box.fates()) == (0, {})
+    box.close()
+
+
+def test_a_paid_batch_is_known_after_its_window(keys: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """Started again when the window is over, or with the clock set back: the same batch is not paid again."""
+    box = opened(keys, tmp_path, starts=1000, grace=Fraction(100))
+    for now, fresh in ((1000.0, True), (5000.0, False), (3.0, False)):
+        monkeypatch.setattr(outbox.time, "time", lambda now=now: now)
+        assert box.add(0, 0, ROWS) is fresh
+        assert box.spent == 4
+    box.close()
+
+
+def test_an_older_version_of_the_set_is_not_taken_back(keys: Path, tmp_path: Path) -> None:
+    """Whoever serves an old signed set could have the sensor send under it again."""
+    opened(keys, tmp_path, version=3).close()
+    with pytest.raises(StateError, match="version 2 of the parameter set was replaced by 3"):
+        opened(keys, tmp_path, version=2)
 
 
 def test_a_budget_that_is_used_up_refuses_and_changes_nothing(keys: Path, tmp_path: Path) -> None:
@@ -118,7 +189,7 @@ def test_a_commit_ends_a_window_once(keys: Path, tmp_path: Path) -> None:
     assert not box.finish(8)
     with pytest.raises(DataError, match="committed"):
         box.add(7, 2, ROWS)
-    stated = parameters(keys, starts=0)
+    stated = parameters(keys, **ALWAYS)
     *_, last = drained(box, "analyst")
     frame = decode(last.body, parameters=stated.hash, kinds=(Kind.COMMIT,))
     commit = Commit.from_bytes(frame.rest)
@@ -168,6 +239,55 @@ def test_a_new_set_waits_for_the_frames_of_the_old_one(keys: Path, tmp_path: Pat
     box = opened(keys, tmp_path, version=2)
     assert box.spent == 4
     box.close()
+
+
+def test_a_new_set_does_not_wait_for_frames_whose_time_is_over(keys: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """A server that went over to the new set takes them no more; the sensor was stuck between the two."""
+    box = opened(keys, tmp_path, starts=1000, grace=Fraction(100))
+    monkeypatch.setattr(outbox.time, "time", lambda: 1000.0)
+    box.add(0, 0, ROWS)
+    box.close()
+    with pytest.raises(StateError, match="until 1970-01-01 00:18:21 UTC"):
+        opened(keys, tmp_path, version=2)
+    monkeypatch.setattr(outbox.time, "time", lambda: 2000.0)
+    box = opened(keys, tmp_path, version=2)
+    assert box.fates() == {"analyst": {"late": 1}, "correction": {"late": 1}}
+    box.close()
+
+
+FIRST = """
+CREATE TABLE device (parameters BLOB NOT NULL, sensor INTEGER NOT NULL);
+CREATE TABLE limits (id INTEGER PRIMARY KEY, epsilon TEXT NOT NULL);
+CREATE TABLE charges (window INTEGER NOT NULL, seq INTEGER NOT NULL, readings INTEGER NOT NULL, epsilon TEXT NOT NULL,
+    ids BLOB NOT NULL, UNIQUE (window, seq));
+CREATE TABLE secrets (window INTEGER PRIMARY KEY, tag_key BLOB NOT NULL);
+CREATE TABLE frames (id INTEGER PRIMARY KEY, window INTEGER NOT NULL, seq INTEGER, target TEXT NOT NULL, body BLOB,
+    signature BLOB NOT NULL, state TEXT NOT NULL DEFAULT 'pending', status INTEGER, UNIQUE (window, seq, target));
+CREATE UNIQUE INDEX one_commit ON frames (window, target) WHERE seq IS NULL;
+CREATE TRIGGER charges_stay BEFORE UPDATE ON charges BEGIN SELECT RAISE(ABORT, 'a charge stays'); END;
+CREATE TRIGGER charges_are_kept BEFORE DELETE ON charges BEGIN SELECT RAISE(ABORT, 'a charge is kept'); END;
+CREATE TRIGGER limits_stay BEFORE UPDATE ON limits BEGIN SELECT RAISE(ABORT, 'a limit stays'); END;
+CREATE TRIGGER limits_are_kept BEFORE DELETE ON limits BEGIN SELECT RAISE(ABORT, 'a limit is kept'); END;
+PRAGMA application_id = 2003201841;
+"""
+
+
+def test_a_store_of_an_earlier_version_keeps_its_charges_and_its_frames(keys: Path, tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "sensor.db") as db:
+        db.executescript(FIRST)
+        db.execute("INSERT INTO device VALUES (?, 1)", (parameters(keys, **ALWAYS).hash,))
+        db.execute("INSERT INTO charges VALUES (0, 0, 20, '1/5', ?)", (bytes(160),))
+        db.execute("INSERT INTO frames (window, seq, target, body, signature) VALUES (0, 0, 'analyst', 'x', 'y')")
+    db.close()
+    box = opened(keys, tmp_path)
+    assert (box.spent, box.fates()) == (4, {"analyst": {"pending": 1}})
+    with pytest.raises(DataError, match="earlier version"):
+        box.add(0, 0, ROWS)
+    assert box.add(0, 1, ROWS)
+    assert box.spent == 8
+    box.close()
+    with sqlite3.connect(tmp_path / "sensor.db") as db, pytest.raises(sqlite3.IntegrityError):
+        db.execute("DELETE FROM charges")
 
 
 DYING = textwrap.dedent(
@@ -252,7 +372,7 @@ FULL = textwrap.dedent(
 
 def test_a_full_disk_is_a_clean_refusal(keys: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", FULL, str(keys), str(tmp_path)]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, preexec_fn=small_files(400_000))
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, preexec_fn=small_files(800_000))
     assert done.returncode == 0, done.stderr
     seq, spent, said = done.stdout.split()
     assert int(seq) > 0
@@ -294,7 +414,7 @@ def test_a_column_says_the_window() -> None:
 
 
 def test_grid_frames_hold_no_keys(keys: Path, tmp_path: Path) -> None:
-    stated = replace(parameters(keys, Grid(bound=Fraction(10), step=Fraction(10))), starts=0)
+    stated = parameters(keys, Grid(bound=Fraction(10), step=Fraction(10)), **ALWAYS)
     box = opened(keys, tmp_path, settings=stated.settings)
     box.add(0, 0, ROWS)
     for target, kind in (("analyst", Kind.READINGS), ("correction", Kind.MOVES)):

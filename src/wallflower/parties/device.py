@@ -17,7 +17,7 @@ from wallflower.noise import Noise, system_noise
 from wallflower.parties.client import Link, Unreachable, pauses
 from wallflower.parties.intake import BadCall
 from wallflower.parties.keys import Identity
-from wallflower.parties.outbox import Outbox, PendingFrame
+from wallflower.parties.outbox import Outbox, PendingFrame, WindowError
 from wallflower.parties.parameter_file import ParameterFile, verify_parameters
 from wallflower.privacy import Exact
 from wallflower.queries.sensors.batches import targets
@@ -26,7 +26,15 @@ Floats = NDArray[np.float64]
 Told = Callable[[str, int, int], None]  # reader, readings of the batch, status
 
 WINDOW: Final = "window"  # the column that says to which window a reading belongs
-_LATER: Final = 425
+# Answers that settle a frame. All others, such as 425 (too early) and 403 (not known there), may change: it is kept.
+_FATES: Final[Mapping[int, str]] = {
+    200: "sent",
+    201: "sent",
+    410: "late",
+    409: "refused",
+    413: "refused",
+    422: "refused",
+}
 _LOOK: Final = 0.05  # seconds between two looks into the outbox
 
 
@@ -74,6 +82,7 @@ class Device:
 
     def send(self, told: Told = lambda *_: None) -> dict[str, dict[str, int]]:
         """Send what is pending to all readers at once; how many frames were sent, late or refused."""
+        self.outbox.resume()
         with ThreadPoolExecutor(len(self._links)) as pool:
             for done in [pool.submit(self._send_to, name, told) for name in self._links]:
                 done.result()
@@ -96,13 +105,12 @@ class Device:
         waits = pauses(self._noise)
         while not self._over.is_set() and (frame := self.outbox.pending(name)) is not None:
             status = self._try(name, frame)
-            if status is not None and status != _LATER and status < 500:
-                state = "sent" if status in (200, 201) else "late" if status == 410 else "refused"
-                self.outbox.settle(frame.id, state, status)
+            if status is not None and status in _FATES:
+                self.outbox.settle(frame.id, _FATES[status], status)
                 told(name, frame.window, status)
                 waits = pauses(self._noise)
             elif time.time() >= self._parameters.closes(frame.window):
-                self.outbox.settle(frame.id, "late", status)
+                self.outbox.postpone(frame.id, status)
             else:
                 self._over.wait(next(waits))
 
@@ -142,6 +150,8 @@ def send_stream(sensor: Device, batches: Iterable[tuple[int, int, Floats]]) -> d
                 sensor.outbox.add(window, seq, rows)
             if at is not None:
                 sensor.outbox.finish(at)
+        except WindowError:
+            raise  # what was paid for is sent all the same, before this leaves the pool
         except BaseException:
             sensor.stop()
             raise

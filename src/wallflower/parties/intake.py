@@ -117,8 +117,8 @@ class Collector:
         frame = decode(body, parameters=self.parameters.hash, kinds=kinds, most=_MOST.get(kind, MOST_BATCH))
         if (frame.window, frame.sensor) != place:
             raise FrameError("header: the frame is not the batch that the path names. Send it where it belongs.")
-        if self.parameters.opens(window) > time.time() + float(self.parameters.length):
-            raise FrameError("window: it has not begun. Check the clock of the sensor.")
+        if self.parameters.earliest(window) > time.time():
+            raise BadCall(425, "window: it has not begun here. Send the same again later, or check the clocks.")
         return frame
 
 

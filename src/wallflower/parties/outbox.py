@@ -1,18 +1,25 @@
 """What a sensor remembers: its ledger, and every frame it has made, finished and paid for before the first is sent.
 
-A batch is one transaction: the budget is looked at, noise is drawn, keys are dealt, and charge and frames are on the
-disk together or not at all. A batch that is there is never made again, so noise is never drawn twice, whatever dies.
+A batch is one transaction: clock and budget are looked at, noise is drawn, keys are dealt, and charge and frames are on
+the disk together or not at all. A batch that is there is never made again, so noise is never drawn twice, whatever
+dies. Its place is a window and a number under one parameter set; other readings there are refused.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import sqlite3
+import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import BudgetExhausted, DataError, StateError
@@ -20,40 +27,63 @@ from wallflower.noise import Noise, words
 from wallflower.parties.database import Database
 from wallflower.parties.keys import Identity
 from wallflower.privacy import Exact, Loss
-from wallflower.queries.sensors.batches import TAG_KEY, Place, commit_frame, prepare_batch
+from wallflower.queries.sensors.batches import TAG_KEY, Place, commit_frame, prepare_batch, targets
 from wallflower.queries.sensors.parameters import Parameters
 from wallflower.queries.sensors.seals import signature
 
-_NAME: Final = 0x77666F31
-_TABLES: Final = """
-CREATE TABLE device (parameters BLOB NOT NULL, sensor INTEGER NOT NULL);
-CREATE TABLE limits (id INTEGER PRIMARY KEY, epsilon TEXT NOT NULL);
+_NAME: Final = 0x77666F32
+_FIRST: Final = 0x77666F31  # took a place for the same under every set, and did not know which readings were there
+_PLACES: Final = """
+CREATE TABLE sets (parameters BLOB PRIMARY KEY, stream TEXT NOT NULL, version INTEGER NOT NULL);
 CREATE TABLE charges (
+    parameters BLOB NOT NULL,
     window INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     readings INTEGER NOT NULL,
     epsilon TEXT NOT NULL,
     ids BLOB NOT NULL,
-    UNIQUE (window, seq)
+    digest BLOB,
+    UNIQUE (parameters, window, seq)
 );
-CREATE TABLE secrets (window INTEGER PRIMARY KEY, tag_key BLOB NOT NULL);
+CREATE TABLE secrets (
+    parameters BLOB NOT NULL, window INTEGER NOT NULL, tag_key BLOB NOT NULL, UNIQUE (parameters, window)
+);
 CREATE TABLE frames (
     id INTEGER PRIMARY KEY,
+    parameters BLOB NOT NULL,
     window INTEGER NOT NULL,
     seq INTEGER,
     target TEXT NOT NULL,
     body BLOB,
     signature BLOB NOT NULL,
+    closes REAL NOT NULL,
     state TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'sent', 'late', 'refused')),
     status INTEGER,
-    UNIQUE (window, seq, target)
+    UNIQUE (parameters, window, seq, target)
 );
-CREATE UNIQUE INDEX one_commit ON frames (window, target) WHERE seq IS NULL;
+CREATE UNIQUE INDEX one_commit ON frames (parameters, window, target) WHERE seq IS NULL;
 CREATE TRIGGER charges_stay BEFORE UPDATE ON charges BEGIN SELECT RAISE(ABORT, 'a charge stays'); END;
 CREATE TRIGGER charges_are_kept BEFORE DELETE ON charges BEGIN SELECT RAISE(ABORT, 'a charge is kept'); END;
+"""
+_TABLES: Final = f"""
+CREATE TABLE device (parameters BLOB NOT NULL, sensor INTEGER NOT NULL);
+CREATE TABLE limits (id INTEGER PRIMARY KEY, epsilon TEXT NOT NULL);
 CREATE TRIGGER limits_stay BEFORE UPDATE ON limits BEGIN SELECT RAISE(ABORT, 'a limit stays'); END;
 CREATE TRIGGER limits_are_kept BEFORE DELETE ON limits BEGIN SELECT RAISE(ABORT, 'a limit is kept'); END;
+{_PLACES}
 """
+# What an earlier version charged counts; its places belong to the set in force, and its frames go out.
+_CONVERTED: Final = f"""
+DROP TRIGGER charges_stay; DROP TRIGGER charges_are_kept; DROP INDEX one_commit;
+ALTER TABLE charges RENAME TO old_charges; ALTER TABLE secrets RENAME TO old_secrets;
+ALTER TABLE frames RENAME TO old_frames;
+{_PLACES}
+INSERT INTO charges SELECT device.parameters, window, seq, readings, epsilon, ids, NULL FROM device, old_charges;
+INSERT INTO secrets SELECT device.parameters, window, tag_key FROM device, old_secrets;
+INSERT INTO frames SELECT id, device.parameters, window, seq, target, body, signature, 9e15, state, status
+    FROM device, old_frames;
+DROP TABLE old_charges; DROP TABLE old_secrets; DROP TABLE old_frames;
+"""  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +97,18 @@ class PendingFrame:
     signature: bytes = field(repr=False)
 
 
+class WindowError(DataError):
+    """A window that takes no readings now, so that nothing was drawn and nothing paid."""
+
+
 class Outbox:
-    """The store of one sensor under one parameter set."""
+    """The store of one sensor; what it adds and commits is under one parameter set."""
 
     def __init__(self, path: Path, *, identity: Identity, parameters: Parameters, noise: Noise) -> None:
         self._identity, self._parameters, self._noise = identity, parameters, noise
+        self._set = parameters.hash
         self.sensor = number(identity.name)
-        self._database = Database(path, name=_NAME, tables=_TABLES)
+        self._database = Database(path, name=_NAME, tables=_TABLES, older={_FIRST: _CONVERTED})
         try:
             self._claim(path)
         except BaseException:
@@ -105,16 +140,20 @@ class Outbox:
         """Pay for a batch and finish its frames, or refuse and change nothing. False if it was there already."""
         values = np.asarray(readings, dtype=np.float64)
         place = Place(sensor=self.sensor, window=window, seq=seq)
+        mark = self._mark(place, values)
         with self._database.transaction() as db:
-            known = db.execute("SELECT readings FROM charges WHERE window = ? AND seq = ?", (window, seq)).fetchone()
+            asked = "SELECT digest FROM charges WHERE parameters = ? AND window = ? AND seq = ?"
+            known = db.execute(asked, (self._set, window, seq)).fetchone()
             if known is not None:
-                return self._repeated(known[0], len(values))
-            if db.execute("SELECT 1 FROM frames WHERE window = ? AND seq IS NULL", (window,)).fetchone():
+                _require_same(known[0], mark, place)
+                return False
+            if self._is_committed(db, window):
                 raise DataError(f"window {window}: it is committed and takes no more batches. Use the next one.")
+            self._require_open(window)
             self._require_budget(db, len(values))
             batch = prepare_batch(self._parameters, values, place, self._tag_key(db, window), self._noise)
-            row = (window, seq, len(values), str(self._parameters.loss.amount), batch.ids.astype("<u8").tobytes())
-            db.execute("INSERT INTO charges VALUES (?, ?, ?, ?, ?)", row)
+            paid = (len(values), str(self._parameters.loss.amount), batch.ids.astype("<u8").tobytes(), mark)
+            db.execute("INSERT INTO charges VALUES (?, ?, ?, ?, ?, ?, ?)", (self._set, window, seq, *paid))
             for target, body in batch.frames.items():
                 self._keep(db, window, seq, target, body)
         return True
@@ -122,24 +161,19 @@ class Outbox:
     def finish(self, window: int) -> bool:
         """Commit a window: no further batch belongs to it. False if it was committed, or has nothing in it."""
         with self._database.transaction() as db:
-            if db.execute("SELECT 1 FROM frames WHERE window = ? AND seq IS NULL", (window,)).fetchone():
+            rows = self._ids(db, window)
+            if not rows or self._is_committed(db, window):
                 return False
-            rows = db.execute("SELECT ids FROM charges WHERE window = ? ORDER BY seq", (window,)).fetchall()
-            targets = [row[0] for row in db.execute("SELECT DISTINCT target FROM frames WHERE window = ?", (window,))]
-            if not rows:
-                return False
-            ids = np.concatenate([np.frombuffer(row[0], dtype="<u8") for row in rows])
             place = Place(sensor=self.sensor, window=window, seq=len(rows))
-            body = commit_frame(self._parameters, place, ids, _spent(db), self._tag_key(db, window))
-            for target in sorted(targets):
+            body = commit_frame(self._parameters, place, np.concatenate(rows), _spent(db), self._tag_key(db, window))
+            for target in targets(self._parameters):
                 self._keep(db, window, None, target, body)
         return True
 
     def ids(self, window: int) -> NDArray[np.uint64]:
         """The id of each reading of a window, in the order the readings came."""
         with self._database.transaction() as db:
-            rows = db.execute("SELECT ids FROM charges WHERE window = ? ORDER BY seq", (window,)).fetchall()
-        return np.concatenate([np.empty(0, np.uint64), *(np.frombuffer(row[0], dtype="<u8") for row in rows)])
+            return np.concatenate([np.empty(0, np.uint64), *self._ids(db, window)])
 
     def pending(self, target: str) -> PendingFrame | None:
         """The next frame for a reader: windows in turn, batches before the commit."""
@@ -155,6 +189,17 @@ class Outbox:
         with self._database.transaction() as db:
             db.execute("UPDATE frames SET state = ?, status = ?, body = NULL WHERE id = ?", (state, status, frame))
 
+    def postpone(self, frame: int, status: int | None) -> None:
+        """Note that a frame's time is over by this device's clock, and keep it: clocks are set right now and then."""
+        with self._database.transaction() as db:
+            db.execute("UPDATE frames SET state = 'late', status = ? WHERE id = ?", (status, frame))
+
+    def resume(self) -> None:
+        """Make pending again what was late only by a clock that was wrong."""
+        asked = "UPDATE frames SET state = 'pending' WHERE state = 'late' AND body IS NOT NULL AND closes > ?"
+        with self._database.transaction() as db:
+            db.execute(f"{asked} AND parameters = ?", (time.time(), self._set))
+
     def fates(self) -> dict[str, dict[str, int]]:
         """How many frames of each reader are pending, sent, late or refused."""
         found: dict[str, dict[str, int]] = {}
@@ -164,17 +209,43 @@ class Outbox:
         return found
 
     def _claim(self, path: Path) -> None:
-        own = (self._parameters.hash, self.sensor)
+        stated = self._parameters
         with self._database.transaction() as db:
             row = db.execute("SELECT parameters, sensor FROM device").fetchone()
             if row is None:
-                db.execute("INSERT INTO device VALUES (?, ?)", own)
+                db.execute("INSERT INTO device VALUES (?, ?)", (self._set, self.sensor))
             elif row[1] != self.sensor:
                 raise StateError(f"{path}: it belongs to another sensor. Name this one's own file, or a new one.")
-            elif row[0] != self._parameters.hash:
-                if db.execute("SELECT 1 FROM frames WHERE state = 'pending'").fetchone():
-                    raise StateError(f"{path}: frames of an older parameter set are still to be sent. Send them first.")
-                db.execute("UPDATE device SET parameters = ?", (self._parameters.hash,))
+            elif row[0] != self._set:
+                self._renew(db, path)
+            db.execute("INSERT OR IGNORE INTO sets VALUES (?, ?, ?)", (self._set, stated.stream, stated.version))
+
+    def _renew(self, db: sqlite3.Connection, path: Path) -> None:
+        """Go over to another set, when nothing under the one before can arrive any more."""
+        stated = self._parameters
+        newest = db.execute("SELECT max(version) FROM sets WHERE stream = ?", (stated.stream,)).fetchone()[0]
+        if stated.version < (newest or 0):
+            raise StateError(
+                f"{path}: version {stated.version} of the parameter set was replaced by {newest} here. Take the newest."
+            )
+        db.execute("UPDATE frames SET state = 'late' WHERE state = 'pending' AND closes <= ?", (time.time(),))
+        waits = db.execute("SELECT max(closes) FROM frames WHERE state = 'pending'").fetchone()[0]
+        if waits is not None:
+            raise StateError(
+                f"{path}: frames of an older parameter set are still to be sent, until {moment(waits)}. "
+                "Send them first, or wait until then."
+            )
+        db.execute("UPDATE frames SET body = NULL")
+        db.execute("UPDATE device SET parameters = ?", (self._set,))
+
+    def _require_open(self, window: int) -> None:
+        """Before anything is drawn or paid: what comes too early or too late would be spent for nothing."""
+        now, first, last = time.time(), self._parameters.earliest(window), self._parameters.closes(window)
+        if not first <= now < last:
+            raise WindowError(
+                f"window {window}: it takes readings from {moment(first)} to {moment(last)}, and by this device's "
+                f"clock it is {moment(now)}. Nothing was drawn or paid. Check the clock, the window, and `starts`."
+            )
 
     def _require_budget(self, db: sqlite3.Connection, readings: int) -> None:
         limit, spent = _limit(db), _spent(db)
@@ -187,22 +258,48 @@ class Outbox:
                 remedy="Send fewer readings, or decide on a larger budget for this sensor (--budget).",
             )
 
-    def _repeated(self, known: int, given: int) -> bool:
-        if known != given:
-            raise DataError("this batch was made before, with another number of readings. Pass the same ones again.")
-        return False
+    def _mark(self, place: Place, values: NDArray[np.float64]) -> bytes:
+        """By which the same readings are known again; who has the file alone cannot try readings out."""
+        own = self._identity.key.private_bytes_raw()
+        secret = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"wallflower readings of a batch").derive(own)
+        told = f"{place.window} {place.seq} {values.shape} ".encode("ascii")
+        return hmac.digest(secret, self._set + told + np.ascontiguousarray(values).tobytes(), hashlib.sha256)
+
+    def _is_committed(self, db: sqlite3.Connection, window: int) -> bool:
+        asked = "SELECT 1 FROM frames WHERE parameters = ? AND window = ? AND seq IS NULL"
+        return db.execute(asked, (self._set, window)).fetchone() is not None
+
+    def _ids(self, db: sqlite3.Connection, window: int) -> list[NDArray[np.uint64]]:
+        asked = "SELECT ids FROM charges WHERE parameters = ? AND window = ? ORDER BY seq"
+        return [np.frombuffer(row[0], dtype="<u8") for row in db.execute(asked, (self._set, window))]
 
     def _tag_key(self, db: sqlite3.Connection, window: int) -> bytes:
-        row = db.execute("SELECT tag_key FROM secrets WHERE window = ?", (window,)).fetchone()
+        asked = "SELECT tag_key FROM secrets WHERE parameters = ? AND window = ?"
+        row = db.execute(asked, (self._set, window)).fetchone()
         if row is not None:
             return bytes(row[0])
         fresh = words(self._noise, TAG_KEY // 8).tobytes()
-        db.execute("INSERT INTO secrets VALUES (?, ?)", (window, fresh))
+        db.execute("INSERT INTO secrets VALUES (?, ?, ?)", (self._set, window, fresh))
         return fresh
 
     def _keep(self, db: sqlite3.Connection, window: int, seq: int | None, target: str, body: bytes) -> None:
-        row = (window, seq, target, body, signature(self._identity.key, body))
-        db.execute("INSERT INTO frames (window, seq, target, body, signature) VALUES (?, ?, ?, ?, ?)", row)
+        row = (self._set, window, seq, target, body, signature(self._identity.key, body))
+        written = """
+            INSERT INTO frames (parameters, window, seq, target, body, signature, closes)
+            VALUES (?, ?, ?, ?, ?, ?, ?)"""
+        db.execute(written, (*row, self._parameters.closes(window)))
+
+
+def moment(seconds: float) -> str:
+    """A time as people read it.
+
+    >>> moment(1800000000)
+    '2027-01-15 08:00:00 UTC'
+    """
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):
+        return "a time beyond the calendar"
 
 
 def number(name: str) -> int:
@@ -211,6 +308,19 @@ def number(name: str) -> int:
     if word != "sensor" or not digits.isdigit():
         raise StateError(f"{name}: these are not a sensor's keys. Name a sensor's folder, as in keys/sensor-1.")
     return int(digits)
+
+
+def _require_same(known: bytes | None, given: bytes, place: Place) -> None:
+    if known is None:
+        raise DataError(
+            f"window {place.window}: batch {place.seq} was made by an earlier version, which did not note of which "
+            "readings. Pass the readings that come after it, or use the next window."
+        )
+    if not hmac.compare_digest(known, given):
+        raise DataError(
+            f"window {place.window}: batch {place.seq} was made before, of other readings, which are paid for. "
+            "Pass the same ones again, or use the next window."
+        )
 
 
 def _limit(db: sqlite3.Connection) -> Fraction:
