@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import wallflower.parties.device as _device
     import wallflower.parties.keys as _keys
     import wallflower.parties.parameter_file as _signing
+    import wallflower.parties.revocations as _revocations
     import wallflower.parties.startup as _starting
     import wallflower.queries.sensors.batches as _batches
     import wallflower.queries.sensors.parameters as _parameters
@@ -31,6 +32,7 @@ else:
     _demo = Lazy("wallflower.parties.demo")
     _device = Lazy("wallflower.parties.device")
     _keys = Lazy("wallflower.parties.keys")
+    _revocations = Lazy("wallflower.parties.revocations")
     _signing = Lazy("wallflower.parties.parameter_file")
     _starting = Lazy("wallflower.parties.startup")
     _batches = Lazy("wallflower.queries.sensors.batches")
@@ -115,6 +117,23 @@ def keys(
     show(made)
 
 
+@sensors.command(epilog="Example: wallflower sensors revoke keys sensor-2")
+def revoke(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="the folder that `sensors keys` made, with the authority")
+    ],
+    sensor: Annotated[list[str], typer.Argument(metavar="SENSOR...", help="whose certificates are taken back")],
+    as_json: JsonOption = False,
+) -> None:
+    """Take back the certificates of sensors that are lost, stolen or out of use. Running parties heed the new list."""
+    written = _revocations.revoke(folder, sensor)
+    if as_json:
+        show_json({"revoked": sensor, "written": [str(path) for path in written]})
+        return
+    notice("Copy the list into the folders of the parties that are elsewhere; it counts there within a second.")
+    show(written)
+
+
 @sensors.command(epilog="Example: wallflower sensors sign stream.toml --keys keys -o stream.json")
 def sign(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="the parameter set: a .toml or .json file")],
@@ -170,6 +189,8 @@ def device(
     else:
         show("\n".join(_fate(identity.name, target, states) for target, states in sorted(fates.items())))
         show(f"{identity.name}: ε={spent} spent, ε={left} left")
+    if any("late" in states for states in fates.values()):
+        notice("What came too late stays unjudged. Frames that no server answered are kept, in case a clock was wrong.")
     if any("refused" in states for states in fates.values()):
         raise Rejection(f"{identity.name}: frames were refused, see above; they stay unjudged. See the servers' logs.")
 

@@ -34,6 +34,7 @@ from wallflower.queries.sensors.seals import Forgery
 
 PARTIES: Final = ("analyst", "correction", "owner")
 HOSTS: Final = ("localhost", "127.0.0.1")
+ISSUED: Final = "issued"  # the authority's copies of certificates, by name and number
 _AUTHORITY: Final = "authority"
 _VALID: Final = timedelta(days=825)
 _KEY, _CERTIFICATE, _TRUSTED, _SEAL = "key.pem", "certificate.pem", "authority.pem", "seal.pem"
@@ -46,6 +47,7 @@ class Peer:
     name: str
     key: bytes = field(repr=False)
     certificate: bytes = field(repr=False)
+    serial: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +131,7 @@ def _issued(certificate: bytes, authority: bytes) -> tuple[Peer, datetime, datet
         raise Forgery("the certificate is not one of this stream's authority. Use the keys that it made.") from None
     if not isinstance(key, Ed25519PublicKey) or found.not_valid_before_utc < issuer.not_valid_before_utc:
         raise Forgery("the certificate is not one that this stream's authority makes. Use the keys that it made.")
-    peer = Peer(str(name.value), key.public_bytes_raw(), certificate)
+    peer = Peer(str(name.value), key.public_bytes_raw(), certificate, found.serial_number)
     return peer, found.not_valid_before_utc, found.not_valid_after_utc
 
 
@@ -140,12 +142,21 @@ def make(folder: Path, *, sensors: int, hosts: Sequence[str] = HOSTS) -> list[Pa
     return [_member(folder / name, name, issuer, hosts) for name in names if not (folder / name).exists()]
 
 
+def read_authority(folder: Path) -> tuple[x509.Certificate, Ed25519PrivateKey]:
+    """The authority's certificate and key."""
+    try:
+        key = load_pem_private_key((folder / _KEY).read_bytes(), password=None)
+        certificate = x509.load_pem_x509_certificate((folder / _CERTIFICATE).read_bytes())
+    except (OSError, ValueError):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise SourceError(f"{folder}: not the authority's key. Name the folder that `sensors keys` made.")
+    return certificate, key
+
+
 def _authority(folder: Path) -> tuple[x509.Certificate, Ed25519PrivateKey]:
     if folder.exists():
-        key = load_pem_private_key((folder / _KEY).read_bytes(), password=None)
-        if not isinstance(key, Ed25519PrivateKey):
-            raise SourceError(f"{folder}: not the authority's key. Name the folder that `sensors keys` made.")
-        return x509.load_pem_x509_certificate((folder / _CERTIFICATE).read_bytes()), key
+        return read_authority(folder)
     key = Ed25519PrivateKey.generate()
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "wallflower stream authority")])
     only = x509.KeyUsage(**_USES | {"key_cert_sign": True, "crl_sign": True})
@@ -171,6 +182,8 @@ def _member(folder: Path, name: str, issuer: tuple[x509.Certificate, Ed25519Priv
         _TRUSTED: authority.public_bytes(Encoding.PEM),
     }
     _write(folder, files | ({_SEAL: _pem(X25519PrivateKey.generate())} if name == "owner" else {}))
+    kept = folder.parent / _AUTHORITY / ISSUED
+    _write(kept, {f"{name}.{certificate.serial_number:x}.pem": files[_CERTIFICATE]})
     return folder
 
 
@@ -209,7 +222,7 @@ def _pem(key: Ed25519PrivateKey | X25519PrivateKey) -> bytes:
 
 
 def _write(folder: Path, files: dict[str, bytes]) -> None:
-    folder.mkdir(parents=True, mode=0o700)
+    folder.mkdir(parents=True, mode=0o700, exist_ok=folder.name == ISSUED)
     for name, content in files.items():
         with os.fdopen(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)

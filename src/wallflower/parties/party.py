@@ -7,6 +7,7 @@ another party is tried again after a pause that grows until a step succeeds; a s
 from __future__ import annotations
 
 import logging
+import ssl
 import time
 import traceback
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from wallflower.parties.client import Unreachable, pauses
 from wallflower.parties.intake import Collector
 from wallflower.parties.keys import Identity, Peer, who
 from wallflower.parties.parameter_file import ParameterFile
+from wallflower.parties.revocations import Revocations
 from wallflower.parties.windows import Windows
 from wallflower.queries.sensors.parameters import Parameters
 
@@ -34,6 +36,8 @@ class Party:
 
     def __init__(self, identity: Identity, signed: ParameterFile, store: Path) -> None:
         self.identity, self.signed = identity, signed
+        self.revoked = Revocations(identity.folder, identity.authority)
+        self.contexts: list[ssl.SSLContext] = []  # of TLS, for which the list counts too
         self.parameters: Parameters = signed.parameters
         self.store = Windows(store, parameters=self.parameters.hash, party=self.role)
         self.collector = Collector(self.role, signed, self.store)
@@ -56,7 +60,24 @@ class Party:
 
     def known(self, certificate: bytes) -> Peer:
         """Whose certificate this is, or a refusal."""
-        return self.signed.require(who(certificate, self.identity.authority))
+        return self.signed.require(self.revoked.require(who(certificate, self.identity.authority)))
+
+    def heed_revocations(self) -> None:
+        """Read the list of revoked certificates again, if it has changed; what cannot be believed changes nothing."""
+        try:
+            if self.revoked.refresh():
+                for context in self.contexts:
+                    self.revoked.apply(context)
+                log.info("a new list of revoked certificates is in force")
+        except (PrivacyError, OSError) as error:
+            log.error("the list of revoked certificates is not believed: %s", type(error).__name__)
+
+    def server_context(self) -> ssl.SSLContext:
+        """TLS that asks every caller for a certificate of the authority that was not taken back."""
+        context = self.identity.server_context()
+        self.revoked.apply(context)
+        self.contexts.append(context)
+        return context
 
     def wake(self) -> None:
         """Something came in: look at once."""
@@ -73,6 +94,7 @@ class Party:
         while not self._over.is_set():
             self._woken.wait(_TICK)
             self._woken.clear()
+            self.heed_revocations()
             try:
                 windows = self.windows()
             except PrivacyError as error:

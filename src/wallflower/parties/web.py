@@ -54,7 +54,7 @@ def serve(party: Party, listening: socket.socket, *, tls: bool) -> None:
     """Answer calls until a signal comes."""
 
     def context(*_: Any) -> ssl.SSLContext:
-        return party.identity.server_context()
+        return party.server_context()
 
     config = uvicorn.Config(
         application(party, tls=tls),
