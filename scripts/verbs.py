@@ -55,12 +55,23 @@ def method(question: Question, taken: inspect.Signature, words: str, names: dict
     lines = [f"def {question.kind}(", "    self,", "    *,"]
     for each in taken.parameters.values():
         default = "" if each.default is each.empty else f" = {constant(each.default, names)}"
-        lines.append(f"    {each.name}: {hint(each.annotation, names)}{default},")
+        lines += broken(f"    {each.name}: {hint(each.annotation, names)}{default},")
     lines.append(f") -> {hint(taken.return_annotation, names)}:")
     first, *rest = words.splitlines()
     said = [f'"""{first}', *wrapped(rest), '"""'] if rest else [f'"""{first}"""']
     lines += [f"    {line}".rstrip() for line in (*said, "raise NotImplementedError")]
     return "\n".join(lines) + "\n"
+
+
+def broken(line: str) -> list[str]:
+    """A parameter, one choice to a line where it is too long, as the formatter has it."""
+    if len(line) + 4 <= WIDTH or "Literal[" not in line:
+        return [line]
+    head, rest = line.split("Literal[", 1)
+    choices, tail = rest.split("]", 1)
+    each = [f"        {choice}," for choice in choices.split(", ")]
+    ends = ["    ]", f"    {tail.strip()}"] if tail.startswith(" |") else [f"    ]{tail}"]
+    return [f"{head}Literal[", *each, *ends]
 
 
 def wrapped(lines: Iterable[str]) -> Iterator[str]:

@@ -38,14 +38,17 @@ import wallflower.queries.subspaces.audit as subspaces_audit
 import wallflower.queries.subspaces.choice as choice
 import wallflower.queries.watch as watch
 import wallflower.queries.watch.audit as watch_audit
+import wallflower.queries.watch.audit_seasons as audit_seasons
 import wallflower.queries.watch.baseline as baseline
 import wallflower.queries.watch.detectors as detectors
 import wallflower.queries.watch.modes as watch_modes
+import wallflower.queries.watch.seasons.estimates as estimates
 from wallflower.audit import Finding, Way
 from wallflower.privacy import Kind, Loss, zcdp_of_epsilon
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Tukey
 from wallflower.queries.explain.space.ranked_table import RankedTable
 from wallflower.queries.watch.gauge import Bounds
+from wallflower.queries.watch.seasons import Seasons
 from wallflower.queries.watch.staircase import Table
 
 pytestmark = pytest.mark.slow
@@ -238,6 +241,14 @@ def noises_of(change: Callable[[Any], Any]) -> Mutate:
 def one_draw_for_both_sums(patch: pytest.MonkeyPatch) -> None:
     answer = baseline.Baseline.answer
     patch.setattr(baseline.Baseline, "answer", lambda query, data, noise: answer(query, data, OneNumber(noise)))
+
+
+def in_two_phases(means: Any) -> Callable[..., Any]:
+    def doubled(cells: Any, amounts: Any, *asked: Any) -> Any:
+        both = replace(cells, places=np.concatenate([cells.places, (cells.places + 1) % cells.phases]))
+        return means(both, np.concatenate([amounts, amounts]), *asked)
+
+    return doubled
 
 
 def both_at_the_whole(epsilon: Fraction, moves: int) -> tuple[Fraction, Fraction]:
@@ -525,6 +536,27 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         noises_of(lambda asked: replace(asked, level="event", loss=Loss(asked.loss.epsilon))),
     ),
     "baseline: one draw for both sums": (WATCH, "baseline", one_draw_for_both_sums),
+    "seasons: a tenth short": (WATCH, "seasons", wrap(estimates, "calibrate", shorter(TENTH))),
+    "seasons: moves by 1": (
+        WATCH,
+        "seasons",
+        put(estimates, "calibrate", lambda size, loss, *, step: mechanisms.calibrate(1, loss, step=step)),
+    ),
+    "seasons: every part at the whole loss": (
+        WATCH,
+        "seasons",
+        put(audit_seasons, "SHARES", dict.fromkeys(estimates.SHARES, Fraction(1))),
+    ),
+    "seasons: an observation in two phases": (
+        WATCH,
+        "seasons",
+        put(estimates.Cells, "_means", in_two_phases(estimates.Cells._means)),
+    ),
+    "seasons: a change in spreads of the widest phase": (
+        WATCH,
+        "seasons",
+        put(Seasons, "change_in_spreads", lambda season, change, reach: change / max(map(max, season.spread))),
+    ),
     # explain
     "dp: a score moves by 1 step": (EXPLAIN, "dp", put(direct, "STEPS", 1)),
     "dp: a tenth short": (EXPLAIN, "dp", put(direct, "STEPS", direct.STEPS / TENTH)),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Generic, Literal, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 from wallflower.errors import ParameterError
 from wallflower.lazy import is_there, load
@@ -58,6 +58,13 @@ class Condition:
     @property
     def words(self) -> str:
         return f"with {self.chooser} {self.choice}"
+
+
+@runtime_checkable
+class Jsonable(Protocol):
+    """A setting that says itself how it is written down."""
+
+    def to_json(self) -> Any: ...
 
 
 D = TypeVar("D", bound=PublicFacts)
@@ -204,7 +211,19 @@ class HeatMap:
     measure: str
 
 
-Picture = Bars | Choices | HeatMap | Ticks
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """Released values along a scale from 1 on, as a line between two others; `marks` are places to be marked."""
+
+    middle: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    across: str
+    up: str
+    marks: tuple[int, ...] = ()
+
+
+Picture = Band | Bars | Choices | HeatMap | Ticks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -389,7 +408,7 @@ def _in_words(value: Any) -> str:
 
 def _plain(value: Any) -> Any:
     match value:
-        case Loss() | Schema():
+        case Jsonable():
             return value.to_json()
         case Fraction():
             return str(value)

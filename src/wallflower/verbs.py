@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from wallflower.privacy import Exact, Loss
 from wallflower.queries.explain.detectors import Detector
+from wallflower.queries.watch.seasons import ReleasedBaseline, Seasons
 from wallflower.query import Plan
 from wallflower.release import Release
 from wallflower.schema import Schema
@@ -119,6 +120,7 @@ class Questions:
         outlier_share: float | None = None,
         columns: tuple[str, ...] | None = None,
         time: str | None = None,
+        baseline: Seasons | ReleasedBaseline | None = None,
         weights: tuple[float, ...] | None = None,
         mean: tuple[float, ...] | None = None,
         covariance: tuple[tuple[float, ...], ...] | None = None,
@@ -150,6 +152,7 @@ class Questions:
         outlier_share  for the plan: the share of observations that are outliers; left out: as the variance has it
         columns        the columns of an observation; all number columns unless given
         time           the column of times, public by the schema: flagged ones are told by it too
+        baseline       what `baseline` released: by phase, entries are judged in spreads of their phase from its centre
         mean           public mean of each column
         covariance     public covariance of the columns, row by row
         epsilon        privacy loss ε to spend, exactly as written: 0.5 or 1/2
@@ -233,29 +236,48 @@ class Questions:
     def baseline(
         self,
         *,
-        low: float,
-        high: float,
+        low: float | None = None,
+        high: float | None = None,
         level: Literal["event", "person"] = "event",
         guess: float = 0.0,
         furthest: float | None = None,
         variance: float | None = None,
         columns: tuple[str, ...] | None = None,
+        phase: Literal[
+            "always",
+            "hour-of-day",
+            "half-hour-of-day",
+            "day-of-week",
+            "hour-of-week",
+            "half-hour-of-week",
+            "month-of-year",
+            "day-of-year",
+            "as-written",
+        ]
+        | None = None,
+        time: str | None = None,
+        change: float | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
         loss: Loss | None = None,
         key: str | None = None,
         anyway: bool = False,
-    ) -> Release[dict[str, float]]:
-        """What is usual, in a history that is not watched?
+    ) -> Release[dict[str, Any]]:
+        """What is usual, as a whole or at each phase of a season?
 
-        low       public lower bound of every entry
-        high      public upper bound of every entry
+        low       public lower bound of every entry; by phase left out: the schema's
+        high      public upper bound of every entry; by phase left out: the schema's
         level     who is protected, as for the watch: event, person
         guess     public guess of the mean of the sum: the nearer, the better
         furthest  distances from the guess count as no more than this; left out: as far as can be
         variance  public guess of the variance, for the plan; left out: of entries anywhere in their bounds
         columns   the columns of an observation; all number columns unless given
+        phase     learn centre and spread of every column at each phase; always: one phase; as-written: each time:
+                  always, hour-of-day, half-hour-of-day, day-of-week, hour-of-week, half-hour-of-week, month-of-year,
+                  day-of-year, as-written
+        time      the column of times that phases are read off, public by the schema
+        change    by phase: assume that an entry changes by no more; left out: the bounds enforce it
         epsilon   privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta     probability δ by which ε may fail, such as 1e-6; left out: none
         rho       zero-concentrated privacy loss ρ, instead of ε and δ
@@ -325,6 +347,7 @@ class Plans:
         outlier_share: float | None = None,
         columns: tuple[str, ...] | None = None,
         time: str | None = None,
+        baseline: Seasons | ReleasedBaseline | None = None,
         weights: tuple[float, ...] | None = None,
         mean: tuple[float, ...] | None = None,
         covariance: tuple[tuple[float, ...], ...] | None = None,
@@ -373,13 +396,27 @@ class Plans:
     def baseline(
         self,
         *,
-        low: float,
-        high: float,
+        low: float | None = None,
+        high: float | None = None,
         level: Literal["event", "person"] = "event",
         guess: float = 0.0,
         furthest: float | None = None,
         variance: float | None = None,
         columns: tuple[str, ...] | None = None,
+        phase: Literal[
+            "always",
+            "hour-of-day",
+            "half-hour-of-day",
+            "day-of-week",
+            "hour-of-week",
+            "half-hour-of-week",
+            "month-of-year",
+            "day-of-year",
+            "as-written",
+        ]
+        | None = None,
+        time: str | None = None,
+        change: float | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,

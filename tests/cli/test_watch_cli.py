@@ -357,3 +357,41 @@ def test_a_first_grant_may_declare_the_unit_and_a_second_may_not_change_it(shell
     assert (shown["unit"], shown["rows"], shown["limit"]["epsilon"]) == (unit, "time", "7")
     assert shell(*grant, "--protects", "membership") == 2
     assert "One account has one unit" in shell.err
+
+
+SEASON = ("--schema", "rides.toml", "--ledger", "seasons.db")
+
+
+def _write_rides() -> None:
+    rows = [f"2024-01-{1 + place // 24:02} {place % 24:02}:00,{20 if place % 24 < 6 else 80}" for place in range(480)]
+    rows[50] = rows[50].replace(",20", ",50")
+    Path("rides.csv").write_text("\n".join(["at,rides", *rows]) + "\n")
+    Path("rides.toml").write_text(
+        'name = "rides"\n[protects]\nrows = "time"\nunit = "entry"\n[columns.at]\ntime = true\n'
+        "[columns.rides]\nlow = 0\nhigh = 100\n"
+    )
+    with Ledger.open("seasons.db") as ledger:
+        ledger.grant("rides", Loss("1000"), by="owner")
+
+
+def test_a_baseline_by_phase_is_named_by_its_entry_or_its_file(shell: Shell) -> None:
+    _write_rides()
+    learn = ("--phase", "hour-of-day", "--time", "at", "--epsilon", "300", "--json")
+    assert shell("baseline", "rides.csv", *SEASON, *learn) == 0, shell.err
+    made = json.loads(shell.out)
+    Path("learnt.json").write_text(shell.out)
+    for named in (str(made["ledger_id"]), "learnt.json"):
+        asked = ("--baseline", named, "--threshold", "5", "--epsilon", "64", "--json", "--plot", "flags.svg")
+        assert shell("watch", "rides.csv", *SEASON, *asked) == 0, shell.err
+        assert json.loads(shell.out)["value"] == {"flagged": [51], "decided": 480, "phases": [3]}
+        assert "hour of day" in Path("flags.svg").read_text()
+
+
+def test_a_baseline_by_phase_is_refused_where_it_cannot_serve(shell: Shell) -> None:
+    _write_rides()
+    assert shell("watch", "rides.csv", *SEASON, "--baseline", "7", "--threshold", "5", "--epsilon", "1") == 2
+    assert "entry 7 released no baseline" in shell.err
+    season = {"phase": "hour-of-day", "dataset": "rides", "time": "at", "columns": ["rides"], "width": [1.0]}
+    Path("b.json").write_text(json.dumps(season | {"centre": [[0.0] * 24], "spread": [[1.0] * 24]}))
+    assert shell("watch", "rides.csv", *SEASON, "--baseline", "b.json", "--json-lines", *ASK) == 2
+    assert "--json-lines reads numbers alone" in shell.err

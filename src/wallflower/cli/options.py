@@ -18,6 +18,7 @@ from wallflower.errors import ParameterError
 from wallflower.forms import LOSS_HELP, Blank, Question, blanks, fill, spends
 from wallflower.ledger.store import VARIABLE as LEDGER
 from wallflower.privacy import Kind, Loss
+from wallflower.queries.watch.seasons import Seasons
 from wallflower.query import Query
 from wallflower.release import VARIABLE as ANALYST
 from wallflower.schema import WayToRead
@@ -222,4 +223,5 @@ _TEXTS: Final[Mapping[Any, _Text]] = {
     ),
     Fraction: _Text("NUMBER", str, _written),  # the question reads it, exactly
     Schema: _Text("FILE", Schema.read, lambda value: f"{value.name or 'domain'}.toml"),
+    Seasons: _Text("ID|FILE", str, lambda value: f"{value.dataset}.json"),  # watch_lines reads it
 }

@@ -184,9 +184,7 @@ def _planning(question: Question) -> Any:
 
     source = option("source", Annotated[str | None, typer.Argument(metavar="[SOURCE]", help=SOURCE)])
     offered = {**_PLAN, **(_PAGE if question.tradeoffs is not Query.tradeoffs else {})}
-    return with_signature(
-        plan, source, *parameters(question), *_common({**offered, **watch_lines.plan_options(question)})
-    )
+    return with_signature(plan, source, *parameters(question), *_common(offered))
 
 
 def _common(options: Mapping[str, Any]) -> list[inspect.Parameter]:

@@ -11,7 +11,8 @@ from typing import Annotated, Any, ClassVar, Final
 
 import typer
 
-from wallflower.cli.options import DATA, OUTPUT, QUESTION, READING, facts_of
+from wallflower.cli.options import DATA, OUTPUT, READING, facts_of
+from wallflower.cli.remote import open_remote
 from wallflower.cli.show import notice, say_cap
 from wallflower.columns import Selection, call_or_refuse, list_names
 from wallflower.data import Schema
@@ -19,20 +20,10 @@ from wallflower.data.lines import STDIN, Stream, stream
 from wallflower.errors import BudgetExhausted, ParameterError, PrivacyError, SourceError
 from wallflower.forms import Question
 from wallflower.ledger import Ledger
+from wallflower.queries.watch.seasons import Seasons
 from wallflower.watching import Decisions, Watching, watching
 
-_PLAN: Final[Mapping[str, Any]] = {
-    "baseline": Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="public mean, covariance, centre and variance: a .toml or .json file; options of the same name win",
-            rich_help_panel=QUESTION,
-        ),
-    ],
-}
 _ASK: Final[Mapping[str, Any]] = {
-    **_PLAN,
     "json_lines": Annotated[
         bool,
         typer.Option(
@@ -89,11 +80,6 @@ def ask_options(question: Question) -> Mapping[str, Any]:
     return _ASK if question.streams else {}
 
 
-def plan_options(question: Question) -> Mapping[str, Any]:
-    """The same for a plan."""
-    return _PLAN if question.streams else {}
-
-
 def require_fitting(given: Mapping[str, Any]) -> None:
     """Refuse options that belong to the other way of asking, before anything is read."""
     if not given["json_lines"] and given["source"] == STDIN:
@@ -107,6 +93,11 @@ def require_fitting(given: Mapping[str, Any]) -> None:
                 f"{words}: does not go {'with' if given['json_lines'] else 'without'} --json-lines, which decides as "
                 f"observations come. Leave it out, or {'leave that out' if given['json_lines'] else 'add that'}."
             )
+    if given["json_lines"] and isinstance(given["baseline"], Seasons) and given["baseline"].time is not None:
+        raise ParameterError(
+            "--baseline: by phase it needs the time of every observation, and --json-lines reads numbers alone. Watch "
+            "a table, or in Python pass `times` with every batch."
+        )
     if given["goes_on"] and given["state"] is None:
         raise ParameterError("--continue: goes on from a state, and none is given. Add --state FILE, or leave it out.")
 
@@ -129,13 +120,21 @@ def decide(query: Any, given: Mapping[str, Any]) -> None:
 
 
 def fill(given: dict[str, Any]) -> None:
-    """Take from the baseline what no option says; an option that says the same in another way wins too."""
-    path = given.pop("baseline")
-    if path is None:
+    """Take from the baseline what no option says; an option that says the same in another way wins too.
+
+    One by phase is taken whole, from a file or, by the number of its entry, from the ledger.
+    """
+    said = given.get("baseline")
+    if said is None:
         return
+    stored = _released(int(said), given) if said.isdigit() else _read(Path(said))
+    if "phase" in stored:
+        given["baseline"] = Seasons.of(stored)
+        return
+    given["baseline"] = None
     allowed = {name: rival for name, rival in _BASELINE.items() if name in given}
     said = {name for name in allowed if given[name] is not None}
-    for name, value in _read(path, allowed).items():
+    for name, value in _require_known(stored, allowed).items():
         if not {name, allowed[name]} & said:
             given[name] = _numbers(name, value)
 
@@ -203,7 +202,23 @@ def _stem(source: str) -> str:
     return Path(Path(source).name.removesuffix(".gz")).stem
 
 
-def _read(path: Path, allowed: Mapping[str, Any]) -> Mapping[str, Any]:
+def _released(charge: int, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a baseline of the ledger, or of the service, came to."""
+    if given["server"]:
+        found = next((made.to_dict() for made in open_remote(given).releases() if made.ledger_id == charge), None)
+    else:
+        with Ledger.open(given.get("ledger")) as ledger:
+            found = ledger.release(charge)
+    if found is None or found["kind"] != "baseline":
+        raise ParameterError(
+            f"--baseline: entry {charge} released no baseline. It is a file, or the number of an entry of the ledger "
+            "that `wallflower baseline` has made. Look for it with `wallflower ledger list`."
+        )
+    value: Mapping[str, Any] = found["value"]
+    return value
+
+
+def _read(path: Path) -> Mapping[str, Any]:
     parse = _PARSERS.get(path.suffix.lower())
     if parse is None:
         raise SourceError(
@@ -213,13 +228,19 @@ def _read(path: Path, allowed: Mapping[str, Any]) -> Mapping[str, Any]:
     stored = call_or_refuse(lambda: parse(path.read_text(encoding="utf-8")), lambda _: refusal)
     if isinstance(stored, dict) and isinstance(stored.get("value"), dict):
         stored = stored["value"]  # a release, as `wallflower baseline --json` prints it
-    unknown = sorted(set(stored) - set(allowed)) if isinstance(stored, dict) else ["a list"]
-    if unknown:
-        raise ParameterError(
-            f"{path}: {list_names(unknown)} is not known; a baseline has {list_names(allowed)}. Correct it."
-        )
+    if not isinstance(stored, dict):
+        raise ParameterError(f"{path}: a list is not known; a baseline has {list_names(_BASELINE)}. Correct it.")
     known: Mapping[str, Any] = stored
     return known
+
+
+def _require_known(stored: Mapping[str, Any], allowed: Mapping[str, Any]) -> Mapping[str, Any]:
+    unknown = sorted(set(stored) - set(allowed))
+    if unknown:
+        raise ParameterError(
+            f"baseline: {list_names(unknown)} is not known; a baseline has {list_names(allowed)}. Correct it."
+        )
+    return stored
 
 
 def _numbers(name: str, value: Any) -> Any:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.privacy import Loss
-from wallflower.queries import QUERIES
-from wallflower.query import Bars, Choices, HeatMap, Picture, Plan, Query, Scale, Ticks
+from wallflower.queries import COMPANIONS, QUERIES
+from wallflower.query import Band, Bars, Choices, HeatMap, Picture, Plan, Query, Scale, Ticks
 from wallflower.release import Release
 from wallflower.release.words import readable, symbol
 
@@ -70,7 +70,7 @@ _ITEMS: Final = 8  # parts of a value in words
 
 def query_of(release: Release[Any]) -> Query[Any, Any] | None:
     """The question a release answers, as it was asked; None if it is unknown here."""
-    question = next((known for known in QUERIES if known.label == release.label), None)
+    question = next((known for known in (*QUERIES, *COMPANIONS) if known.label == release.label), None)
     return None if question is None else question.from_json(release.parameters)
 
 
@@ -114,6 +114,8 @@ def figure(release: Release[Any]) -> Any:
             _draw_choices(panels["v"], pictured, release)
         elif isinstance(pictured, HeatMap):
             _draw_heat_map(panels["v"], pictured, release)
+        elif isinstance(pictured, Band):
+            _draw_band(panels["v"], pictured, release)
         else:
             _draw_value(panels["v"], release)
         if plan is not None and plan.curve:
@@ -187,6 +189,22 @@ def _draw_ticks(axes: Any, ticks: Ticks, release: Release[Any]) -> None:
     axes.xaxis.set_major_formatter(_ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
     axes.spines[["left", "right", "top"]].set_visible(False)
     axes.set_xlabel(f"{ticks.across}\n{_about(release)}")
+
+
+def _draw_band(axes: Any, band: Band, release: Release[Any]) -> None:
+    """A line with what is usual around it, and marks below."""
+    axes.set_title(fill(release.question, _TITLE))
+    places = [place + 1 for place in range(len(band.middle))]
+    axes.fill_between(places, band.low, band.high, step="mid", color=ACCENT, alpha=0.25, linewidth=0)
+    axes.step(places, band.middle, where="mid", color=ACCENT, linewidth=1.4)
+    foot = min(band.low) - 0.06 * (max(band.high) - min(band.low))
+    axes.plot(band.marks, [foot] * len(band.marks), "|", color=INK, markersize=8, alpha=0.6)
+    axes.set_xlim(0.5, len(places) + 0.5)
+    axes.xaxis.set_major_locator(_ticker.MaxNLocator(7, integer=True))
+    axes.grid(axis="y")
+    axes.spines[["right", "top"]].set_visible(False)
+    axes.set_ylabel(band.up)
+    axes.set_xlabel(f"{band.across}\n{_about(release)}")
 
 
 def _draw_choices(axes: Any, choices: Choices, release: Release[Any]) -> None:

@@ -43,7 +43,7 @@ from wallflower.queries.watch.gauge import Gauge
 from wallflower.queries.watch.modes import mode_of
 from wallflower.queries.watch.staircase import Table
 from wallflower.release import declaration_of, default_analyst, require_use
-from wallflower.watching.frames import rows_of
+from wallflower.watching.frames import rows_of, times_of
 from wallflower.watching.hold import Hold
 from wallflower.watching.payer import OpenEpoch, Payer
 from wallflower.watching.state import Epoch, State
@@ -123,6 +123,8 @@ def watching(
     names = _names(query, columns, public)
     facts = Schema.of(names) if public is None or public.columns is None else public.only(names)
     rule = _Rule(query, facts)
+    if query.season is not None:
+        query.season.require_same(dataset, names)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     kept = None if state is None else State(state)
     payer = Payer(
@@ -190,14 +192,15 @@ class Watching:
         """Whether nothing more will be decided in this epoch."""
         return self._epoch.exhausted
 
-    def decide(self, x: Observation) -> bool | None:
-        """Whether the next observation is flagged: a number, a sequence of them, or a mapping by column.
+    def decide(self, x: Observation, *, time: str | None = None) -> bool | None:
+        """Whether the next observation is flagged: a number, a sequence of them, or a mapping by column. `time` says
+        when it was made, where the watch has a baseline by phase.
 
         None when the watch is exhausted, or the observation is passed over. An entry that is missing or no number
         counts as the middle of its bounds.
         """
         if self._quick is None:
-            return _single(self.decide_many([x]))
+            return _single(self.decide_many([x], times=None if time is None else [time]))
         entry = x if isinstance(x, float) else self._rule.row(x)[0]
         try:
             word = self._ahead.pop()
@@ -209,16 +212,22 @@ class Watching:
         """The decision about observation number `k`, from 1: the one that was told, or a new one if it is next."""
         return _single(self.decide_many([x], first=k))
 
-    def decide_many(self, rows: Iterable[Observation] | NDArray[Any], *, first: int | None = None) -> Decisions:
+    def decide_many(
+        self,
+        rows: Iterable[Observation] | NDArray[Any],
+        *,
+        first: int | None = None,
+        times: Sequence[str] | None = None,
+    ) -> Decisions:
         """Decide a batch; with a state, all of it is on disk before any of it is told. A frame is read by the names of
         its columns, whatever their order; those that are not watched are left unread.
 
         `first` is the number of the first row, if it is not the next. Rows that were decided before are not looked at:
-        what was told is told again.
+        what was told is told again. With a baseline by phase, `times` say when each was made, unless a frame has them.
         """
         with self._lock:
             self._require_open()
-            asked = rows_of(rows, self.columns)
+            asked = self._rule.in_spreads(rows_of(rows, self.columns), rows, times)
             start = self.position + 1 if first is None else first
             again = self._told(start, len(asked))
             if len(again) == len(asked) or self.exhausted:
@@ -364,6 +373,7 @@ class _Rule:
         self.detector = query.detector(self.gauge)
         query.require_reach(self.gauge)
         self._known = frozenset(self.columns)
+        self._season = query.season
         self._is_plain = all(map(_is_plain, facts.columns or (), self.gauge.bounds.low, self.gauge.bounds.high))
 
     def row(self, x: Observation) -> list[float]:
@@ -371,6 +381,8 @@ class _Rule:
         named: Any = getattr(x, "items", None)  # a Mapping, or a row of a pandas frame
         if named is not None:
             cells_of = dict(named())
+            if self._season is not None:
+                cells_of.pop(self._season.time, None)
             if not cells_of.keys() <= self._known:
                 raise DataError(
                     f"an observation has names that are not columns; the columns are {list_names(self.columns)}. "
@@ -386,18 +398,38 @@ class _Rule:
             )
         return [number(cell) for cell in cells]
 
+    def in_spreads(self, rows: Any, given: Any, times: Sequence[str] | None) -> Any:
+        """Observations as they are measured: by phase in spreads of theirs, else as they came."""
+        season = self._season
+        if season is None:
+            return rows
+        if season.time is not None and times is None:
+            times = times_of(given, season.time)
+        if season.time is not None and (times is None or len(times) != len(rows)):
+            raise DataError(
+                f"the phase of an observation is read off its time ({season.time}), and there is not one for each. "
+                "Pass times=[...] with the batch, or a frame that has them."
+            )
+        places = season.places(times, len(rows))
+        found = self._numbers(rows)
+        return season.standardise(scale_columns(found.T, self._facts), places)
+
     def measured(self, rows: Any) -> NDArray[np.int64]:
         """The distance of each observation."""
+        found = self._numbers(rows)
+        is_ready = self._is_plain or self._season is not None
+        return self.gauge.measure(found if is_ready else scale_columns(found.T, self._facts))
+
+    def _numbers(self, rows: Any) -> Floats:
         array = np.asarray(rows) if hasattr(rows, "__array__") else None
         if array is None or array.dtype.kind not in "biuf":
             array = np.array([self.row(x) for x in rows], dtype=np.float64).reshape(-1, len(self.columns))
-        found = self.gauge.shaped(array)
-        return self.gauge.measure(found if self._is_plain else scale_columns(found.T, self._facts))
+        return self.gauge.shaped(array)
 
     def quick(self) -> Callable[[float, int], bool] | None:
         """The same for one number and one word, where that is all it takes, without the overhead of arrays."""
         is_plain = self._is_plain and len(self.columns) == 1 and self.query.statistic == "sum"
-        if not is_plain or self.query.scores or mode_of(self.query) != "staircase":
+        if not is_plain or self._season is not None or self.query.scores or mode_of(self.query) != "staircase":
             return None
         return _quick(self.gauge, self.detector.threshold, Table.of(self.detector.epsilon))
 

@@ -32,6 +32,16 @@ def rows_of(given: Any, columns: Sequence[str]) -> Any:
     return given if isinstance(given, Sequence) or hasattr(given, "__array__") else list(given)
 
 
+def times_of(given: Any, column: str) -> list[str] | None:
+    """The times of a frame, or of observations that come by name, as text; None if they have none."""
+    cells = _cells(given)
+    if cells is not None:
+        return next((list(map(str, found)) for name, found in cells if name == column), None)
+    if isinstance(given, Sequence) and given and all(isinstance(row, Mapping) and column in row for row in given):
+        return [str(row[column]) for row in given]
+    return None
+
+
 def _cells(given: Any) -> list[tuple[str, Any]] | None:
     """The columns of a frame with their names; None if it is none."""
     if hasattr(given, "itertuples"):  # pandas

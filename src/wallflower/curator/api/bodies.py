@@ -18,6 +18,7 @@ from wallflower.errors import ParameterError
 from wallflower.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, entries_of, fill, loss_of, spends
 from wallflower.ledger.limits import Accounting
 from wallflower.privacy import Loss
+from wallflower.queries.watch.seasons import Seasons
 from wallflower.query import Query
 from wallflower.schema import Schema
 from wallflower.units import Basis, Protection, Rows
@@ -50,6 +51,7 @@ _TYPES: Final[Mapping[Any, Any]] = {
     bool: bool,
     Fraction: Exactly,
     Schema: dict[str, Any],
+    Seasons: dict[str, Any],
     tuple[str, ...]: Annotated[list[Text], Field(max_length=_MOST)],
     tuple[float, ...]: Annotated[list[Number], Field(max_length=_MOST)],
     tuple[tuple[str, ...], ...]: Annotated[list[list[Text]], Field(max_length=_MOST)],

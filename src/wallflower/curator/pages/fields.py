@@ -16,6 +16,7 @@ from wallflower.columns import join_list, pieces_of, split_list
 from wallflower.curator.api.bodies import Body, model, query_of
 from wallflower.errors import ParameterError
 from wallflower.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, entries_of, spends
+from wallflower.queries.watch.seasons import Seasons
 from wallflower.query import Condition, Query
 from wallflower.schema import Schema
 
@@ -30,7 +31,9 @@ _WAYS: Final[Mapping[Any, str]] = {
     **dict.fromkeys(_LISTS, "several: a, b, c"),
     **dict.fromkeys(_TABLES, "several: a, b; c"),
     Schema: "as JSON, as `wallflower data` has it",
+    Seasons: "as JSON, the value of a release of baseline by phase",
 }
+_WRITTEN: Final = (Schema, Seasons)  # as JSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +188,7 @@ def _entry(blank: Blank, values: Mapping[str, str], *, shown: bool) -> Entry:
 def _control(blank: Blank) -> Control:
     if blank.choices or blank.hint is bool:
         return "choice"
-    if blank.hint is Schema:
+    if blank.hint in _WRITTEN:
         return "long"
     return "number" if blank.hint in _NUMBERS else "text"
 
@@ -197,7 +200,7 @@ def _plain(blank: Blank, text: str) -> Any:
             return blank.hint(text)
         if blank.hint is bool:
             return _YES.get(text, text)
-        if blank.hint is Schema:
+        if blank.hint in _WRITTEN:
             return json.loads(text)
     except (ValueError, RecursionError):
         return text

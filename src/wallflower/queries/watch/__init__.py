@@ -22,10 +22,11 @@ from wallflower.lazy import Lazy
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.watch.claims import claim_of
-from wallflower.queries.watch.gauge import STATISTICS, Gauge, gauge
+from wallflower.queries.watch.gauge import STATISTICS, Gauge, Ints, gauge
 from wallflower.queries.watch.modes import LEVELS, MODES, bounds_of, check_mode, check_numbers, loss_at_level, mode_of
+from wallflower.queries.watch.seasons import LIMIT, ReleasedBaseline, Seasons
 from wallflower.queries.watch.statement import Statement
-from wallflower.query import Condition, Plan, PublicFacts, Query, Reading, Status, Ticks, Tradeoff, settle
+from wallflower.query import Band, Condition, Plan, PublicFacts, Query, Reading, Status, Ticks, Tradeoff, settle
 from wallflower.units import Claim
 
 if TYPE_CHECKING:
@@ -99,6 +100,12 @@ class Watch(Query[Points, dict[str, Any]]):
     time: str | None = field(
         default=None, metadata={"help": "the column of times, public by the schema: flagged ones are told by it too"}
     )
+    baseline: Seasons | ReleasedBaseline | None = field(
+        default=None,
+        metadata={
+            "help": "what `baseline` released: by phase, entries are judged in spreads of their phase from its centre"
+        },
+    )
     weights: tuple[float, ...] | None = field(default=None, metadata={"help": "one for each column", "when": WEIGHTED})
     mean: tuple[float, ...] | None = field(default=None, metadata={"help": "public mean of each column"})
     covariance: tuple[tuple[float, ...], ...] | None = field(
@@ -122,9 +129,33 @@ class Watch(Query[Points, dict[str, Any]]):
 
     def __post_init__(self) -> None:
         settle(self)
+        self._settle_season()
         check_numbers(self)
         object.__setattr__(self, "loss", loss_at_level(self))
         check_mode(self)
+
+    def _settle_season(self) -> None:
+        """By phase everything is in spreads: limits on both sides, centres at 0, and spreads of 1."""
+        if self.baseline is None:
+            return
+        season = Seasons.of(self.baseline)
+        columns = len(season.columns)
+        unit = tuple(tuple(float(row == column) for column in range(columns)) for row in range(columns))
+        own: dict[str, Any] = {"low": -LIMIT, "high": LIMIT}
+        if self.statistic in ("mahalanobis", "max"):
+            own |= {"mean": (0.0,) * columns, "covariance": unit}
+        elif self.statistic == "sum" and self.covariance is None:
+            own |= {"variance": float(columns)}
+        for name, value in own.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
+        object.__setattr__(self, "baseline", season)
+        object.__setattr__(self, "columns", self.columns or season.columns)
+
+    @property
+    def season(self) -> Seasons | None:
+        """What observations are judged by, phase by phase."""
+        return None if self.baseline is None else Seasons.of(self.baseline)
 
     def cost(self) -> Loss:
         return self.loss
@@ -140,7 +171,19 @@ class Watch(Query[Points, dict[str, Any]]):
         self.require_reach(made)
         if self.time is not None:
             points.times(self.time)
+        if self.season is not None:
+            self.season.require_same(points.name, points.columns)
+            self.season.places(self._season_times(points), points.n)
         return points
+
+    def _season_times(self, data: Points) -> list[str] | None:
+        return None if self.season is None or self.season.time is None else data.times(self.season.time)
+
+    def measured(self, data: Points, made: Gauge) -> Ints:
+        """The distance of each observation, in steps; by phase of what it is in spreads of its phase.  (P4)"""
+        if self.season is None:
+            return made.measure(data.values)
+        return made.measure(self.season.standardise(data.values, self.season.places(self._season_times(data), data.n)))
 
     def gauge(self, dimension: int, schema: Schema | None = None) -> Gauge:
         """How observations are measured: the statistic on its grid."""
@@ -151,8 +194,14 @@ class Watch(Query[Points, dict[str, Any]]):
             weights=self.weights,
             mean=self.mean,
             covariance=self.covariance,
-            rho=self.change,
+            rho=self._change_of_entry(),
         )
+
+    def _change_of_entry(self) -> float | None:
+        """The most that an entry is assumed to change by, as it is measured."""
+        if self.season is None or self.change is None or self.low is None or self.high is None:
+            return self.change
+        return self.season.change_in_spreads(self.change, self.high - self.low)
 
     def statement(self, dimension: int) -> Statement:
         """What is said of the observations."""
@@ -186,12 +235,15 @@ class Watch(Query[Points, dict[str, Any]]):
     def answer(self, data: Points, noise: Noise) -> dict[str, Any]:
         made = self.gauge(data.dimension, data.schema)
         detector = self.detector(made)
-        found = detector.decide(made.measure(data.values), detector.secret(noise), 0, noise)
+        found = detector.decide(self.measured(data, made), detector.secret(noise), 0, noise)
         flagged = [place + 1 for place in found.flags.nonzero()[0].tolist()]
         value: dict[str, Any] = {"flagged": flagged, "decided": found.decided}
         if self.time is not None:
             times = data.times(self.time)  # public, cell by cell: whoever has the flags could look them up
             value["times"] = [times[place - 1] for place in flagged]
+        if self.season is not None:  # public by their times, too
+            places = self.season.places(self._season_times(data), data.n)
+            value["phases"] = [int(places[place - 1]) + 1 for place in flagged]
         return value | ({"scores": found.scores.tolist()} if found.scores is not None else {})
 
     def reading(self, value: dict[str, Any], facts: PublicFacts) -> Reading:
@@ -222,7 +274,9 @@ class Watch(Query[Points, dict[str, Any]]):
         """What public facts of the columns warn of."""
         return _plans.cautions_of(self, self.gauge(data.dimension, data.schema))
 
-    def picture(self, value: dict[str, Any], facts: PublicFacts) -> Ticks:
+    def picture(self, value: dict[str, Any], facts: PublicFacts) -> Band | Ticks:
+        if self.season is not None and value["decided"] == facts.n:
+            return self.season.picture(marks=value["phases"])
         across = f"observations, flagged ones marked{_at_times(value, SHOWN)}"
         return Ticks(places=tuple(value["flagged"]), known=value["decided"], until=facts.n, across=across)
 

@@ -42,7 +42,7 @@ class Histories:
         """By how many moves the sums exceed those of the first history, both of them."""
         value, n = query.answer(data, noise), self.ones + self.zeros
         total, squares = n * value["centre"], n * (value["variance"] + value["centre"] ** 2)
-        return min(total - self.ones * self.width, (squares - self.ones * self.width**2) / (2 * self.width))
+        return float(min(total - self.ones * self.width, (squares - self.ones * self.width**2) / (2 * self.width)))
 
     def laws(self, query: Baseline) -> list[Law]:
         """Whether both sums are at least about those of the first history."""

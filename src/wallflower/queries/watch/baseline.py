@@ -1,8 +1,8 @@
-"""What is usual, learnt privately from a history that the watch will not see.
+"""What is usual, learnt privately: over a history as a whole, or at each phase of a season.
 
-Released    the mean and the variance of the statistic          Neighbours  as for `Watch`, by `level`
-Guarantee   pure ε-DP, half of it for each                      Arithmetic  whole-number sums, discrete Laplace
-Proof       proof.md, label (B)
+Released    the mean and the variance of the statistic; by `phase` the centre and the spread of every column
+Guarantee   pure ε-DP, for all that is released together        Neighbours  as for `Watch`, by `level`
+Arithmetic  whole-number sums, discrete Laplace                 Proof       proof.md, labels (B) (P1) (P2) (P3)
 """
 
 from __future__ import annotations
@@ -15,13 +15,28 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from wallflower.data import Points
+from wallflower.data import Points, points_of
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.mechanisms import Additive, calibrate
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch import Watch
-from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount, settle
+from wallflower.queries.watch.seasons import Seasons
+from wallflower.queries.watch.seasons.learner import Learner
+from wallflower.queries.watch.seasons.phases import KINDS
+from wallflower.query import (
+    Band,
+    Label,
+    Option,
+    Plan,
+    PublicFacts,
+    Quality,
+    Query,
+    Reading,
+    Status,
+    least_amount,
+    settle,
+)
 from wallflower.units import Claim
 
 COARSE: Final = 64  # steps of the grid that one entry can move a distance by
@@ -57,8 +72,8 @@ class _Nearness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Baseline(Query[Points, dict[str, float]]):
-    """Learn the mean and the variance of the sum from a history of its own.
+class Baseline(Query[Points, dict[str, Any]]):
+    """Learn the mean and the variance of the sum from a history of its own, or what is usual at each phase.
 
     >>> Baseline(low=0.0, high=1.0, loss=Loss("0.5")).cost()
     Loss(ε=1/2)
@@ -66,14 +81,18 @@ class Baseline(Query[Points, dict[str, float]]):
 
     kind: ClassVar[str] = "baseline"
     label: ClassVar[str] = "outlier-watch-baseline/1"
-    question: ClassVar[str] = "What is usual, in a history that is not watched?"
+    question: ClassVar[str] = "What is usual, as a whole or at each phase of a season?"
     proof: ClassVar[str] = "queries/watch/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
     prepares: ClassVar[str] = "watch"
-    unpictured: ClassVar[str] = "two numbers that go into the options of a watch"
+    unpictured: ClassVar[str] = "without a phase it is two numbers that go into the options of a watch"
 
-    low: float = field(metadata={"help": "public lower bound of every entry"})
-    high: float = field(metadata={"help": "public upper bound of every entry"})
+    low: float | None = field(
+        default=None, metadata={"help": "public lower bound of every entry; by phase left out: the schema's"}
+    )
+    high: float | None = field(
+        default=None, metadata={"help": "public upper bound of every entry; by phase left out: the schema's"}
+    )
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
     level: str = field(
         default="event",
@@ -91,6 +110,20 @@ class Baseline(Query[Points, dict[str, float]]):
     columns: tuple[str, ...] | None = field(
         default=None, metadata={"help": "the columns of an observation; all number columns unless given"}
     )
+    phase: str | None = field(
+        default=None,
+        metadata={
+            "help": "learn centre and spread of every column at each phase; always: one phase; as-written: each time",
+            "choices": KINDS,
+        },
+    )
+    time: str | None = field(
+        default=None, metadata={"help": "the column of times that phases are read off, public by the schema"}
+    )
+    change: float | None = field(
+        default=None,
+        metadata={"help": "by phase: assume that an entry changes by no more; left out: the bounds enforce it"},
+    )
 
     def __post_init__(self) -> None:
         settle(self)
@@ -101,6 +134,37 @@ class Baseline(Query[Points, dict[str, float]]):
             raise ParameterError(f"furthest: {self.furthest!r} is not a positive distance; pass one, or leave it out.")
         if self.variance is not None and not 0 < self.variance <= 1e200:
             raise ParameterError(f"variance: {self.variance!r} is not a positive number; pass one, or leave it out.")
+        self._require_fitting_settings()
+
+    def _require_fitting_settings(self) -> None:
+        """Refuse what belongs to the other way of learning."""
+        learner, apart = self._learner, ("guess", "furthest") if self.phase else ("time", "change")
+        given = [name for name in apart if getattr(self, name) not in (None, 0.0)]
+        if given:
+            raise ParameterError(
+                f"{given[0]}: it does not go {'with' if self.phase else 'without'} a phase. Leave it out, or "
+                f"{'leave out' if self.phase else 'add'} the phase."
+            )
+        if learner is not None and self.level != "event":
+            raise ParameterError(
+                f"level: {self.level!r} does not go with a phase. By phase one entry of one observation is protected, "
+                "and an account for a person counts each of them. Leave the level out, or the phase."
+            )
+        if learner is None and (self.low is None or self.high is None):
+            raise ParameterError("low, high: the entries of an observation need public bounds. Pass both.")
+
+    @property
+    def _learner(self) -> Learner | None:
+        """Who learns phase by phase; None where there are no phases."""
+        if self.phase is None:
+            return None
+        names = ("time", "low", "high", "change", "variance", "loss")
+        return Learner(kind=self.phase, **{name: getattr(self, name) for name in names})
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The bounds of every entry, which are there where there are no phases."""
+        return float(self.low or 0.0), float(self.high or 0.0)
 
     @property
     def _watch(self) -> Watch:
@@ -119,12 +183,20 @@ class Baseline(Query[Points, dict[str, float]]):
         return self.loss
 
     def claim(self, facts: PublicFacts) -> Claim:
+        if (learner := self._learner) is not None:
+            return learner.claim(facts, getattr(facts, "schema", None))
         return replace(super(Baseline, self).claim(facts), rho=self.loss.epsilon**2 / 4)  # (B)
 
     def view(self, data: Any) -> Points:
-        return self._watch.view(data)
+        if (learner := self._learner) is None:
+            return self._watch.view(data)
+        points = points_of(data, self.columns)
+        learner.require_fitting(points)
+        return points
 
-    def answer(self, data: Points, noise: Noise) -> dict[str, float]:
+    def answer(self, data: Points, noise: Noise) -> dict[str, Any]:
+        if (learner := self._learner) is not None:
+            return learner.answer(data, noise)
         made = self._watch.gauge(data.dimension)
         distances = (2 * COARSE * made.measure(data.values).astype(object) + made.move) // (2 * made.move)
         unit = float(Fraction(made.step) * made.move / COARSE)
@@ -137,7 +209,12 @@ class Baseline(Query[Points, dict[str, float]]):
         variance = max(squares / data.n - mean * mean, 1.0)  # of one step, so that there is always some
         return {"centre": self.guess + mean * unit, "variance": variance * unit * unit}
 
-    def reading(self, value: dict[str, float], facts: PublicFacts) -> Reading:
+    def picture(self, value: dict[str, Any], facts: PublicFacts) -> Band | None:
+        return None if self.phase is None else Seasons.from_json(value).picture()
+
+    def reading(self, value: dict[str, Any], facts: PublicFacts) -> Reading:
+        if (learner := self._learner) is not None:
+            return learner.reading(value, facts)
         near = self._nearness(facts.n, facts.dimension)
         low, high = near.spread(value["variance"], off=value["centre"] - self.guess)
         return Reading(
@@ -149,6 +226,8 @@ class Baseline(Query[Points, dict[str, float]]):
         )
 
     def plan(self, *, n: int, dimension: int) -> Plan:
+        if (learner := self._learner) is not None:
+            return learner.plan(self.kind, n=n, dimension=dimension)
         near, spread = self._nearness(n, dimension), self._planned_spread(dimension)
         centre, variance = near.centre / spread, near.variance(spread) / spread**2
         smallest = least_amount(lambda amount: replace(self, loss=Loss(amount))._is_near(n, dimension))
@@ -184,7 +263,8 @@ class Baseline(Query[Points, dict[str, float]]):
 
     def _planned_spread(self, dimension: int) -> float:
         """The spread of the sum that the plan goes by."""
-        anywhere = (self.high - self.low) * math.sqrt(dimension / 12)
+        low, high = self._ends
+        anywhere = (high - low) * math.sqrt(dimension / 12)
         return math.sqrt(self.variance) if self.variance is not None else min(anywhere, self.furthest or anywhere)
 
     def _nearness(self, n: int, dimension: int) -> _Nearness:
@@ -203,7 +283,7 @@ class Baseline(Query[Points, dict[str, float]]):
 
     def _far(self, dimension: int) -> int:
         """The furthest distance, in steps."""
-        widest = max(abs(self.low * dimension - self.guess), abs(self.high * dimension - self.guess))
+        widest = max(abs(end * dimension - self.guess) for end in self._ends)
         return max(1, math.ceil(min(widest, self.furthest or widest) / self._unit(dimension)))
 
     def _noises(self, n: int, dimension: int) -> tuple[Additive, Additive]:

@@ -251,7 +251,18 @@ def _bare(query: Any) -> Any:
     return type(query)(threshold=truth, outlier_from=truth, loss=Loss("1"), **public)
 
 
-_OBSERVED: Final = ("statistic", "low", "high", "change", "centre", "variance", "weights", "mean", "covariance")
+_OBSERVED: Final = (
+    "statistic",
+    "low",
+    "high",
+    "change",
+    "centre",
+    "variance",
+    "weights",
+    "mean",
+    "covariance",
+    "baseline",
+)
 
 
 # Where nothing is stated

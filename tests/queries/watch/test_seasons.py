@@ -1,0 +1,248 @@
+"""What is usual at each phase: learnt for one price, judged by, and refused where it does not belong."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import wallflower as wf
+from wallflower.curator.api.bodies import model
+from wallflower.curator.api.bodies import query_of as query_of_body
+from wallflower.data import Column, Table, load
+from wallflower.errors import DataError, ParameterError
+from wallflower.noise import system_noise
+from wallflower.queries.watch.seasons import Seasons
+from wallflower.queries.watch.seasons.phases import Phases
+from wallflower.queries.watch.seasons.smoother import smooth
+from wallflower.units import Protection, price
+
+SURE = "10000"  # a loss at which noise is nothing
+
+
+def hours(weeks: int = 8, *, columns: int = 1, name: str = "rides", seed: int = 1) -> Table:
+    """Hourly counts with a day's rhythm: low at night, high at noon, spread 2; of the sixth week one night is busy."""
+    n = weeks * 168
+    times = [datetime(2024, 1, 1) + timedelta(hours=place) for place in range(n)]
+    rhythm = np.array([50 + 30 * np.sin((time.hour - 6) / 24 * 2 * np.pi) for time in times])
+    values = rhythm[:, None] + np.random.default_rng(seed).normal(0, 2, (n, columns))
+    values[NIGHT] = 50.0
+    names = [f"c{place}" for place in range(columns)]
+    columns_of = {name: values[:, place] for place, name in enumerate(names)}
+    schema = wf.Schema(name=name, columns=(Column("time", time=True), *map(Column, names)))
+    return load(_frame({"time": [str(time) for time in times], **columns_of}), schema=schema)
+
+
+def _frame(cells: dict[str, Any]) -> Any:
+    return pa.table(cells)
+
+
+NIGHT = 5 * 168 + 24  # midnight of a Tuesday, as busy as a morning
+
+
+def baseline(**more: Any) -> wf.Baseline:
+    given = {"low": 0.0, "high": 100.0, "phase": "hour-of-day", "time": "time", "loss": wf.Loss(SURE)}
+    return wf.Baseline(**given | more)
+
+
+def learn(table: Table, **more: Any) -> dict[str, Any]:
+    query = baseline(**more)
+    return query.answer(query.view(table), system_noise())
+
+
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [
+        ("hour-of-day", 14),
+        ("half-hour-of-day", 29),
+        ("day-of-week", 4),
+        ("hour-of-week", 110),
+        ("half-hour-of-week", 221),
+        ("month-of-year", 2),
+        ("day-of-year", 60),
+    ],
+)
+def test_a_phase_is_read_off_the_time(kind: str, place: int) -> None:
+    phases = Phases(kind=kind)
+    assert phases.places(["2024-03-01 14:45:00", "2023-03-01T14:45"])[0] == place < phases.size
+    assert kind != "day-of-year" or phases.places(["2023-03-01", "2024-12-31"]).tolist() == [60, 365]
+
+
+def test_written_phases_are_those_that_are_there_and_times_are_not_quoted() -> None:
+    phases = Phases.among("as-written", ["early", "late", "early"])
+    assert phases.places(["late", "never", "early"]).tolist() == [1, -1, 0]
+    with pytest.raises(DataError) as refusal:
+        Phases(kind="hour-of-day").places(["early"])
+    assert "early" not in str(refusal.value)
+
+
+def test_without_noise_it_is_what_is_usual_at_each_hour() -> None:
+    found = Seasons.from_json(learn(hours()))
+    rhythm = [50 + 30 * np.sin((hour - 6) / 24 * 2 * np.pi) for hour in range(24)]
+    assert np.abs(np.array(found.centre[0]) - rhythm).max() < 1.5
+    assert np.abs(np.array(found.spread[0]) - 2).max() < 0.9
+    assert Seasons.from_json(json.loads(json.dumps(found.to_json()))) == found
+
+
+def test_smoothing_keeps_what_is_there_and_takes_off_noise() -> None:
+    rhythm = 30 * np.sin(np.arange(168) / 24 * 2 * np.pi)
+    noisy = rhythm + np.random.default_rng(5).normal(0, 6, 168)
+    assert np.abs(smooth(rhythm, np.full(168, 1e-9)) - rhythm).max() < 0.01
+    better = smooth(noisy, np.full(168, 36.0)) - rhythm
+    assert np.mean(better**2) < 0.6 * np.mean((noisy - rhythm) ** 2)
+    unknown = np.where(np.arange(168) == 3, np.inf, 1e-9)
+    assert smooth(np.where(np.arange(168) == 3, 1e9, rhythm), unknown)[3] == pytest.approx(rhythm[3], abs=3)
+
+
+@pytest.mark.parametrize("phase", ["hour-of-day", "hour-of-week", "always"])
+def test_all_phases_cost_what_one_costs_and_an_entry_more_costs_as_much_again(phase: str) -> None:
+    query = baseline(phase=phase, time=None if phase == "always" else "time", loss=wf.Loss("1/2"))
+    claim = query.claim(query.view(hours(columns=3)))
+    units = {
+        "entry": Fraction(1, 2),
+        "record": Fraction(3, 2),
+        "window": Fraction(5, 2),
+        "person": Fraction(8 * 168, 2),
+    }
+    for unit, cost in units.items():
+        window = {"window": 5} if unit == "window" else {}
+        assert price(claim, Protection(rows="time", unit=unit, **window)).epsilon == cost  # type: ignore[arg-type]
+    assert price(claim, Protection(rows="time", unit="entry")).rho == Fraction(7, 200)
+    assumed = baseline(change=1.0, loss=wf.Loss("1/2"))
+    assert assumed.claim(assumed.view(hours())).moves == 100
+
+
+def test_the_plan_says_when_phases_are_too_many() -> None:
+    many = baseline(phase="hour-of-week", variance=4.0, loss=wf.Loss("1")).plan(n=8 * 168, dimension=1)
+    few = baseline(phase="day-of-week", variance=300.0, loss=wf.Loss("10")).plan(n=8 * 168, dimension=1)
+    assert not many.useful
+    assert "phases here" in many.verdict
+    assert few.useful
+    assert few.options[0].figures["most"] >= 7
+    assert many.options[0].figures["most"] < 168
+
+
+def test_noise_is_as_far_off_as_the_plan_says() -> None:
+    """Of 3,200 centres 95 % are within what was planned; fewer than 2,900, or 2,900 within half of it, has a chance
+    below 1e-9."""
+    query = baseline(phase="as-written", variance=100.0, change=4.0, loss=wf.Loss("2"))
+    n, phases = 8000, 80
+    values = np.random.default_rng(3).normal(50, 10, n)
+    places = np.arange(n) % phases
+    schema = wf.Schema(name="made-up", columns=(Column("time", time=True), Column("x")))
+    table = load(_frame({"time": [f"{place:02}" for place in places], "x": values}), schema=schema)
+    means = [float(np.clip(values[places == place], 20, 80).mean()) for place in range(phases)]
+    off = query._learner._off(n / phases, width=10.0) * 10.0  # type: ignore[union-attr]
+    view = query.view(table)
+    errors = np.concatenate(
+        [np.abs(np.array(query.answer(view, system_noise())["centre"][0]) - means) for _ in range(40)]
+    )
+    assert (errors <= off).sum() >= 2900 > (errors <= off / 2).sum()
+
+
+def test_a_watch_judges_by_the_phase() -> None:
+    """50 is usual over the day and never at midnight."""
+    table = hours()
+    watch = wf.Watch(threshold=5.0, baseline=learn(table), loss=wf.Loss("64"))
+    assert watch.answer(watch.view(table), system_noise())["flagged"] == [NIGHT + 1]
+    flat = wf.Watch(threshold=35.0, centre=50.0, low=0.0, high=100.0, columns=("c0",), loss=wf.Loss("64"))
+    assert NIGHT + 1 not in flat.answer(flat.view(table), system_noise())["flagged"]
+
+
+@pytest.mark.parametrize("statistic", ["sum", "max", "mahalanobis"])
+def test_a_watch_by_phase_is_a_question_like_others(statistic: str) -> None:
+    table = hours(columns=2)
+    season = learn(table)
+    watch = wf.Watch(threshold=5.0, statistic=statistic, baseline=season, change=0.5, loss=wf.Loss("1"))
+    assert wf.Watch.from_json(json.loads(json.dumps(watch.to_json()))) == watch
+    assert watch.season == Seasons.of({"value": season})
+    made = watch.gauge(2)
+    least = min(map(min, season["spread"]))
+    if statistic != "mahalanobis":
+        assert made.move * made.step == pytest.approx(min(0.5 / least, 12), rel=0.3)
+    assert watch.plan(n=100, dimension=2).verdict
+    body = model(wf.Watch)(threshold=5.0, baseline=season, epsilon="1", change=0.5, statistic=statistic)
+    assert query_of_body(wf.Watch, body) == watch
+
+
+def test_what_was_learnt_elsewhere_is_refused() -> None:
+    season = learn(hours())
+    watch = wf.Watch(threshold=5.0, baseline=season, loss=wf.Loss("1"))
+    with pytest.raises(DataError, match="learnt of c0 in rides"):
+        watch.view(hours(name="others"))
+    with pytest.raises(ParameterError, match="no phases"):
+        wf.Watch(threshold=5.0, baseline={"centre": 1.0, "variance": 2.0}, loss=wf.Loss("1"))
+    with pytest.raises(ParameterError, match="not what `baseline` releases"):
+        wf.Watch(threshold=5.0, baseline={**season, "spread": [[0.0] * 24]}, loss=wf.Loss("1"))
+    with pytest.raises(ParameterError, match="millionth"):
+        wf.Watch(threshold=5.0, baseline=season, change=1e-9, loss=wf.Loss("1")).gauge(1)
+    two = wf.Watch(threshold=5.0, baseline=learn(hours(columns=2)), columns=("c1", "c0"), loss=wf.Loss("1"))
+    with pytest.raises(DataError, match="in their order"):
+        two.view(hours(columns=2))
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"time": None}, "column of times"),
+        ({"phase": None}, "without a phase"),
+        ({"phase": "hour-of-moon"}, "is not known"),
+        ({"level": "person"}, "does not go with a phase"),
+        ({"furthest": 3.0}, "does not go with a phase"),
+        ({"change": -1.0}, "not a positive number"),
+        ({"phase": "always"}, "needs no times"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(more: dict[str, Any], words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        baseline(**more)
+
+
+def test_private_times_and_missing_bounds_are_refused() -> None:
+    hidden = wf.Schema(name="rides", columns=(Column("time", identifier=True), Column("c0")))
+    table = load(_frame({"time": ["2024-01-01", "2024-01-02"], "c0": [1.0, 2.0]}), schema=hidden)
+    with pytest.raises(DataError, match="private"):
+        baseline().view(table)
+    with pytest.raises(ParameterError, match="low, high"):
+        baseline(low=None, high=None).view(hours())
+
+
+def test_a_release_serves_the_watch_and_both_are_paid_for(tmp_path: Path) -> None:
+    with wf.Ledger.open(tmp_path / "ledger.db") as book:
+        book.declare("rides", Protection(rows="time", unit="entry"), by="owner", reason="single counts")
+        book.grant("rides", wf.Loss("100"), by="owner")
+        data = wf.open(hours(), ledger=book)
+        learnt = data.baseline(low=0.0, high=100.0, phase="hour-of-day", time="time", variance=4.0, epsilon="36")
+        told = data.watch(threshold=5.0, baseline=learnt, epsilon="64")
+        assert told.value == {"flagged": [NIGHT + 1], "decided": 8 * 168, "phases": [1]}
+        assert data.budget().spent.epsilon == 100
+        assert learnt.plot().axes
+        assert told.plot().axes
+        assert "by hour-of-day of rides" in told.terms
+        assert wf.Release.from_dict(json.loads(told.to_json())).value == told.value
+
+
+def test_decisions_one_by_one_are_those_of_the_table(tmp_path: Path) -> None:
+    table = hours()
+    watch = wf.Watch(threshold=5.0, baseline=learn(table), loss=wf.Loss("64"))
+    values, times = np.array(table.points().values[:, 0]), table.times("time")
+    with wf.Ledger.open(tmp_path / "ledger.db") as book:
+        book.declare("rides", Protection(rows="time", unit="entry"), by="owner", reason="single counts")
+        book.grant("rides", wf.Loss("1000"), by="owner")
+        with wf.watching(watch, dataset="rides", ledger=book) as live:
+            first = live.decide_many(values[: NIGHT - 1], times=times[: NIGHT - 1])
+            assert not first.flags.any()
+            assert live.decide(values[NIGHT - 1], time=times[NIGHT - 1]) is False
+            assert live.decide({"time": times[NIGHT], "c0": 50.0}) is True
+            frame = _frame({"c0": values[NIGHT + 1 :], "time": times[NIGHT + 1 :]})
+            assert not live.decide_many(frame).flags.any()
+            with pytest.raises(DataError, match="read off its time"):
+                live.decide(50.0)
+        with pytest.raises(DataError, match="learnt of"), wf.watching(watch, dataset="others", ledger=book):
+            pass
