@@ -20,6 +20,7 @@ from wallflower.errors import ParameterError
 from wallflower.lazy import is_there, load
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
+from wallflower.progress import Effort
 from wallflower.schema import Schema
 from wallflower.units import Claim
 
@@ -302,6 +303,10 @@ class Query(ABC, Generic[D, A]):
     def tradeoffs(self, *, dimension: int) -> tuple[Tradeoff, ...]:
         """Curves to choose a setting and a loss by, from public facts; a question without any has none."""
         return ()
+
+    def effort(self, *, n: int, dimension: int) -> Effort:
+        """What an answer takes; this default is for a question that goes through the records once."""
+        return Effort(steps=10_000.0 * n * dimension, memory=200.0 * n * dimension)
 
     def named(self) -> str | None:
         """The record that the question names, if it names one: whoever is refused learns that it is not there."""

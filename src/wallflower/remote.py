@@ -55,6 +55,7 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _ERRORS: Final[Mapping[str, Callable[[str], PrivacyError]]] = {
     "parameter": ParameterError,
     "malformed": ParameterError,
+    "too-much-memory": ParameterError,
     "data": DataError,
     "source": SourceError,
     "key-conflict": KeyConflict,

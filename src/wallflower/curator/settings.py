@@ -28,6 +28,8 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "workers": (1, 64),
     "tick": (0, 60),
     "patience": (0, 3600),
+    "job_seconds": (0, 86_400),
+    "question_bytes": (2**20, 2**50),
     "grace": (1, 3600),
     "idle": (1, 86_400),
     "fresh": (0, 3600),
@@ -76,6 +78,8 @@ class Settings:
     watches: str | None = None
     tick: float = 0.25
     patience: float = 20.0
+    job_seconds: float = 60.0
+    question_bytes: int = 2**31
     grace: int = 20
     answering: int = 2
     answering_each: int = 1

@@ -12,6 +12,7 @@ from wallflower.data import Points, points_of
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.lazy import Lazy
 from wallflower.privacy import Kind, Loss, Neighbours
+from wallflower.progress import Effort
 
 if TYPE_CHECKING:
     import scipy.special as _special
@@ -38,6 +39,16 @@ def check_radius(radius: float) -> None:
     """Refuse a radius that is not a positive distance."""
     if not 1e-100 <= radius <= 1e100:
         raise ParameterError(f"radius: {radius!r} is outside 1e-100 to 1e100; pass a positive distance.")
+
+
+def search_effort(n: int, dimension: int, neighbours: int) -> Effort:
+    """What it takes to find so many neighbours of every record: a tree of few columns spares most comparisons, one of
+    many columns spares none."""
+    near, comparisons = min(neighbours, n), float(n) ** (2 - 1 / dimension) * dimension
+    return Effort(
+        steps=2 * comparisons + 100.0 * n * near * (10 + near),
+        memory=n * (500.0 + 40.0 * dimension + 256.0 * near),
+    )
 
 
 def check_loss(asker: str, loss: Loss) -> None:

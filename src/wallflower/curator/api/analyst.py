@@ -167,7 +167,7 @@ def _asking(question: Question) -> Any:
         query = query_of(question, body)
         admitted = await run_sync(partial(desk.admit, anyway=is_wanted(body)), caller, dataset, query, key)
         jobs: Jobs = request.app.state.jobs
-        later = "respond-async" in (prefer or "").lower()
+        later = admitted.is_long or "respond-async" in (prefer or "").lower()
         found = await jobs.answer(partial(desk.ask, admitted), caller, dataset, query.kind, later=later)
         return _told(found)
 

@@ -18,6 +18,7 @@ from wallflower.curator.desk.acts import Acts
 from wallflower.curator.desk.factors import Factors
 from wallflower.curator.desk.logs import log_failure, tell
 from wallflower.curator.desk.metrics import Metrics
+from wallflower.curator.desk.others import OTHERS, merge_shares, merge_spenders
 from wallflower.curator.desk.problems import Refusal, unanswered_refusal, unrecorded_refusal
 from wallflower.curator.desk.records import Records
 from wallflower.curator.desk.shelf import Shelf
@@ -27,11 +28,11 @@ from wallflower.data import Table
 from wallflower.errors import LedgerUnreachable, ParameterError, PrivacyError, SourceError
 from wallflower.forms import Question, find
 from wallflower.ledger import Account, Ledger, Quote
-from wallflower.ledger.budget import Share
 from wallflower.ledger.chain import Entry, Event, Verification, canonical
-from wallflower.ledger.limits import Accounting, Spending, limit_of
+from wallflower.ledger.limits import Accounting, limit_of
 from wallflower.names import account_name
 from wallflower.privacy import Exact, Loss
+from wallflower.progress import Effort
 from wallflower.queries import QUERIES
 from wallflower.query import Plan, Query
 from wallflower.release import Release, notice, pay, plan_for
@@ -39,7 +40,6 @@ from wallflower.release.steward_key import steward_key
 from wallflower.units import Claim, Protection
 from wallflower.watching import USUAL
 
-OTHERS: Final = "(others)"
 LARGE: Final = 10  # a limit above this epsilon promises next to nothing, and is confirmed
 
 _MOST_PLANS: Final = 1024
@@ -71,14 +71,15 @@ class Outline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """A question that may wait for its answer: who asks what of which data set, under which key, and whether it is
-    wanted even if it is of no use."""
+    """A question that may wait for its answer: who asks what of which data set, under which key, whether it is wanted
+    even if it is of no use, and whether public facts say that it takes long."""
 
     caller: Caller
     dataset: str
     query: Query[Any, Any]
     key: str | None
     anyway: bool = False
+    is_long: bool = False
 
 
 class Desk:
@@ -155,7 +156,11 @@ class Desk:
         self.shelf.find(name)
         if key is not None:
             _require_key(key)
-        return Admission(caller=caller, dataset=name, query=query, key=key, anyway=anyway)
+        view, n = self._facts(name, query)
+        effort = query.effort(n=n, dimension=view.dimension)
+        self._require_memory(query, effort)
+        is_long = effort.seconds > self.settings.job_seconds
+        return Admission(caller=caller, dataset=name, query=query, key=key, anyway=anyway, is_long=is_long)
 
     def ask(self, admitted: Admission, hold: Callable[[], None]) -> Release[Any]:
         """Pay, look, hold and record. After the charge only one thing can be said to have gone wrong."""
@@ -309,13 +314,30 @@ class Desk:
         return found
 
     def _outlined(self, name: str, query: Query[Any, Any]) -> Outline:
+        view, n = self._facts(name, query)
+        is_stream = self.shelf.find(name).source is None
+        plan = query.plan(n=n, dimension=view.dimension) if is_stream else plan_for(query, view)
+        return Outline(plan=plan, claim=query.claim(view))
+
+    def _facts(self, name: str, query: Query[Any, Any]) -> tuple[Any, int]:
+        """What a question would look at, of which only public facts are used here, and how many records to reckon
+        with: of a stream, where nobody has said it, as many as usual."""
         found = self.shelf.find(name)
         if found.source is not None:
             view = query.view(self.shelf.table(name))
-            return Outline(plan=plan_for(query, view), claim=query.claim(view))
-        stream = self.shelf.stream(name, getattr(query, "columns", None))
-        plan = query.plan(n=found.schema.rows or USUAL, dimension=stream.dimension)
-        return Outline(plan=plan, claim=query.claim(stream))
+            return view, view.n
+        return self.shelf.stream(name, getattr(query, "columns", None)), found.schema.rows or USUAL
+
+    def _require_memory(self, query: Query[Any, Any], effort: Effort) -> None:
+        """Refuse what public facts say is too much, before anything is paid."""
+        most = self.settings.question_bytes
+        if effort.memory > most:
+            raise Refusal(
+                "too-much-memory",
+                f"{query.kind}: it takes about {effort.memory / 2**20:,.0f} MiB on a table of this size; a question "
+                f"may have {most / 2**20:,.0f} MiB here. Nothing was charged. Ask about fewer columns, neighbours or "
+                "contexts, or ask the steward for more (`question_bytes`).",
+            )
 
     def _compare(self, table: Table, source: str) -> None:
         """Refuse the records of another data set; without a home for the key that takes, say so and go on."""
@@ -343,8 +365,8 @@ class Desk:
         opened = {record for name in members for record in self.shelf.find(name).records}
         hidden = (OTHERS,) if set(account.names) - opened else ()
         names = (*(name for name in account.names if name in opened), *hidden)
-        spenders = _merge_spenders(account, caller.name)
-        return replace(account, shares=_merge_shares(account, caller.name), spenders=spenders, names=names)
+        spenders = merge_spenders(account, caller.name)
+        return replace(account, shares=merge_shares(account, caller.name), spenders=spenders, names=names)
 
     def _require_named(self, caller: Caller, name: str, query: Query[Any, Any]) -> None:
         """Whoever may name any record can find out who is in the table, so the steward says which may be named."""
@@ -372,22 +394,3 @@ def _require_key(key: str) -> None:
 def _require_reason(reason: str) -> None:
     if not reason.strip():
         raise ParameterError("reason: none is given, and whoever reads the ledger later will ask for it. Say why.")
-
-
-def _merge_shares(account: Account, analyst: str) -> tuple[Share, ...]:
-    """The analyst's own share, and those of others as one."""
-    own = tuple(share for share in account.shares if share.analyst == analyst)
-    rest = [share for share in account.shares if share.analyst != analyst]
-    if not rest:
-        return own
-    spent = left = account.left.less(account.left)
-    for share in rest:
-        spent, left = spent + share.spent, left + share.left
-    return (*own, Share(analyst=OTHERS, allocated=spent + left, spent=spent))
-
-
-def _merge_spenders(account: Account, analyst: str) -> dict[str, Spending]:
-    """What the analyst has spent, and what others have in all."""
-    own = {name: spent for name, spent in account.spenders.items() if name == analyst}
-    rest = [spent for name, spent in account.spenders.items() if name != analyst]
-    return own | ({OTHERS: sum(rest, start=Spending())} if rest else {})

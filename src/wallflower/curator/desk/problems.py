@@ -45,6 +45,7 @@ KINDS: Final[Mapping[str, tuple[int, str]]] = {
     "conflict": (409, "It is there already"),
     "too-large": (413, "The body is too large"),
     "parameter": (422, "A parameter cannot be used"),
+    "too-much-memory": (422, "The question takes more memory than it may"),
     "not-useful": (422, "The answer would be of no use"),
     "data": (422, "The data set does not fit the question"),
     "source": (422, "The source cannot be used"),

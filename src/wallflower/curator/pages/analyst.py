@@ -139,7 +139,8 @@ async def ask(visit: Visit) -> Response:
         query = fields.read_form(question, visit.form)
         key = _key(visit, query)
         admitted = await run_sync(partial(desk.admit, anyway=is_ticked(visit)), caller, name, query, key)
-        found = await visit.jobs.answer(partial(desk.ask, admitted), caller, name, query.kind, later=False)
+        work, later = partial(desk.ask, admitted), admitted.is_long
+        found = await visit.jobs.answer(work, caller, name, query.kind, later=later)
     except PrivacyError as refusal:
         again = f"{_plan_at(shown, question)}?{urlencode(_typed(question, visit.form))}"
         return refusal_page(visit, refusal, again=again, dataset=name)

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Final
 
-from wallflower.curator.desk.desk import OTHERS, DatasetView
+from wallflower.curator.desk.desk import DatasetView
+from wallflower.curator.desk.others import OTHERS
 from wallflower.curator.pages.fields import decimal
 from wallflower.errors import PrivacyError
 from wallflower.ledger import Account, Entry, Quote

@@ -28,6 +28,7 @@ from wallflower.neighbours.limits import (
     per_column,
     require_single_coordinates,
     rounding_bound,
+    search_effort,
     unit_cautions,
     view_points,
 )
@@ -35,6 +36,7 @@ from wallflower.neighbours.noisy_count import GAP, STEP, SURE, count_noise, nois
 from wallflower.neighbours.noisy_count import interval as noise_interval
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
+from wallflower.progress import Effort
 from wallflower.queries.count.groups import DEFAULT_SLACK, GroupCount, GroupView
 from wallflower.queries.count.words import (
     CLOSE,
@@ -161,6 +163,9 @@ class Count(Query[Points | GroupView, Any]):
 
     def cost(self) -> Loss:
         return self.loss
+
+    def effort(self, *, n: int, dimension: int) -> Effort:
+        return search_effort(n, dimension, self.neighbours)
 
     @property
     def grouped(self) -> GroupCount | None:

@@ -21,6 +21,7 @@ from wallflower.lazy import Lazy
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.privacy import exact as exactly
+from wallflower.progress import Effort
 from wallflower.queries.explain import words
 from wallflower.queries.explain.case import Case
 from wallflower.queries.explain.detector_names import detector_of, kind_of, name_of, text_of
@@ -144,6 +145,11 @@ class Explain(Query[Case, Value]):
 
     def cost(self) -> Loss:
         return self.loss
+
+    def effort(self, *, n: int, dimension: int) -> Effort:
+        listed = self.contexts if self.searched(n) == "direct" else 0
+        seconds = _forecast.seconds(self.kind_of_detector, self.contexts if listed else self.samples, n)
+        return Effort(steps=1e9 * seconds + 50_000.0 * n + 15_000.0 * listed, memory=1_000.0 * n + 1_000.0 * listed)
 
     def claim(self, facts: PublicFacts) -> Claim:
         stated = super(Explain, self).claim(facts)

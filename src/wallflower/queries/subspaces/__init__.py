@@ -29,6 +29,7 @@ from wallflower.neighbours.limits import (
     per_column,
     require_single_coordinates,
     rounding_bound,
+    search_effort,
     unit_cautions,
     view_points,
 )
@@ -36,6 +37,7 @@ from wallflower.neighbours.noisy_count import SURE, count_noise, interval, noisy
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.privacy import exact as exactly
+from wallflower.progress import Effort
 from wallflower.queries.subspaces import words
 from wallflower.queries.subspaces.choice import (
     CHOOSERS,
@@ -157,6 +159,10 @@ class Subspaces(Query[Points, Value]):
 
     def cost(self) -> Loss:
         return self.loss
+
+    def effort(self, *, n: int, dimension: int) -> Effort:
+        each = search_effort(n, self.size or self.upto or dimension, self.neighbours)
+        return Effort(steps=self.candidates(dimension) * _rounds(n) * each.steps, memory=4 * each.memory)
 
     def claim(self, facts: PublicFacts) -> Claim:
         stated = super(Subspaces, self).claim(facts)

@@ -21,6 +21,7 @@ from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
+from wallflower.progress import Effort
 from wallflower.queries.watch.claims import claim_of
 from wallflower.queries.watch.gauge import STATISTICS, Gauge, Ints, gauge
 from wallflower.queries.watch.modes import LEVELS, MODES, bounds_of, check_mode, check_numbers, loss_at_level, mode_of
@@ -163,6 +164,9 @@ class Watch(Query[Points, dict[str, Any]]):
     def claim(self, facts: PublicFacts) -> Claim:
         schema: Schema | None = getattr(facts, "schema", None)
         return claim_of(self, facts, self.gauge(facts.dimension, schema))
+
+    def effort(self, *, n: int, dimension: int) -> Effort:
+        return Effort(steps=15_000.0 * n + 1_000.0 * n * dimension, memory=100.0 * n * (1 + dimension))
 
     def view(self, data: Any) -> Points:
         points = points_of(data, self.columns)
