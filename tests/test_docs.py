@@ -25,7 +25,7 @@ from wallflower.queries import QUERIES
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 TEXTS = sorted([*PAGES, *ROOT.glob("src/**/*.md"), *ROOT.glob("src/**/*.py"), *ROOT.glob("tests/**/*.py")])
-SLOW = ("README.md", "audit.md", "ledger.md", "reproduce.md", "sensors.md", "tutorial.md")
+SLOW = ("README.md", "audit.md", "ledger.md", "reproduce.md", "sensors.md", "start.md", "tutorial.md")
 NOBODY = "q7-nemo"
 WALLFLOWER = Path(sys.executable).with_name("wallflower")
 

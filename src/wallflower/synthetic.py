@@ -69,6 +69,25 @@ def salaries(n: int = 51_000, sizes: Sequence[int] = (9, 8, 8), *, seed: int = 1
     return codes, paid, int(np.argsort(paid)[-n // 400])
 
 
+def spread_numbers(n: int, *, center: float, spread: float, seed: int, share: float = 0.02) -> Floats:
+    """Numbers around a centre, the last `share` of them three times as far from it: a column to rehearse with.
+
+    >>> spread_numbers(100, center=5.0, spread=2.0, seed=0).shape
+    (100,)
+    """
+    return center + spread * mixture(n, 1, seed=seed, share=share)[:, 0]
+
+
+def pick_labels(n: int, labels: Sequence[str], *, seed: int) -> list[str]:
+    """So many of these labels, each as likely as any other.
+
+    >>> set(pick_labels(50, ["a", "b"], seed=0)) == {"a", "b"}
+    True
+    """
+    places = np.random.default_rng(seed).integers(0, len(labels), n)
+    return [labels[place] for place in places.tolist()]
+
+
 def pick_rows(n: int, count: int, seed: int) -> Ints:
     """So many of the rows 0 … n-1 in random order, each once.
 

@@ -18,7 +18,7 @@ import typer
 from rich.text import Text
 from typer.main import get_command
 
-from wallflower.cli import lab, questions, steward
+from wallflower.cli import lab, questions, start, steward
 from wallflower.cli.sensors import sensors
 from wallflower.cli.serve import serve
 from wallflower.cli.show import failure, show
@@ -55,6 +55,7 @@ def build(asked: Iterable[Question]) -> typer.Typer:
         app.add_typer(getattr(steward, name), name=name, rich_help_panel="Data owners")
     app.add_typer(serve, name="serve", rich_help_panel="Data owners")
     app.add_typer(sensors, name="sensors", rich_help_panel="Questions")
+    start.add(app, known)
     lab.add(app, known)
     return app
 

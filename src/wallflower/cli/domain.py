@@ -44,7 +44,7 @@ def domain(
     list, a form or a law says is.
     """
     stated: dict[str, dict[str, Any]] = {}
-    for given, fact in ((values, _labels), (codes, _listed), (edges, _edges), (bounds, _bounds)):
+    for given, fact in ((values, labels_fact), (codes, _listed), (edges, _edges), (bounds, bounds_fact)):
         for text in given or ():
             name, sign, rest = text.partition("=")
             if not sign or not name.strip():
@@ -57,7 +57,8 @@ def domain(
     _say(columns)
 
 
-def _labels(_: str, text: str) -> dict[str, Any]:
+def labels_fact(_: str, text: str) -> dict[str, Any]:
+    """The public categories in A,B,... or 2008..2013."""
     first, dots, last = (part.strip() for part in text.partition(".."))
     if dots and first.isdecimal() and last.isdecimal():
         return {"categories": tuple(range(int(first), int(last) + 1))}
@@ -88,7 +89,8 @@ def _edges(_: str, text: str) -> dict[str, Any]:
     return {"edges": numbers(text)}
 
 
-def _bounds(name: str, text: str) -> dict[str, Any]:
+def bounds_fact(name: str, text: str) -> dict[str, Any]:
+    """The public bounds in LOW,HIGH."""
     found = numbers(text)
     if len(found) != 2:
         raise ParameterError(f"bounds of {name}: {len(found)} numbers where two are needed; write {name}=LOW,HIGH.")
@@ -114,12 +116,12 @@ def _asked() -> dict[str, dict[str, Any]]:
     while name := typer.prompt("Column of the context (empty: no more)", default="", show_default=False).strip():
         stated[name] = _prompted(f"Values of {name}: A,B,... or 2008..2013, @FILE for a code list", name, _value)
     metric = typer.prompt("The metric (a column of numbers)").strip()
-    stated[metric] = _prompted(f"Public bounds of {metric}: LOW,HIGH", metric, _bounds)
+    stated[metric] = _prompted(f"Public bounds of {metric}: LOW,HIGH", metric, bounds_fact)
     return stated
 
 
 def _value(name: str, text: str) -> dict[str, Any]:
-    return _listed(name, text[1:]) if text.startswith("@") else _labels(name, text)
+    return _listed(name, text[1:]) if text.startswith("@") else labels_fact(name, text)
 
 
 def _prompted(words: str, name: str, read: Callable[[str, str], dict[str, Any]]) -> dict[str, Any]:

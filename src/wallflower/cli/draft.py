@@ -1,0 +1,268 @@
+"""Draft a schema for a file: what is public is asked for or said by options, and no value is taken from a record.
+
+Read are the names and types of columns, and how many records there are. Parquet, Excel, Arrow and databases declare
+types. Those of a text file are told by its cells, which the draft says; `--types` states them instead. Bounds and
+categories are values of records, so they are only ever what was said, and a spread is only ever said or paid for.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from wallflower.cli.domain import bounds_fact, labels_fact
+from wallflower.cli.options import numbers, written_of
+from wallflower.cli.show import notice, show
+from wallflower.columns import FORMAT
+from wallflower.data import Column, Schema, load, survey
+from wallflower.errors import DataError, ParameterError, SourceError
+from wallflower.files import write_text
+from wallflower.units import Protection
+
+TYPES: Final = ("number", "integer", "text", "date", "identifier", "leave")
+SPREADS: Final = 6  # in a public range, where no scale is stated
+_DATES: Final = ("date", "time of day")
+
+
+@dataclass(slots=True)
+class Draft:
+    """What is known of a source, and what has been said of its columns so far."""
+
+    name: str
+    rows: int
+    declared: bool
+    types: dict[str, str]
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)  # where the scale of a column came from
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The columns that can be read with what was said: numbers as they are, the rest if they have facts."""
+        found = {}
+        for name, kind in self.types.items():
+            facts = self.facts.get(name, {})
+            if kind != "leave" and (facts or kind in ("number", "integer")):
+                whole: dict[str, Any] = {"integer": True} if kind == "integer" else {}
+                found[name] = Column(name, **whole, **facts)
+        return found
+
+
+def init(given: dict[str, Any]) -> None:
+    """Look at names and types, take or ask for what is public, write the schema and say what to do next."""
+    written = written_of(given)
+    output = given["output"] or Path(f"{_stem(given['source'])}.toml")
+    if output.suffix.lower() != ".toml":
+        raise ParameterError(f"{output}: a schema is drafted as TOML. Let the name end in .toml.")
+    if output.exists() and not given["force"]:
+        raise SourceError(f"{output}: there is such a file already, and nothing was written. Name another, or --force.")
+    told = survey(given["source"], **written)
+    types = {column["name"]: column["type"] for column in told["columns"]}
+    draft = Draft(given["dataset"] or told["name"], told["rows"], told["declared"], types)
+    _take(draft, given)
+    is_asked = given["ask"] and sys.stdin.isatty()
+    if is_asked:
+        _ask(draft)
+    _scale_by_bounds(draft)
+    protection = _protection(given, is_asked)
+    schema = _schema(draft, given, protection)
+    write_text(output, _text(draft, schema, given))
+    _check(given["source"], schema)
+    _finish(draft, output, given)
+
+
+def _take(draft: Draft, given: Mapping[str, Any]) -> None:
+    """What options say of columns."""
+    for text in given["types"] or ():
+        name, kind = _pair(draft, text, "types")
+        if kind not in TYPES:
+            raise ParameterError(f"types: {kind[:40]!r} is not a type; it is one of {', '.join(TYPES)}. Choose one.")
+        draft.types[name] = kind
+        if kind == "identifier":
+            draft.facts.setdefault(name, {})["identifier"] = True
+    for option, read in _FACTS.items():
+        for text in given[option] or ():
+            name, said = _pair(draft, text, option)
+            draft.facts.setdefault(name, {}).update(read(name, said))
+
+
+def _pair(draft: Draft, text: str, option: str) -> tuple[str, str]:
+    name, sign, rest = text.rpartition("=") if option == "weight" else text.partition("=")
+    name = name.strip().strip('"')
+    if not sign or name not in draft.types:
+        raise ParameterError(
+            f"{option}: {text[:40]!r} names no column; there are {', '.join(draft.types)}. Write it as NAME=..."
+        )
+    return name, rest.strip()
+
+
+def _number_of(name: str, text: str) -> float:
+    found = numbers(text)
+    if len(found) != 1:
+        raise ParameterError(f"{name}: one number is needed. Write it as {name}=1.5.")
+    return found[0]
+
+
+def _date_fact(name: str, text: str) -> dict[str, Any]:
+    unit, _, rest = text.partition(",")
+    since, _, layout = rest.partition(",")
+    facts = {"unit": unit.strip(), "since": since.strip() or None, "layout": layout.strip() or None}
+    return {key: value for key, value in facts.items() if value is not None}
+
+
+def _filling_fact(_: str, text: str) -> dict[str, Any]:
+    try:
+        return {"missing": float(text)}
+    except ValueError:
+        return {"missing": text}
+
+
+_FACTS: Final[Mapping[str, Callable[[str, str], dict[str, Any]]]] = {
+    "bounds": bounds_fact,
+    "values": labels_fact,
+    "date": _date_fact,
+    "missing": _filling_fact,
+    "scale": lambda name, text: {"scale": _number_of(name, text)},
+    "weight": lambda name, text: {"weight": _number_of(name, text)},
+}
+
+
+# Questions in the terminal
+
+
+def _ask(draft: Draft) -> None:
+    """What no option has said, column by column; an empty answer leaves it open."""
+    notice("What is public? Answer from a codebook, a form or a law, never from the data. Empty: nothing is.")
+    for name, kind in draft.types.items():
+        if kind == "leave" or name in draft.facts:
+            continue
+        if kind in ("number", "integer"):
+            _prompt(draft, name, "bounds", f"{name}, numbers. Public bounds LOW,HIGH")
+        elif kind in _DATES:
+            _prompt(draft, name, "date", f"{name}, dates. UNIT,SINCE such as days,2000-01-01")
+        else:
+            _prompt(draft, name, "values", f"{name}, text. Its public categories A,B,...")
+
+
+def _prompt(draft: Draft, name: str, fact: str, words: str) -> None:
+    while said := typer.prompt(words, default="", show_default=False, err=True).strip():
+        try:
+            facts = _FACTS[fact](name, said)
+            Column(name, **facts)
+        except ParameterError as refusal:
+            notice(str(refusal))
+            continue
+        draft.facts.setdefault(name, {}).update(facts)
+        return
+
+
+def _protection(given: Mapping[str, Any], is_asked: bool) -> Protection | None:
+    """What a row is and whose loss the budget bounds; left out where nobody says."""
+    rows, unit = given["rows"], given["protects"]
+    if is_asked and rows is None and unit is None:
+        rows = typer.prompt("What is a row: people (one person's) or time (a moment of a stream)", "people", err=True)
+    if rows is None and unit is None and given["units_per_person"] == 1:
+        return None
+    made = {"rows": rows or "people", "unit": unit or "record", "units_per_person": given["units_per_person"]}
+    return Protection.from_json(made)
+
+
+def _scale_by_bounds(draft: Draft) -> None:
+    """A first scale for columns with public bounds: nothing but these goes into it."""
+    for name, facts in draft.facts.items():
+        if {"low", "high"} <= set(facts) and "scale" not in facts:
+            facts["scale"] = (facts["high"] - facts["low"]) / SPREADS
+            draft.notes[name] = "scale: a sixth of the public range, until something better is known"
+
+
+# The text of the schema
+
+
+def _schema(draft: Draft, given: Mapping[str, Any], protection: Protection | None) -> Schema:
+    columns = draft.columns
+    if not columns:
+        raise DataError(
+            "no column can be read as it is: none is numbers, and none has categories or a unit. State some "
+            "(--values, --date), or types (--types)."
+        )
+    hides_size = protection is not None and protection.unit == "membership"
+    schema = Schema(
+        name=draft.name,
+        columns=tuple(columns.values()),
+        rows=None if hides_size else draft.rows,
+        clip=True,
+        account=given["account"],
+        protects=protection,
+    )
+    stated: Any = {name: value for name, value in written_of(given).items() if name in FORMAT}
+    return schema.but_read(stated)
+
+
+def _text(draft: Draft, schema: Schema, given: Mapping[str, Any]) -> str:
+    """The schema as TOML, with a reason for each line and the columns that are left out."""
+    head = [
+        "# What is public about this table. Everything here was said, or paid for; nothing was taken from a record but",
+        "# the names of the columns, their types and how many records there are.",
+        *([] if draft.declared else [f"# Its types were told by the cells of {Path(str(given['source'])).name}."]),
+        "#",
+        "# clip: a value outside its bounds is moved to the nearest bound. scale: what counts as one unit of distance.",
+        "",
+    ]
+    lines: list[str] = []
+    for line in schema.to_toml().splitlines():
+        lines.append(line)
+        name = next((name for name in draft.notes if line == f"[columns.{_quoted(name)}]"), None)
+        if name is not None:
+            lines.append(f"# {draft.notes[name]}")
+    open_ = [
+        f"# [columns.{_quoted(name)}]  {_HINTS.get(kind, _HINTS['text'])}"
+        for name, kind in draft.types.items()
+        if name not in draft.columns and kind != "leave"
+    ]
+    left = ["", "# Not read, until something public is said of them:", *open_] if open_ else []
+    return "\n".join([*head, *lines, *left]) + "\n"
+
+
+def _quoted(name: str) -> str:
+    text = Schema.of([name]).to_toml()
+    return text.partition("[columns.")[2].rpartition("]")[0]
+
+
+_HINTS: Final = {
+    "text": 'text: categories = ["...", "..."], and a weight to let it into distances',
+    "date": 'date: unit = "days", since = "2000-01-01"',
+    "time of day": 'time of the day: unit = "hours"',
+}
+
+
+def _check(source: str, schema: Schema) -> None:
+    """Whether the file fits what was said; if not, the draft is there to be corrected."""
+    try:
+        load(source, schema=schema)
+    except (DataError, SourceError) as refusal:
+        notice(f"The file does not fit the draft yet: {refusal}")
+
+
+def _finish(draft: Draft, output: Path, given: Mapping[str, Any]) -> None:
+    notice(f"wrote {output}: {len(draft.columns)} columns can be read, {len(draft.types)} are there.")
+    notice("Read it, correct it, and then:")
+    show(next_command(given["source"], output, given))
+
+
+def next_command(source: str, schema: Path, given: Mapping[str, Any]) -> str:
+    """What to type next: a rehearsal on made-up records, which costs nothing."""
+    ledger = ["--ledger", str(given["ledger"])] if given.get("ledger") else []
+    return shlex.join(["wallflower", "count", str(source), "--schema", str(schema), *_ASKED, *ledger])
+
+
+_ASKED: Final = ("--neighbours", "5", "--radius", "0.5", "--epsilon", "0.5")
+
+
+def _stem(source: str) -> str:
+    place = source.partition("?")[0].rstrip("/")
+    return Path(place).name.partition(".")[0] or "schema"

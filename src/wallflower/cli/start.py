@@ -1,0 +1,118 @@
+"""The verbs of a beginning: draft a schema for a file, and rehearse a plan on made-up records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from wallflower.cli.draft import TYPES, init
+from wallflower.cli.options import (
+    DATA,
+    OUTPUT,
+    QUESTION,
+    READING,
+    SOURCE,
+    DatasetOption,
+    Epsilon,
+    JsonOption,
+    LedgerOption,
+    SchemaOption,
+    option,
+    with_signature,
+)
+from wallflower.cli.rehearse import rehearse
+from wallflower.forms import REQUIRED, Question
+
+_PUBLIC: Final = "What is public"
+_INIT: Final = "Example: wallflower init people.csv --bounds age=0,120 --values sex=F,M --weight sex=1"
+_REHEARSE: Final = "Example: wallflower rehearse --schema people.toml --records 5000 --neighbours 5 --radius 0.5"
+
+
+def add(app: typer.Typer, questions: Iterable[Question]) -> None:
+    """`init` and `rehearse`."""
+    known = tuple(questions)
+    app.command("init", epilog=_INIT, rich_help_panel="Try it")(_drafting())
+    app.command("rehearse", epilog=_REHEARSE, rich_help_panel="Try it")(_rehearsing(known))
+
+
+def _said(name: str, metavar: str, words: str) -> Any:
+    details = typer.Option(f"--{name}", metavar=metavar, help=words, rich_help_panel=_PUBLIC)
+    return option(name, Annotated[list[str] | None, details])
+
+
+def _drafting() -> Any:
+    def draft(**given: Any) -> None:
+        """Draft the schema of a file: its names and types are read, what is public is asked for, nothing is guessed.
+
+        In a terminal it asks; elsewhere, or with --no-ask, it takes what options say and leaves the rest open. No value
+        of a record is written: bounds and categories are what you say.
+        """
+        init(given)
+
+    return with_signature(
+        draft,
+        option("source", Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)], REQUIRED),
+        _said("types", "NAME=TYPE", f"what a column is, rather than what its cells tell: {', '.join(TYPES)}"),
+        _said("bounds", "NAME=LOW,HIGH", "public bounds of a column of numbers"),
+        _said("scale", "NAME=NUMBER", "what counts as one unit of distance in this column"),
+        _said("values", "NAME=A,B,...", "public categories of a column of labels; years as year=2008..2013"),
+        _said("weight", "NAME=NUMBER", "let labels into distances: so far apart are two that differ"),
+        _said("date", "NAME=UNIT,SINCE[,LAYOUT]", "a column of dates as numbers, such as day=days,2000-01-01"),
+        _said("missing", "NAME=VALUE", "what stands for a cell that is empty"),
+        option("rows", _one("rows", "people|time", "what a row is: of a person, or a moment of a stream")),
+        option("protects", _one("protects", "UNIT", "whose loss the budget bounds: record, membership, entry, person")),
+        option(
+            "units_per_person",
+            Annotated[int, typer.Option(min=1, help="rows of one person", rich_help_panel=_PUBLIC)],
+            1,
+        ),
+        option("account", _one("account", "NAME", "the budget it shares with other tables about the same people")),
+        option("dataset", DatasetOption),
+        option("ledger", LedgerOption),
+        *(option(name, kind) for name, kind in READING.items()),
+        option("output", _place("--output", "-o", words="where to write the schema; left out: the file's name, .toml")),
+        option(
+            "force", Annotated[bool, typer.Option("--force", help="write over a file", rich_help_panel=OUTPUT)], False
+        ),
+        option("ask", Annotated[bool, typer.Option(help="ask in the terminal", rich_help_panel=OUTPUT)], True),
+    )
+
+
+def _one(name: str, metavar: str, words: str) -> Any:
+    return Annotated[str | None, typer.Option(f"--{name}", metavar=metavar, help=words, rich_help_panel=_PUBLIC)]
+
+
+def _place(*names: str, words: str) -> Any:
+    return Annotated[Path | None, typer.Option(*names, metavar="FILE", help=words, rich_help_panel=OUTPUT)]
+
+
+def _rehearsing(questions: tuple[Question, ...]) -> Any:
+    def trial(**given: Any) -> None:
+        """Ask every question of records that are made up from the public schema: what answers would look like.
+
+        Nothing is charged. A SOURCE is opened only to count its records, where the schema does not say how many there
+        are.
+        """
+        rehearse(given, questions)
+
+    neighbours = Annotated[int | None, typer.Option(min=1, help="for questions that take it", rich_help_panel=QUESTION)]
+    radius = Annotated[float | None, typer.Option(help="for questions that take it", rich_help_panel=QUESTION)]
+    records = Annotated[
+        int | None, typer.Option(min=10, help="how many to make up; left out: 10,000 at most", rich_help_panel=DATA)
+    ]
+    return with_signature(
+        trial,
+        option("source", Annotated[str | None, typer.Argument(metavar="[SOURCE]", help=SOURCE)]),
+        option("schema", SchemaOption),
+        option("records", records),
+        option("neighbours", neighbours),
+        option("radius", radius),
+        option("epsilon", Epsilon),
+        option("dataset", DatasetOption),
+        *(option(name, kind) for name, kind in READING.items()),
+        option("as_json", JsonOption, False),
+        option("report", _place("--report", words="write a page about it: .html")),
+    )

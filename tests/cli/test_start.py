@@ -1,0 +1,211 @@
+"""`wallflower init` and `wallflower rehearse`: nothing of a record is written down, and nothing is charged."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from wallflower.cli import main
+from wallflower.cli.rehearse import MADE_UP, make_up
+from wallflower.errors import ParameterError
+from wallflower.ledger import Ledger
+from wallflower.schema import Column, Schema
+
+WALLFLOWER = Path(sys.executable).with_name("wallflower")
+SECRETS = ("8675309", "Zanzibar", "1999-03-07", "44.25")
+
+
+@pytest.fixture(autouse=True)
+def desk(tmp_path: Path, monkeypatch: Any) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setenv("WALLFLOWER_LEDGER", str(tmp_path / "ledger.db"))
+    return tmp_path
+
+
+def table(rows: int = 400) -> Path:
+    draw = np.random.default_rng(3)
+    lines = [
+        f"{age:.2f};{'NSEW'[ward]};{2000 + day % 20}-01-02;{note};{pay}"
+        for age, ward, day, note, pay in zip(
+            draw.normal(50, 10, rows),
+            draw.integers(0, 4, rows),
+            draw.integers(0, 900, rows),
+            ["Zanzibar"] * rows,
+            draw.integers(10, 99, rows),
+            strict=True,
+        )
+    ]
+    lines[7] = "44.25;N;1999-03-07;Zanzibar;8675309"
+    Path("people.csv").write_text("age;ward;joined;note;pay\n" + "\n".join(lines) + "\n")
+    return Path("people.csv")
+
+
+SAID = (
+    *("--separator", ";", "--bounds", "age=0,120", "--values", "ward=N,E,S,W", "--weight", "ward=0.5"),
+    *("--date", "joined=days,2000-01-01", "--types", "pay=integer", "--scale", "pay=30", "--rows", "people"),
+)
+
+
+def test_a_draft_holds_what_was_said_and_nothing_of_a_record(capsys: Any) -> None:
+    assert main(["init", str(table()), *SAID]) == 0
+    text = Path("people.toml").read_text()
+    printed = capsys.readouterr()
+    for secret in SECRETS:
+        assert secret not in text + printed.out + printed.err
+    schema = Schema.read("people.toml")
+    assert {column.name: column.facts() for column in schema.columns or ()} == {
+        "age": {"low": 0.0, "high": 120.0, "scale": 20.0},
+        "ward": {"categories": ["N", "E", "S", "W"], "weight": 0.5},
+        "joined": {"unit": "days", "since": "2000-01-01"},
+        "pay": {"integer": True, "scale": 30.0},
+    }
+    assert (schema.rows, schema.name, schema.clip) == (400, "people", True)
+    assert schema.file is not None
+    assert schema.file.separator == ";"
+    assert '# [columns."note"]' in text
+    assert "told by the cells" in text
+
+
+def test_it_ends_with_a_command_that_runs(capsys: Any) -> None:
+    assert main(["init", str(table()), *SAID]) == 0
+    (command,) = capsys.readouterr().out.splitlines()
+    words = shlex.split(command)
+    assert words[0] == "wallflower"
+    assert main([*words[1:], "--anyway", "--dry-run"]) == 0
+
+
+def test_declared_types_are_told_as_declared() -> None:
+    pa.parquet.write_table(pa.table({"age": [1.5, 2.5, 3.5], "ward": ["a", "b", "c"]}), "t.parquet")
+    assert main(["init", "t.parquet", "-o", "out.toml"]) == 0
+    assert "told by the cells" not in Path("out.toml").read_text()
+    assert Schema.read("out.toml").names == ("age",)
+
+
+@pytest.mark.parametrize(
+    ("told", "code", "words"),
+    [
+        (("--bounds", "absent=0,1"), 2, "names no column"),
+        (("--types", "age=hue"), 2, "is not a type"),
+        (("--bounds", "age=0"), 2, "two are needed"),
+        (("-o", "people.json"), 2, ".toml"),
+        (("-o", "there.toml"), 4, "already"),
+        (("--types", "age=leave", "--types", "pay=leave"), 2, "no column can be read"),
+    ],
+)
+def test_a_draft_that_cannot_be_made_is_refused_before_it_is_written(
+    told: tuple[str, ...], code: int, words: str, capsys: Any
+) -> None:
+    Path("there.toml").write_text("kept")
+    assert main(["init", str(table()), "--separator", ";", *told]) == code
+    assert words in " ".join(capsys.readouterr().err.split())
+    assert Path("there.toml").read_text() == "kept"
+    assert not Path("people.toml").exists()
+
+
+def test_what_does_not_fit_yet_is_said_without_a_value(capsys: Any) -> None:
+    Path("gaps.csv").write_text("age,pay\n8675309,1\n,2\n3,4\n")
+    assert main(["init", "gaps.csv"]) == 0
+    told = capsys.readouterr().err
+    assert "does not fit the draft yet" in told
+    assert "8675309" not in told + Path("gaps.toml").read_text()
+    assert main(["init", "gaps.csv", "--missing", "age=40", "--force"]) == 0
+    assert "does not fit" not in capsys.readouterr().err
+
+
+def test_the_number_of_records_is_left_out_where_it_is_secret() -> None:
+    assert main(["init", str(table()), *SAID, "--protects", "membership"]) == 0
+    assert Schema.read("people.toml").rows is None
+
+
+def test_in_a_terminal_it_asks_for_what_no_option_says() -> None:
+    table()
+    ours, theirs = os.openpty()
+    answers = "0,x\n0,120\nN,E,S,W\n\n\n10,99\npeople\n"  # a slip, then age, ward, joined, note, pay, rows
+    command = [WALLFLOWER, "init", "people.csv", "--separator", ";"]
+    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, text=True) as asking:
+        os.close(theirs)
+        os.write(ours, answers.encode())
+        assert asking.wait() == 0
+    os.close(ours)
+    schema = Schema.read("people.toml")
+    assert schema.names == ("age", "ward", "pay")
+    assert schema.protects is not None
+
+
+# Rehearsals
+
+FACTS = Schema(
+    name="people",
+    rows=300,
+    columns=(
+        Column("age", low=0, high=120, scale=20, integer=True),
+        Column("joined", unit="days", since="2000-01-01", scale=400, missing=0),
+        Column("ward", categories=("N", "E", "S"), weight=0.5),
+        Column("id", identifier=True),
+    ),
+)
+
+
+def test_made_up_records_come_from_the_schema_alone() -> None:
+    made = make_up(FACTS, 500)
+    assert made.name == "made-up-people"
+    assert made.n == 500
+    assert made.columns == ("age", "joined", "ward")
+    ages = made.cells("age")
+    assert ages.min() >= 0
+    assert ages.max() <= 120
+    assert (ages == np.floor(ages)).all()
+    assert set(made.codes("ward").tolist()) == {0, 1, 2}
+    assert make_up(FACTS, 500).points().values.tobytes() == made.points().values.tobytes()
+    with pytest.raises(ParameterError, match="nothing can be made up"):
+        make_up(Schema(columns=(Column("id", identifier=True),)), 10)
+
+
+def test_a_rehearsal_marks_every_answer_and_charges_nothing(capsys: Any) -> None:
+    Path("people.toml").write_text(FACTS.to_toml())
+    asked = ["rehearse", "--schema", "people.toml", "--neighbours", "3", "--radius", "0.5", "--epsilon", "1"]
+    assert main([*asked, "--report", "page.html", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["made_up"] is True
+    assert told["records"] == 300
+    trials = {trial["kind"]: trial for trial in told["trials"]}
+    assert {"count", "subspaces"} <= {kind for kind, trial in trials.items() if trial["release"]}
+    for trial in trials.values():
+        assert (trial["release"] is None) is (trial["refusal"] is not None)
+        if trial["release"] is not None:
+            assert trial["release"]["notes"][0] == MADE_UP
+            assert trial["release"]["dataset"] == "made-up-people"
+    assert trials["count"]["release"]["parameters"]["radius"] == 0.5
+    assert "Made up" in Path("page.html").read_text()
+    with Ledger.open("ledger.db") as ledger:
+        assert ledger.datasets() == []
+
+
+def test_a_rehearsal_takes_only_the_number_of_records_from_a_file(capsys: Any) -> None:
+    table(250)
+    assert main(["init", "people.csv", *SAID]) == 0
+    text = Path("people.toml").read_text()
+    Path("people.toml").write_text("\n".join(line for line in text.splitlines() if not line.startswith("rows = 2")))
+    capsys.readouterr()
+    assert main(["rehearse", "people.csv", "--schema", "people.toml"]) == 0
+    printed = capsys.readouterr()
+    assert "250 made-up records" in printed.err
+    assert "on made-up records" in printed.out
+    for secret in SECRETS:
+        assert secret not in printed.out + printed.err
+
+
+def test_a_rehearsal_without_a_schema_says_what_to_do(capsys: Any) -> None:
+    assert main(["rehearse"]) == 2
+    assert "wallflower init" in capsys.readouterr().err
