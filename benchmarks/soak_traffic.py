@@ -190,7 +190,7 @@ class Analyst(Person):
 
     def ask_too_much(self) -> None:
         body = ASK | {"epsilon": self.chance.choice(("10", "900000"))}
-        self.call("too much", "POST", _ask(WIDE), "403 budget-exhausted", body=body)
+        self._take(self.call("too much", "POST", _ask(WIDE), "202", "403 budget-exhausted", body=body), None)
 
     def ask_tight(self) -> None:
         """All of them together soon have spent what the starter cap allows."""

@@ -16,6 +16,7 @@ import psycopg
 
 USER, PASSWORD = "steward", "hunter2-sesame"
 ROOT = os.geteuid() == 0
+SEGMENT = 2**20  # bytes of a file of its log
 
 
 class Unavailable(Exception):
@@ -25,6 +26,25 @@ class Unavailable(Exception):
 @dataclass(frozen=True)
 class Server:
     port: int
+    data: Path
+
+    def stop(self) -> None:
+        """As if the power failed: whoever is connected is cut off, and what was committed is found again."""
+        _run(_programs() / "pg_ctl", "-D", self.data, "-w", "-m", "immediate", "stop")
+
+    def start(self) -> None:
+        settings = f"-p {self.port} -k {self.data.parent} -c listen_addresses=127.0.0.1 -c fsync=off"
+        _run(_programs() / "pg_ctl", "-D", self.data, "-w", "-l", self.data.parent / "log", "-o", settings, "start")
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        """No file grows beyond that of a segment of its log, in any connection that begins meanwhile."""
+        process = (self.data / "postmaster.pid").read_text().split()[0]
+        _run(Path("prlimit"), "--pid", process, f"--fsize={SEGMENT}:")
+        try:
+            yield
+        finally:
+            _run(Path("prlimit"), "--pid", process, "--fsize=unlimited:")
 
     def url(self, password: str = PASSWORD) -> str:
         return f"postgresql://{USER}:{password}@127.0.0.1:{self.port}/postgres"
@@ -50,14 +70,13 @@ def running() -> Iterator[Server]:
             shutil.chown(secret, "postgres")
         data = folder / "data"
         options = ["-U", USER, "-A", "scram-sha-256", f"--pwfile={secret}", "-E", "UTF8", "--locale=C", "--no-sync"]
-        _run(programs / "initdb", "-D", data, *options)
-        port = _free_port()
-        settings = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
-        _run(programs / "pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", settings, "start")
+        _run(programs / "initdb", "-D", data, *options, f"--wal-segsize={SEGMENT // 2**20}")
+        made = Server(_free_port(), data)
+        made.start()
         try:
-            yield Server(port)
+            yield made
         finally:
-            _run(programs / "pg_ctl", "-D", data, "-w", "-m", "immediate", "stop")
+            made.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

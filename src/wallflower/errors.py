@@ -144,5 +144,9 @@ class StateError(PrivacyError):
     exit_code = 4
 
 
+class StateUnreachable(StateError):
+    """The state of a watch cannot be written, for want of room perhaps; later it may. What was found is not told."""
+
+
 class EpochClosed(StateError):
     """What a watch must remember is lost, or older than what it told; going on would cost privacy, a new epoch pays."""

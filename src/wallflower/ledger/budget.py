@@ -123,6 +123,7 @@ class Account:
     spenders: Mapping[str, Spending]
     closed: str | None = None  # why nothing is answered, whatever is left
     expires: str | None = None
+    as_of: str = field(default="", compare=False)  # the day of the ledger's latest row: no earlier than that is it now
     pace: Fraction | None = None
     this_year: Spending = field(default_factory=Spending)
 
@@ -166,9 +167,14 @@ class Account:
         """Why nothing at all is answered; None: something may be."""
         if self.closed is not None:
             return Obstacle(part="closed", words=self.closed, left=left)
-        if self.expires is not None and datetime.now(UTC).date().isoformat() > self.expires:
+        if self.is_expired:
             return Obstacle(part="expiry", words=f"its budget expired on {self.expires}", left=left)
         return None
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether its last day is over, by the clock or by the latest row: a clock that was set back opens nothing."""
+        return self.expires is not None and max(datetime.now(UTC).date().isoformat(), self.as_of) > self.expires
 
     def obstacle(self, price: Price, analyst: str) -> Obstacle | None:
         """What stands in the way of one more such price; None: nothing. What costs nothing tells nothing."""
@@ -294,6 +300,13 @@ def entries() -> sa.TableClause:
     return sa.table("entries", *(sa.column(name) for name in COLUMNS))
 
 
+def latest_time(db: sa.Connection) -> str:
+    """When the latest row was added, or nothing; a release has the time of its charge."""
+    entry = entries().c
+    found = sa.select(entry.time).where(entry.event != "release").order_by(entry.id.desc()).limit(1)
+    return db.scalar(found) or ""
+
+
 def declarations(db: sa.Connection) -> dict[str, Declaration]:
     """What stewards and schemas have said of data sets, the latest word on each."""
     rows = db.execute(sa.select(entries()).where(entries().c.event == "account").order_by(entries().c.id)).mappings()
@@ -322,6 +335,7 @@ def account_of(db: sa.Connection, name: str, members: Mapping[str, Declaration])
         fence=_fence(db, names, [entry for entry in decided if entry.event == "allowance"]),
         spenders=spenders,
         expires=terms.get("expires"),
+        as_of=latest_time(db)[:10],
         pace=pace,
         this_year=Spending() if pace is None else _total(_by_analyst(db.execute(_this_year(names)).all()).values()),
     )

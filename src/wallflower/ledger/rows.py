@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import KeyConflict, ParameterError
 from wallflower.lazy import Lazy
-from wallflower.ledger.budget import Declaration, entries
+from wallflower.ledger.budget import Declaration, entries, latest_time
 from wallflower.ledger.chain import GENESIS, Entry, Event, canonical, seal
 from wallflower.privacy import Loss
 
@@ -28,11 +28,12 @@ def all_rows() -> sa.Select[Any]:
 
 
 def append(db: sa.Connection, event: Event, dataset: str, *, time: str | None = None, **columns: Any) -> Entry:
+    """Add a row. Its time is not before that of an earlier one, whatever the clock says: a year begun has begun."""
     end = db.execute(sa.select(entries().c.id, entries().c.hash).order_by(entries().c.id.desc()).limit(1)).one_or_none()
     entry = seal(
         id=1 if end is None else end.id + 1,
         previous=GENESIS if end is None else end.hash,
-        time=time or datetime.now(UTC).isoformat(timespec="seconds"),
+        time=time or max(datetime.now(UTC).isoformat(timespec="seconds"), latest_time(db)),
         event=event,
         dataset=dataset,
         **columns,

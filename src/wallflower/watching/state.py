@@ -19,7 +19,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, Final
 
-from wallflower.errors import EpochClosed, StateError
+from wallflower.errors import EpochClosed, StateError, StateUnreachable
 from wallflower.ledger.chain import canonical
 
 FORM: Final = 2  # of an epoch: the first noted no blocks in the ledger
@@ -64,6 +64,8 @@ COMMIT;
 _NEXT: Final = """
 SELECT 1 + max((SELECT coalesce(max(number), 0) FROM epochs), (SELECT coalesce(max(epoch), 0) FROM decisions))
 """
+
+_ROOM: Final = frozenset((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN))
 
 Row = tuple[int | None, int | None]  # a flag and a score; no flag: it was not looked at
 
@@ -142,7 +144,10 @@ class State:
             status = "exhausted" if epoch.exhausted else "open"
             stands = (epoch.block, epoch.spent, status, epoch.number)
             db.execute("UPDATE epochs SET block = ?, spent = ?, status = ? WHERE number = ?", stands)
-        os.pwrite(self._lock.fileno(), _witness(epoch.about, epoch.position), 0)
+        try:
+            os.pwrite(self._lock.fileno(), _witness(epoch.about, epoch.position), 0)
+        except OSError:
+            raise _unwritable(self._path) from None
 
     def position_of(self, epoch: Epoch) -> int:
         """How many decisions of an epoch are on disk, whether or not whoever kept them heard of it."""
@@ -181,7 +186,8 @@ class State:
                 db.execute("BEGIN IMMEDIATE")
                 yield db
         except sqlite3.Error as error:
-            raise _unusable(self._path, error) from None
+            is_room = error.sqlite_errorcode & 0xFF in _ROOM
+            raise (_unwritable(self._path) if is_room else _unusable(self._path, error)) from None
 
     def _connected(self) -> sqlite3.Connection:
         try:
@@ -242,6 +248,13 @@ def _witness(about: dict[str, Any], position: int) -> bytes:
 
 def _checksum(about: str, secret: str | None) -> str:
     return hashlib.sha256(canonical({"about": about, "secret": secret}).encode("ascii")).hexdigest()
+
+
+def _unwritable(path: Path) -> StateUnreachable:
+    return StateUnreachable(
+        f"{path}: it cannot be written at the moment. A watch tells nothing that is not on disk. Make room, then open "
+        "the watch again: it goes on, and passes over what it looked at meanwhile."
+    )
 
 
 def _unusable(path: Path, error: Exception | None = None) -> StateError:

@@ -16,11 +16,12 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
+from wallflower.curator.desk.clock import moment
 from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.problems import Refusal, problem, unanswered_refusal
 from wallflower.curator.desk.records import JOBS, Records
@@ -233,6 +234,6 @@ def _is_lost(row: dict[str, Any]) -> bool:
     After a restart another process may have its number, and in a container it does.
     """
     node, process, began = [*row["worker"].split("/"), ""][:3]
-    if datetime.now(UTC) - datetime.fromisoformat(row["created"]) > _LONGEST:
+    if moment() - datetime.fromisoformat(row["created"]) > _LONGEST:
         return True
     return bool(node == platform.node() and (not began or _begun_at(process) != began))

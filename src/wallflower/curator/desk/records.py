@@ -4,12 +4,12 @@ sets, jobs, watches and what stewards did."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import sqlalchemy as sa
 
+from wallflower.curator.desk.clock import now
 from wallflower.ledger.store import Store
 
 _META: Final = sa.MetaData()
@@ -92,8 +92,3 @@ class Records:
 
     def close(self) -> None:
         self._store.close()
-
-
-def now() -> str:
-    """This moment, in UTC; texts like it sort by time."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

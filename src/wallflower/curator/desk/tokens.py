@@ -12,12 +12,13 @@ import secrets
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from threading import Lock
 from typing import Any, Final, Literal, Self, get_args
 
+from wallflower.curator.desk.clock import moment, now
 from wallflower.curator.desk.problems import Refusal
-from wallflower.curator.desk.records import TOKENS, Records, now
+from wallflower.curator.desk.records import TOKENS, Records
 from wallflower.errors import ParameterError
 
 Scope = Literal["analyst", "steward", "monitor"]
@@ -86,7 +87,7 @@ class Tokens:
         key, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         expires = None
         if days is not None:
-            expires = (datetime.now(UTC) + timedelta(days=days)).isoformat(timespec="milliseconds")
+            expires = (moment() + timedelta(days=days)).isoformat(timespec="milliseconds")
         row = {"id": key, "digest": _digest(secret), "name": name, "scope": scope, "expires": expires}
         self._records.add(TOKENS, row)
         found = self._records.find(TOKENS, key)

@@ -18,10 +18,17 @@ from typing import Any, Final
 
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.logs import log_failure
-from wallflower.curator.desk.problems import Refusal, unanswered_refusal
+from wallflower.curator.desk.problems import Refusal, unanswered_refusal, unrecorded_refusal
 from wallflower.curator.desk.records import WATCHES
 from wallflower.curator.desk.tokens import Caller, new_id
-from wallflower.errors import EpochClosed, KeyConflict, PrivacyError, StateError
+from wallflower.errors import (
+    EpochClosed,
+    KeyConflict,
+    LedgerUnreachable,
+    PrivacyError,
+    StateError,
+    StateUnreachable,
+)
 from wallflower.privacy import Loss
 from wallflower.query import Query
 from wallflower.release import require_use
@@ -99,6 +106,9 @@ class Watches:
             before = watch.position
             try:
                 told = watch.decide_many(rows, first=first)
+            except (LedgerUnreachable, StateUnreachable):
+                self._put_away(key, watch)
+                raise unrecorded_refusal() from None
             except PrivacyError:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever happens after the look, nothing of it may leave
@@ -106,6 +116,11 @@ class Watches:
                 raise unanswered_refusal() from None
             self._desk.metrics.count("decisions", watch.position - before)
             return told
+
+    def _put_away(self, key: str, watch: Watching) -> None:
+        """It may be behind what is on disk, or ahead of it: whoever comes next takes it up from there."""
+        self._open.pop(key, None)
+        watch.close()
 
     def close(self) -> None:
         """Put every watch down."""

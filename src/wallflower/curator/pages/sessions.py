@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 import sqlalchemy as sa
 
-from wallflower.curator.desk.records import TOKENS, Records, now
+from wallflower.curator.desk.clock import moment, now
+from wallflower.curator.desk.records import TOKENS, Records
 from wallflower.curator.desk.tokens import Caller, Token, new_id
 from wallflower.ledger.store import Store
 
@@ -85,7 +86,7 @@ class Sessions:
 
 
 def _from_now(time: timedelta) -> str:
-    return (datetime.now(UTC) + time).isoformat(timespec="milliseconds")
+    return (moment() + time).isoformat(timespec="milliseconds")
 
 
 def new_cookie() -> str:

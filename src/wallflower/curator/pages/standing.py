@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Final
 
@@ -138,8 +137,8 @@ def _notes(account: Account, name: str) -> Iterator[str]:
             "differential privacy, and the first of them ends the bound."
         )
     if account.expires is not None:
-        is_over = datetime.now(UTC).date().isoformat() > account.expires
-        yield f"It expired on {account.expires}: nothing is answered." if is_over else f"It ends on {account.expires}."
+        over = f"It expired on {account.expires}: nothing is answered."
+        yield over if account.is_expired else f"It ends on {account.expires}."
     if account.pace is not None:
         spent = _spent_words(account, account.this_year)
         yield f"At most ε = {decimal(account.pace)} may be spent a year; {spent} is spent this year."
