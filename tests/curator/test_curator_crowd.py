@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -81,6 +84,57 @@ def test_64_clients_never_overspend_and_every_answer_is_charged_once(place: str,
     answered = [answer.json["ledger_id"] for answer in found if answer.status == 200]
     assert len(answered) == TIMES
     assert check_ledger(place, answered) == sorted(answered)
+
+
+@contextmanager
+def busy_cores() -> Iterator[None]:
+    """Every core has something else to do in here."""
+    spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
+    try:
+        yield
+    finally:
+        for one in spinning:
+            one.kill()
+            one.wait()
+
+
+def until_answered(caller: Caller, _: int) -> list[Answer]:
+    found: list[Answer] = []
+    while not found or found[-1].status == 503:
+        found.append(caller.post("/v1/datasets/ward/ask/count", ASK))
+        time.sleep(0.5 if found[-1].status == 503 else 0)
+    return found
+
+
+@pytest.mark.slow
+def test_64_clients_on_busy_cores_are_answered_or_told_when_to_come_again(tmp_path: Path) -> None:
+    place, done = str(tmp_path / "ledger.db"), threading.Event()
+    stated, texts = prepared(tmp_path, place, times=CLIENTS + 1, waiting=16)
+
+    def look_in(url: str) -> set[int]:
+        seen = set()
+        while not done.is_set():
+            seen |= {Caller(url).get("/healthz").status, Caller(url, texts[0]).get("/v1/datasets").status}
+            done.wait(0.2)
+        return seen
+
+    with process(stated) as (running, url), ThreadPoolExecutor(1) as pool:
+        first = until_answered(Caller(url, texts[0]), 0)  # whatever is compiled is compiled now
+        visitor = pool.submit(look_in, url)
+        try:
+            with busy_cores():
+                found = [*first, *together(texts, url, until_answered)]
+        finally:
+            done.set()
+        assert visitor.result() == {200}
+        assert running.poll() is None
+    refused = [answer for answer in found if answer.status != 200]
+    assert len(found) - len(refused) == CLIENTS + 1
+    assert {(answer.status, answer.problem, answer.headers["retry-after"]) for answer in refused} == {
+        (503, "busy", "1")
+    }
+    answered = [answer.json["ledger_id"] for answer in found if answer.status == 200]
+    assert check_ledger(place, answered, times=CLIENTS + 1) == sorted(answered)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -87,6 +88,10 @@ _HEADERS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 
+_FIRST_PLACE: Final = re.compile(r"^((?:ledger )?)/(?:[^:]*/)?(?=[^/:]*:)")  # "/a place/of mine/people.csv: ..."
+_INNER_PLACE: Final = re.compile(r"(?<![\w/:.])/(?:[^\s/:'\"]+/)+")
+
+
 class Refusal(PrivacyError):
     """The service itself refuses; `kind` is one of KINDS."""
 
@@ -135,7 +140,17 @@ def problem(error: PrivacyError) -> dict[str, Any]:
 def document(kind: str, detail: str, **more: Any) -> dict[str, Any]:
     """A problem document of this type."""
     status, title = KINDS[kind]
-    return {"type": f"{PREFIX}{kind}", "title": title, "status": status, "detail": detail, **more}
+    words = without_folders(detail)
+    return {"type": f"{PREFIX}{kind}", "title": title, "status": status, "detail": words, **more}
+
+
+def without_folders(words: str) -> str:
+    """The same with files by their bare names: where they lie on this machine is nobody's business.
+
+    >>> without_folders("/srv/our data/people.csv: the file is empty. See '/etc/wallflower/people.toml'.")
+    "people.csv: the file is empty. See 'people.toml'."
+    """
+    return _INNER_PLACE.sub("", _FIRST_PLACE.sub(r"\1", words))
 
 
 def response(stated: Mapping[str, Any]) -> JSONResponse:
