@@ -398,6 +398,11 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         put(count.Count, "each", property(lambda query: query.loss)),
     ),
     "honest: one draw for both numbers": (COUNT, "honest", one_draw_for_both_numbers),
+    "share: the count at the whole loss": (
+        COUNT,
+        "share",
+        put(count.Count, "at_radius", lambda query, radius: replace(query, radius=radius, share=None)),
+    ),
     "groups: a tenth short": (COUNT, "groups", wrap(groups, "calibrate", shorter(TENTH))),
     "groups: half as far": (COUNT, "groups", wrap(groups, "calibrate", half_as_far)),
     "groups: a record stays in its own": (

@@ -50,7 +50,7 @@ WRONG = {
     'people.count(neighbors=5, radius=1.3, epsilon="0.5")': 'Unexpected keyword argument "neighbors"',
     'people.count(neighbours="5", radius=1.3, epsilon="0.5")': 'Argument "neighbours" .* has incompatible type "str"',
     "people.count(neighbours=5, radius=1.3, epsilon=0.5)": 'Argument "epsilon" .* has incompatible type "float"',
-    'people.count(neighbours=5, epsilon="0.5")': 'Missing named argument "radius"',
+    'people.subspaces(neighbours=5, epsilon="0.5")': 'Missing named argument "radius"',
     'far.count(neighbours=5, radius=1, mechanism="best", epsilon="1")': 'Argument "mechanism" .* incompatible type',
     'people.cuont(neighbours=5, radius=1.3, epsilon="0.5")': 'has no attribute "cuont"',
     "far.plan.cuont()": 'has no attribute "cuont"',

@@ -24,7 +24,8 @@ class Questions:
         self,
         *,
         neighbours: int,
-        radius: float,
+        radius: float | None = None,
+        share: Exact | None = None,
         columns: tuple[str, ...] | None = None,
         mechanism: Literal["extension", "global", "smooth"] = "extension",
         slack: int | None = None,
@@ -42,6 +43,7 @@ class Questions:
 
         neighbours  with fewer than this many others near, a record is an outlier
         radius      records at most this far apart (root of the mean squared difference) are near
+        share       instead of a radius: draw the one at which so many are outliers, such as 2%, for half the loss
         columns     the columns distances are taken over; all number columns unless given
         mechanism   extension: noise independent of the dimension; global, smooth: the paper's, done right: extension,
                     global, smooth
@@ -293,7 +295,8 @@ class Plans:
         self,
         *,
         neighbours: int,
-        radius: float,
+        radius: float | None = None,
+        share: Exact | None = None,
         columns: tuple[str, ...] | None = None,
         mechanism: Literal["extension", "global", "smooth"] = "extension",
         slack: int | None = None,

@@ -24,7 +24,6 @@ from wallflower.mechanisms import Additive, calibrate, smooth_additive, smooth_b
 from wallflower.neighbours.limits import (
     check_loss,
     check_neighbours,
-    check_radius,
     per_column,
     require_single_coordinates,
     rounding_bound,
@@ -37,26 +36,18 @@ from wallflower.neighbours.noisy_count import interval as noise_interval
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.progress import Effort
+from wallflower.queries.count import words
 from wallflower.queries.count.groups import DEFAULT_SLACK, GroupCount, GroupView
-from wallflower.queries.count.words import (
-    CLOSE,
-    EPSILONS,
-    HEADINGS,
-    MECHANISM_NOTES,
-    MUTE,
-    ONE_SIDED,
-    USEFUL,
-    any_outlier,
-)
+from wallflower.queries.count.parameters import BoundedCount as BoundedCount
+from wallflower.queries.count.parameters import check_reach, check_slack, check_smooth
+from wallflower.queries.count.shares import CountAtRadius, RadiusDraw, check_drawable, halves, plan_share, read_share
 from wallflower.query import (
     COVERS,
     Condition,
-    Label,
     Option,
     Picture,
     Plan,
     PublicFacts,
-    Quality,
     Query,
     Reading,
     Status,
@@ -80,17 +71,6 @@ else:
 INTERVALS: Final = ("noise", "honest")
 
 
-class BoundedCount(int):
-    """A released count, and beside it `floor`, released with it: before noise, it counts no record too many."""
-
-    floor: int
-
-    def __new__(cls, value: int, floor: int = 0) -> Self:
-        made = super().__new__(cls, value)
-        made.floor = floor
-        return made
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count(Query[Points | GroupView, Any]):
     """Count the outliers.
@@ -107,8 +87,15 @@ class Count(Query[Points | GroupView, Any]):
     unpictured: ClassVar[str] = "a number, which the report draws with its interval; counts by group have a picture"
 
     neighbours: int = field(metadata={"help": "with fewer than this many others near, a record is an outlier"})
-    radius: float = field(
-        metadata={"help": "records at most this far apart (root of the mean squared difference) are near"}
+    radius: float | None = field(
+        default=None,
+        metadata={"help": "records at most this far apart (root of the mean squared difference) are near"},
+    )
+    share: Fraction | None = field(
+        default=None,
+        metadata={
+            "help": "instead of a radius: draw the one at which so many are outliers, such as 2%, for half the loss"
+        },
     )
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
     columns: tuple[str, ...] | None = field(
@@ -146,18 +133,20 @@ class Count(Query[Points | GroupView, Any]):
     def __post_init__(self) -> None:
         settle(self)
         check_neighbours(self.neighbours)
-        check_radius(self.radius)
+        check_reach(self.radius, self.share)
         for name, choices in {"mechanism": tuple(_NOISE), "interval": INTERVALS}.items():
             if getattr(self, name) not in choices:
                 raise ParameterError(
                     f"{name}: {getattr(self, name)!r} is not known; it is one of {', '.join(choices)}."
                 )
-        if self.slack is not None:
-            _check_slack(self.slack)
+        check_slack(self.slack)
         check_loss(self.kind, self.loss)
         if self.mechanism == "smooth":
-            _check_smooth(self.loss)
+            check_smooth(self.loss)
         require_settings_of_mode(self)
+        if self.share is not None:
+            object.__setattr__(self, "share", read_share(self.share))
+            check_drawable(self.loss, is_plain=self.by is None and self.mechanism == "extension")
         if self.grouped is not None and self.interval != "noise":
             raise ParameterError("interval: counts by group have intervals of noise only. Leave it out, or by.")
 
@@ -165,7 +154,30 @@ class Count(Query[Points | GroupView, Any]):
         return self.loss
 
     def effort(self, *, n: int, dimension: int) -> Effort:
-        return search_effort(n, dimension, self.neighbours)
+        looks = 1 if self.share is None else 1 + len(self.radius_draw(n, dimension).radii)
+        each = search_effort(n, dimension, self.neighbours)
+        return replace(each, steps=looks * each.steps)
+
+    def at_radius(self, radius: float) -> Self:
+        """The count that is asked once its radius is drawn, with its half of the loss.  (D)"""
+        return replace(self, radius=radius, share=None, loss=halves(self.loss)[1])
+
+    def radius_draw(self, n: int, dimension: int) -> RadiusDraw:
+        """How the radius is drawn, where a share is given."""
+        assert self.share is not None
+        return RadiusDraw(
+            share=self.share,
+            neighbours=self.neighbours,
+            slack=self.at_radius(1.0).slack_for(n, dimension),
+            normalise=self.normalise,
+            loss=halves(self.loss)[0],
+        )
+
+    @property
+    def reach(self) -> float:
+        """The radius that is given."""
+        assert self.radius is not None
+        return self.radius
 
     @property
     def grouped(self) -> GroupCount | None:
@@ -174,7 +186,7 @@ class Count(Query[Points | GroupView, Any]):
             return None
         return GroupCount(
             neighbours=self.neighbours,
-            radius=self.radius,
+            radius=self.reach,
             by=self.by,
             columns=self.columns,
             slack=DEFAULT_SLACK if self.slack is None else self.slack,
@@ -188,7 +200,8 @@ class Count(Query[Points | GroupView, Any]):
         points = view_points(data, self.columns, self.neighbours, labels=True)
         if self.mechanism != "extension":
             require_single_coordinates(points, f"mechanism: {self.mechanism}", "extension")
-        self.noise(points.n, points.dimension)  # refused here if it is beyond what can be drawn, before the charge
+        asked = self if self.share is None else self.at_radius(1.0)
+        asked.noise(points.n, points.dimension)  # refused here if it is beyond what can be drawn, before the charge
         return points
 
     def cautions(self, data: Points | GroupView) -> tuple[str, ...]:
@@ -198,11 +211,16 @@ class Count(Query[Points | GroupView, Any]):
         if isinstance(data, GroupView):
             assert self.grouped is not None
             return self.grouped.answer(data, noise)
+        if self.share is not None:
+            radius = self.radius_draw(data.n, data.dimension).draw(data, noise)
+            return CountAtRadius(self.at_radius(radius).answer(data, noise), radius)
         asked = self._over_columns(data)
         value = whole(_ANSWERS[self.mechanism](asked, data, noise), data.n)
         return value if self.interval == "noise" else BoundedCount(value, _floor(asked, data, noise))
 
     def reading(self, value: Any, facts: PublicFacts) -> Reading:
+        if isinstance(value, CountAtRadius):
+            return value.told(self.at_radius(value.radius).reading(value.count, facts))
         return self._read(value, facts) if self.grouped is None else self.grouped.reading(value, facts)
 
     def _read(self, value: int, facts: PublicFacts) -> Reading:
@@ -222,11 +240,11 @@ class Count(Query[Points | GroupView, Any]):
             words=f"About {value:,} of {facts.n:,} records are outliers{self._certainty(low, high)}",
             extras=extras,
             notes=self._notes(said["threshold"] > facts.n),
-            quality=self._quality(value, facts),
+            quality=words.quality(value, facts.n, self.noise(facts.n, facts.dimension).half_width(SURE)),
         )
 
     def _notes(self, is_mute: bool) -> tuple[str, ...]:
-        return (*(() if self._is_two_sided else (ONE_SIDED,)), *((MUTE,) if is_mute else ()))
+        return (*(() if self._is_two_sided else (words.ONE_SIDED,)), *((words.MUTE,) if is_mute else ()))
 
     def picture(self, value: Any, facts: PublicFacts) -> Picture | None:
         return None if self.grouped is None else self.grouped.picture(value, facts)
@@ -240,9 +258,12 @@ class Count(Query[Points | GroupView, Any]):
     def plan(self, *, n: int, dimension: int) -> Plan:
         if self.grouped is not None:
             return self.grouped.plan(self.kind, n=n, dimension=dimension)
+        if self.share is not None:
+            halved = self.at_radius(1.0).plan(n=n, dimension=dimension)
+            return plan_share(halved, lambda amount: self._at(amount).radius_draw(n, dimension), n, self.loss)
         options = tuple(option for option in (self._option(name, n, dimension) for name in _NOISE) if option)
         width = self.noise(n, dimension).half_width(SURE)
-        useful = width <= USEFUL * n
+        useful = width <= words.USEFUL * n
         smallest = self._smallest_useful(n, dimension)
         limit = f"{self._reach(n, dimension)} among {n:,} records"
         advice = (
@@ -253,12 +274,12 @@ class Count(Query[Points | GroupView, Any]):
             cost=self.cost(),
             facts={"n": n, "dimension": dimension},
             chosen=self.mechanism,
-            headings=HEADINGS,
+            headings=words.HEADINGS,
             options=options,
             useful=useful,
             verdict=f"useful: {limit}" if useful else f"not useful: {limit}{advice}",
             smallest_useful_epsilon=smallest,
-            curve=tuple((float(e), self._at(e).noise(n, dimension).half_width(SURE)) for e in EPSILONS),
+            curve=tuple((float(e), self._at(e).noise(n, dimension).half_width(SURE)) for e in words.EPSILONS),
             measure="half-width of the 95 % interval",
         )
 
@@ -289,7 +310,7 @@ class Count(Query[Points | GroupView, Any]):
     def _over_columns(self, data: Points) -> Self:
         """The same question, where labels make columns that are several coordinates."""
         width = sum(map(len, data.places))
-        radius, normalise = per_column(self.radius, data.dimension, width, normalise=self.normalise)
+        radius, normalise = per_column(self.reach, data.dimension, width, normalise=self.normalise)
         return replace(self, radius=radius, normalise=normalise)
 
     @property
@@ -320,16 +341,6 @@ class Count(Query[Points | GroupView, Any]):
             return f" (95 % interval {low:,} to {high:,})."
         return f", and with 97.5 % at most {high:,}, whatever the data."
 
-    def _quality(self, value: int, facts: PublicFacts) -> Quality:
-        width = self.noise(facts.n, facts.dimension).half_width(SURE)
-        of_count, of_records = width / max(1, value), width / facts.n
-        label: Label = "unreliable" if of_records > USEFUL else "use with care" if of_count > CLOSE else "reliable"
-        rule = (
-            f"the noise, ±{width:.3g} (95 %), is {of_count:.3g} of the count and {of_records:.2g} of the records; "
-            f"up to {CLOSE} and {USEFUL} an answer is called reliable"
-        )
-        return Quality(label, rule)
-
     def _floor_interval(self, value: int, facts: PublicFacts) -> tuple[int, int]:
         floor = value.floor if isinstance(value, BoundedCount) else 0
         return noise_interval(floor, facts.n, self.floor_noise(facts.n, facts.dimension))
@@ -337,8 +348,8 @@ class Count(Query[Points | GroupView, Any]):
     def _any_outlier(self, value: int, facts: PublicFacts) -> dict[str, Any]:
         """What is not proved is None: the extension may count too many, and the floor too few (A)."""
         if isinstance(value, BoundedCount):
-            return any_outlier(value.floor, self.floor_noise(facts.n, facts.dimension)) | {"found_from": None}
-        said = any_outlier(value, self.noise(facts.n, facts.dimension))
+            return words.any_outlier(value.floor, self.floor_noise(facts.n, facts.dimension)) | {"found_from": None}
+        said = words.any_outlier(value, self.noise(facts.n, facts.dimension))
         return said if self.mechanism != "extension" else said | {"false_alarm": None, "p_value": None}
 
     def _extension_facts(self, value: int, facts: PublicFacts) -> dict[str, int]:
@@ -355,28 +366,15 @@ class Count(Query[Points | GroupView, Any]):
                 raise
             return None
         figures = (noise.mean_error(), noise.half_width(SURE), noise.deviation())
-        return Option(mechanism=name, figures=dict(zip(HEADINGS, figures, strict=True)), note=MECHANISM_NOTES[name])
+        said = dict(zip(words.HEADINGS, figures, strict=True))
+        return Option(mechanism=name, figures=said, note=words.MECHANISM_NOTES[name])
 
     def _by(self, mechanism: str) -> Self:
         return replace(self, mechanism=mechanism, interval="noise")
 
     def _smallest_useful(self, n: int, dimension: int) -> str | None:
         """The least amount, to two digits, at which the interval stays within the useful share of the records."""
-        return least_amount(lambda amount: self._at(amount).noise(n, dimension).half_width(SURE) <= USEFUL * n)
-
-
-def _check_slack(slack: int) -> None:
-    if isinstance(slack, bool) or not hasattr(slack, "__index__") or not 2 <= slack <= 10**6:
-        raise ParameterError(
-            f"slack: {slack!r} is not a whole number from 2 to 1,000,000. With less, even a dense crowd is crowded; "
-            "leave it out, or pass one such as 3."
-        )
-
-
-def _check_smooth(loss: Loss) -> None:
-    if loss.kind is not Kind.APPROXIMATE:
-        raise ParameterError("delta: smooth noise needs one above 0; pass one such as '1e-6', or use extension.")
-    smooth_beta(loss.epsilon, loss.delta, least=1, step=STEP)
+        return least_amount(lambda amount: self._at(amount).noise(n, dimension).half_width(SURE) <= words.USEFUL * n)
 
 
 def _extension_noise(query: Count, n: int, dimension: int) -> Additive:
@@ -395,28 +393,28 @@ def _smooth_noise(query: Count, n: int, dimension: int) -> Additive:
 def _extension_answer(query: Count, data: Points, noise: Noise) -> Fraction:
     slack = query.slack_for(data.n, data.dimension)  # (P) (E) (C1) (C2) (N)
     normalise = query.normalise
-    steps = noisy_steps(data.values, query.radius, query.neighbours, slack, query.each, noise, normalise=normalise)
+    steps = noisy_steps(data.values, query.reach, query.neighbours, slack, query.each, noise, normalise=normalise)
     return Fraction(steps)
 
 
 def _floor(query: Count, data: Points, noise: Noise) -> int:
     slack = query.slack_for(data.n, data.dimension)  # (P) (Q1) (Q2) (Q3) (H): one record moves it by at most that
-    tree = _pairs.grow_tree(data.values, query.radius, normalise=query.normalise)
+    tree = _pairs.grow_tree(data.values, query.reach, normalise=query.normalise)
     bounds = _lower.certify_lower(tree, query.neighbours, float(slack), GAP)
     steps = math.floor(bounds.lower * STEP.denominator + 0.5)
     return whole(Fraction(steps + query.floor_noise(data.n, data.dimension).draw(noise)), data.n)
 
 
 def _global_answer(query: Count, data: Points, noise: Noise) -> Fraction:
-    count: int = _exact.count_outliers(data.values, query.radius, query.neighbours, normalise=query.normalise)
+    count: int = _exact.count_outliers(data.values, query.reach, query.neighbours, normalise=query.normalise)
     return (count + _global_noise(query, data.n, data.dimension).draw(noise)) / STEP  # (G)
 
 
 def _smooth_answer(query: Count, data: Points, noise: Noise) -> Fraction:
-    count: int = _exact.count_outliers(data.values, query.radius, query.neighbours, normalise=query.normalise)
+    count: int = _exact.count_outliers(data.values, query.reach, query.neighbours, normalise=query.normalise)
     beta = smooth_beta(query.loss.epsilon, query.loss.delta, least=1, step=STEP)
     bound = _sensitivity.rounded_smooth_bound(
-        data.values, query.radius, query.neighbours, beta=beta, normalise=query.normalise
+        data.values, query.reach, query.neighbours, beta=beta, normalise=query.normalise
     )  # (U) (L) (S)
     return count / STEP + smooth_additive(max(1.0, bound), query.loss.epsilon, step=STEP).draw(noise)
 

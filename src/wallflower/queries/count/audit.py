@@ -44,6 +44,7 @@ from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.count.audit_groups import group_findings
 from wallflower.queries.count.audit_lower import lower_findings
+from wallflower.queries.count.audit_shares import share_findings
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.count.sensitivity import local_bounds, sweep, window
 
@@ -287,7 +288,7 @@ def _broken_by_value(records: list[float]) -> Law:
 def _broken_strict(query: Count, records: Any) -> Law:
     """BROKEN: 5k + 1, which is true of real numbers in the plane and not of rounded distances."""
     n, strict = len(records), global_bound(len(records), 2, query.neighbours)
-    count = count_outliers(records, query.radius, query.neighbours, normalise=query.normalise)
+    count = count_outliers(records, query.reach, query.neighbours, normalise=query.normalise)
     return _noisy(count, n, calibrate(strict, query.loss, step=Fraction(1)))
 
 
@@ -387,6 +388,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "broken": lambda quick: chain(_broken_laws(), _broken_bounds()),
     "honest": lambda quick: lower_findings(),
     "groups": lambda quick: group_findings(),
+    "share": lambda quick: share_findings(),
 }
 BROKEN_COVERS: Final[dict[str, tuple[Cover, World]]] = {
     "Algorithm 1 skips the last record": (_broken_skip_last, PATH),

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from wallflower.mechanisms import Additive
 from wallflower.neighbours.noisy_count import SURE
+from wallflower.query import Label, Quality
 
 USEFUL: Final = 0.1  # an interval that reaches further than this share of the records says little
 CLOSE: Final = 0.5  # noise that is more than this share of the count leaves little of it
@@ -47,3 +48,14 @@ def any_outlier(value: int, noise: Additive) -> dict[str, Any]:
         "found_from": 2 * threshold,
         "p_value": noise.upper_tail(value - 0.5) if value > 0 else 1.0,
     }
+
+
+def quality(value: int, n: int, width: float) -> Quality:
+    """How far a count of `n` records can be relied on whose noise reaches over `width`."""
+    of_count, of_records = width / max(1, value), width / n
+    label: Label = "unreliable" if of_records > USEFUL else "use with care" if of_count > CLOSE else "reliable"
+    rule = (
+        f"the noise, ±{width:.3g} (95 %), is {of_count:.3g} of the count and {of_records:.2g} of the records; "
+        f"up to {CLOSE} and {USEFUL} an answer is called reliable"
+    )
+    return Quality(label, rule)

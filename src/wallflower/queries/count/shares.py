@@ -1,0 +1,115 @@
+"""A count at a radius that is drawn with it: the one at which a wanted share of the records are outliers.
+
+Half of the loss goes to the radius, half to the count. The radius comes from a public grid, by a choice whose errors
+one record moves by no more than it moves a count (proof.md, label (D)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final, Self
+
+from wallflower.data import Points
+from wallflower.errors import LossMismatch, ParameterError
+from wallflower.neighbours.limits import per_column
+from wallflower.neighbours.radii import Tally, choose_radii, radius_grid
+from wallflower.noise import Noise
+from wallflower.privacy import Exact, Kind, Loss, exact
+from wallflower.query import Plan, Reading, least_amount, two_digits_up
+
+ENOUGH: Final = 11  # sensitivities: so many wanted outliers, times ε, are told from none
+
+
+class CountAtRadius(int):
+    """A released `count`, and beside it the `radius` that was drawn for it."""
+
+    count: int
+    radius: float
+
+    def __new__(cls, count: int, radius: float) -> Self:
+        made = super().__new__(cls, count)
+        made.count, made.radius = count, radius
+        return made
+
+    def told(self, reading: Reading) -> Reading:
+        """What is read off the count, and its radius."""
+        words = f"At a radius of {self.radius:.3g}: {reading.words[0].lower()}{reading.words[1:]}"
+        return replace(reading, words=words, extras={"radius": self.radius, **reading.extras})
+
+
+def read_share(share: Exact) -> Fraction:
+    """A share of the records, exactly as it was written.
+
+    >>> read_share("2%"), read_share("1/50"), read_share("0.02")
+    (Fraction(1, 50), Fraction(1, 50), Fraction(1, 50))
+    """
+    text = share.strip() if isinstance(share, str) else ""
+    found = exact(text[:-1].strip(), "share") / 100 if text.endswith("%") else exact(share, "share")
+    if not 0 < found < 1:
+        raise ParameterError(f"share: {share!r} is not between 0 and 1; pass a part of the records, such as '2%'.")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RadiusDraw:
+    """How the radius is drawn."""
+
+    share: Fraction
+    neighbours: int
+    slack: int
+    normalise: bool
+    loss: Loss
+    radii: tuple[float, ...] = radius_grid()
+
+    def draw(self, data: Points, noise: Noise) -> float:
+        """The radius, for the ε of the loss.  (D)"""
+        width = sum(map(len, data.places))
+        scaled = {per_column(each, data.dimension, width, normalise=self.normalise)[0]: each for each in self.radii}
+        _, normalise = per_column(1.0, data.dimension, width, normalise=self.normalise)
+        tally = Tally(neighbours=self.neighbours, slack=self.slack, normalise=normalise)
+        (found,) = choose_radii(data.values, tuple(scaled), [self.share], tally, epsilon=self.loss.epsilon, noise=noise)
+        return scaled[found]
+
+    def is_useful(self, n: int) -> bool:
+        """Whether a radius drawn so is better than any other of the grid, from public facts."""
+        return self.share * n * self.loss.epsilon >= ENOUGH * (self.slack + 1)
+
+
+def halves(loss: Loss) -> tuple[Loss, Loss]:
+    """The loss of the radius, which needs no δ, and that of the count."""
+    if loss.kind not in (Kind.PURE, Kind.APPROXIMATE):
+        raise LossMismatch(f"share: a radius has no theorem for a {loss.kind} loss; state epsilon, or pass a radius.")
+    return Loss(loss.amount / 2), Loss(loss.amount / 2, delta=loss.delta)
+
+
+def check_drawable(loss: Loss, *, is_plain: bool) -> None:
+    """Refuse a radius that there is no theorem for."""
+    halves(loss)
+    if not is_plain:
+        raise ParameterError(
+            "share: a radius is drawn for a count of all records by the extension. Draw it by the question radius, and "
+            "pass it as radius."
+        )
+
+
+def plan_share(plan: Plan, draw_at: Callable[[str], RadiusDraw], n: int, loss: Loss) -> Plan:
+    """The plan of the count at its half of the loss, with what its radius needs; `draw_at` an amount of the whole."""
+    draw, smallest = draw_at(str(loss.amount)), plan.smallest_useful_epsilon
+    enough = least_amount(lambda amount: draw_at(amount).is_useful(n))
+    both = None if smallest is None or enough is None else two_digits_up(max(2 * float(smallest), float(enough)))
+    useful = plan.useful and draw.is_useful(n)
+    few = f"{float(draw.share):.3g} of {n:,} records are too few to find the radius of"
+    advice = f"; from ε = {both} on it would be" if both else "; no reasonable loss makes it so"
+    verdict = f"{plan.verdict}, at a radius drawn for {float(draw.share):.3g} of them"
+    return replace(
+        plan,
+        cost=loss,
+        options=plan.options[:1],
+        useful=useful,
+        verdict=verdict if draw.is_useful(n) else f"not useful: {few}{advice}",
+        smallest_useful_epsilon=both,
+        curve=tuple((2 * amount, height) for amount, height in plan.curve),
+        notes=(*plan.notes, "Half of the loss goes to the radius, which is told with the count."),
+    )
