@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import configparser
+import os
 import re
 import shutil
 import sqlite3
 import subprocess
+import sys
 import tomllib
 from contextlib import closing
 from pathlib import Path
@@ -16,11 +18,13 @@ import pytest
 import yaml
 from served import Caller, serving, settings
 
+from above import Above
 from postgres import Server, _find
 from wallflower.curator.demo import trial
 from wallflower.curator.desk.problems import KINDS
 from wallflower.curator.settings import Settings
 from wallflower.ledger import Ledger
+from wallflower.privacy import Loss
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
@@ -156,21 +160,33 @@ def test_a_copy_made_while_it_runs_can_be_restored(tmp_path: Path) -> None:
     restored(base, f"{base.ledger}.copy", text, asked, head)
 
 
-@pytest.mark.slow
-def test_a_dump_can_be_restored(postgres: Server, tmp_path: Path) -> None:
-    base = settings(tmp_path, ledger=postgres.fresh())
-    text, asked, head = filled(base)
+def shell(name: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a block of the page, with the programs of the server and ours."""
     programs = _find()
     assert programs is not None
-    dump = tmp_path / "ledger.sql"
-    subprocess.run([programs / "pg_dump", f"--file={dump}", "--schema=public", str(base.ledger)], check=True)
+    (code,) = blocks(f"sh {name}")
+    path = f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = os.environ | variables | {"PATH": path}
+    command = ["bash", "-c", f"set -e\n{code}"]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_a_dump_can_be_restored_and_an_old_one_is_noticed(postgres: Server, tmp_path: Path) -> None:
     place = postgres.fresh()
-    subprocess.run([programs / "psql", "--quiet", "--dbname", place, "--command", "DROP SCHEMA public"], check=True)
-    subprocess.run(
-        [programs / "psql", "--quiet", "--set=ON_ERROR_STOP=1", f"--file={dump}", place],
-        check=True,
-        capture_output=True,
-    )
+    base = settings(tmp_path, ledger=place)
+    text, asked, head = filled(base)
+    assert shell("dump", tmp_path, WALLFLOWER_LEDGER=place).returncode == 0
     with Ledger.open(place) as ledger:
-        assert ledger.verify(head=head).head == head
+        ledger.charge("ward", Above(bar=1.0, loss=Loss("1/8")), analyst="ana")
+        later, left = ledger.verify().head, ledger.remaining("ward")
+    for target in (place, postgres.fresh()):  # over what is there, and into a database that is empty
+        done = shell("restore", tmp_path, WALLFLOWER_LEDGER=target)
+        assert done.returncode == 0, done.stderr
+        assert shell("verify", tmp_path, WALLFLOWER_LEDGER=target, HEAD=head).returncode == 0
+        noticed = shell("verify", tmp_path, WALLFLOWER_LEDGER=target, HEAD=later)
+        assert noticed.returncode == 4
+        assert "none with the head you noted" in " ".join((noticed.stdout + noticed.stderr).split())
+    with Ledger.open(place) as ledger:
+        assert left <= ledger.remaining("ward") != left
     restored(base, place, text, asked, head)
