@@ -18,6 +18,7 @@ import wallflower.evidence as evidence
 import wallflower.mechanisms as mechanisms
 import wallflower.mechanisms.additive as additive
 import wallflower.neighbours.noisy_count as noisy_count
+import wallflower.neighbours.radii as radii
 import wallflower.queries.count as count
 import wallflower.queries.count.audit as count_audit
 import wallflower.queries.count.groups as groups
@@ -28,6 +29,9 @@ import wallflower.queries.explain.draws.guided_search as guided
 import wallflower.queries.explain.draws.walks as walks
 import wallflower.queries.explain.margins as margins
 import wallflower.queries.explain.modes as explain_modes
+import wallflower.queries.radius.audit as radius_audit
+import wallflower.queries.scale as scale
+import wallflower.queries.scale.audit as scale_audit
 import wallflower.queries.sensors.audit as sensors_audit
 import wallflower.queries.sensors.comparison as comparison
 import wallflower.queries.sensors.lattice as lattice
@@ -44,6 +48,7 @@ import wallflower.queries.watch.detectors as detectors
 import wallflower.queries.watch.modes as watch_modes
 import wallflower.queries.watch.seasons.estimates as estimates
 from wallflower.audit import Finding, Way
+from wallflower.neighbours.radii import Tally
 from wallflower.privacy import Kind, Loss, zcdp_of_epsilon
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Tukey
 from wallflower.queries.explain.space.ranked_table import RankedTable
@@ -60,8 +65,10 @@ ROOMS = {
     "watch": watch_audit,
     "explain": explain_audit,
     "sensors": sensors_audit,
+    "scale": scale_audit,
+    "radius": radius_audit,
 }
-COUNT, SUBSPACES, WATCH, EXPLAIN, SENSORS = ROOMS
+COUNT, SUBSPACES, WATCH, EXPLAIN, SENSORS, SCALE, RADIUS = ROOMS
 TENTH, FIFTH = Fraction(10, 9), Fraction(10, 8)  # by what a loss grows when so much of the noise is missing
 HALF = Fraction(1, 2)
 
@@ -101,6 +108,13 @@ def times(factor: Any) -> Callable[..., Any]:
 
 def draws_shorter(less: Fraction) -> Callable[..., Any]:
     return lambda draws, noise, law, scale, size: draws(noise, law, scale / less, size)
+
+
+def chosen_at(more: Fraction) -> Callable[..., Any]:
+    def chosen(choose: Any, errors: Any, *, sensitivity: int, epsilon: Fraction, noise: Any) -> Any:
+        return choose(errors, sensitivity=sensitivity, epsilon=epsilon * more, noise=noise)
+
+    return chosen
 
 
 # count
@@ -452,6 +466,26 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     "counts: a tenth short": (SUBSPACES, "counts", wrap(noisy_count, "calibrate", shorter(TENTH))),
     "counts at ρ: a fifth short": (SUBSPACES, "counts", wrap(noisy_count, "calibrate", concentrated_a_fifth_short)),
     "counts: one draw for all": (SUBSPACES, "counts", one_draw_for_all_counts),
+    # scale
+    "spreads: a tenth short": (SCALE, "choice", wrap(scale, "choose_together", chosen_at(TENTH))),
+    "spreads: errors move by a half": (SCALE, "choice", wrap(scale, "choose_together", chosen_at(Fraction(2)))),
+    "spreads: a unit is not divided": (
+        SCALE,
+        "choice",
+        wrap(scale, "errors_of", lambda errors_of, found, share, columns: errors_of(found, share, 1)),
+    ),
+    # radius
+    "radii: a tenth short": (RADIUS, "choice", wrap(radii, "choose_together", chosen_at(TENTH))),
+    "radii: the sensitivity is forgotten": (
+        RADIUS,
+        "choice",
+        put(Tally, "sensitivity", property(lambda tally: tally.unit)),
+    ),
+    "radii: the curve moves by its slack": (
+        RADIUS,
+        "curve",
+        put(Tally, "sensitivity", property(lambda tally: (tally.slack or 1) * tally.unit)),
+    ),
     # watch
     "bits: a tenth short": (
         WATCH,

@@ -8,6 +8,8 @@ from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.explain import Explain
+from wallflower.queries.radius import Radius
+from wallflower.queries.scale import Scale
 from wallflower.queries.subspaces import Subspaces
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.baseline import Baseline
@@ -31,7 +33,9 @@ __all__ = [
     "Points",
     "PrivacyError",
     "Protection",
+    "Radius",
     "Release",
+    "Scale",
     "Schema",
     "Subspaces",
     "Table",

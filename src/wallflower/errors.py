@@ -24,6 +24,10 @@ class LossMismatch(PrivacyError, TypeError):
     """Two losses of unlike guarantee or unlike neighbours were added or compared."""
 
 
+class ScaleMismatch(ParameterError):
+    """The release that a question takes its scales from is none, or of another data set, or of other columns."""
+
+
 class DataError(PrivacyError, ValueError):
     """The table does not fit its public schema, or has none that would fit."""
 

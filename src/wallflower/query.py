@@ -342,9 +342,16 @@ class Query(ABC, Generic[D, A]):
         )
 
 
+class ReleaseLike(Protocol):
+    """What the ledger has a number for, such as a release."""
+
+    @property
+    def ledger_id(self) -> int: ...
+
+
 def settle(query: Query[Any, Any]) -> None:
-    """Take settings of numpy, and lists, for what they are: plain numbers and tuples, which fit into JSON and can be
-    compared. Refuse what is no number where one is needed."""
+    """Take settings of numpy, lists and releases for what they are: plain numbers, tuples, and the number of a ledger
+    entry, which fit into JSON and can be compared. Refuse what is no number where one is needed."""
     for item in fields(query):
         value = _settled(getattr(query, item.name))
         if not isinstance(value, _NUMBERS.get(str(item.type), object)):
@@ -427,6 +434,7 @@ _NUMBERS: Final[Mapping[str, Any]] = {"float": int | float, "float | None": int 
 
 
 def _settled(value: Any) -> Any:
+    value = getattr(value, "ledger_id", value)
     plain = value.tolist() if type(value).__module__ == "numpy" else value
     return tuple(map(_settled, plain)) if isinstance(plain, list | tuple) else plain
 

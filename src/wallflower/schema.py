@@ -297,6 +297,11 @@ class Schema:
         stated = {**({} if self.file is None else self.file.stated), **given}
         return replace(self, file=Format(**stated) if stated else None, without=tuple(dict.fromkeys(left)))  # type: ignore[arg-type]
 
+    def rescale(self, scales: Mapping[str, float]) -> Schema:
+        """The same facts with other scales."""
+        known = self.columns or ()
+        return replace(self, columns=tuple(replace(c, scale=scales.get(c.name, c.scale)) for c in known) or None)
+
     def only(self, names: Sequence[str]) -> Schema:
         """The facts of these columns."""
         known = {column.name: column for column in self.columns or ()}

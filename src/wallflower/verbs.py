@@ -12,7 +12,7 @@ from typing import Any, Literal
 from wallflower.privacy import Exact, Loss
 from wallflower.queries.explain.detectors import Detector
 from wallflower.queries.watch.seasons import ReleasedBaseline, Seasons
-from wallflower.query import Plan
+from wallflower.query import Plan, ReleaseLike
 from wallflower.release import Release
 from wallflower.schema import Schema
 
@@ -30,6 +30,7 @@ class Questions:
         mechanism: Literal["extension", "global", "smooth"] = "extension",
         slack: int | None = None,
         normalise: bool = True,
+        scale: int | ReleaseLike | None = None,
         interval: Literal["noise", "honest"] = "noise",
         by: tuple[str, ...] | None = None,
         epsilon: Exact | None = None,
@@ -49,6 +50,7 @@ class Questions:
                     global, smooth
         slack       how much of the others one record may carry; chosen from public facts
         normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
+        scale       divide every column by its spread: the ledger entry of a release of scale, or the release itself
         epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta       probability δ by which ε may fail, such as 1e-6; left out: none
         rho         zero-concentrated privacy loss ρ, instead of ε and δ
@@ -77,6 +79,7 @@ class Questions:
         share: Exact = Fraction(1, 2),
         gap: float | None = None,
         normalise: bool = True,
+        scale: int | ReleaseLike | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
@@ -100,6 +103,7 @@ class Questions:
         share       with counts: the part of the loss that goes into the choice
         gap         for the plan only: by how many records the best stand out; left out: 2 % of them
         normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
+        scale       divide every column by its spread: the ledger entry of a release of scale, or the release itself
         epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta       probability δ by which ε may fail, such as 1e-6; left out: none
         rho         zero-concentrated privacy loss ρ, instead of ε and δ
@@ -235,6 +239,66 @@ class Questions:
         """
         raise NotImplementedError
 
+    def scale(
+        self,
+        *,
+        columns: tuple[str, ...] | None = None,
+        units: tuple[tuple[str, ...], ...] | None = None,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+        key: str | None = None,
+        anyway: bool = False,
+    ) -> Release[dict[str, Any]]:
+        """How wide is each column?
+
+        columns  the columns to measure; all number columns unless given
+        units    columns of one unit, which share one spread and cost as much as one column
+        epsilon  privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta    probability δ by which ε may fail, such as 1e-6; left out: none
+        rho      zero-concentrated privacy loss ρ, instead of ε and δ
+        loss     the same as a Loss
+        """
+        raise NotImplementedError
+
+    def radius(
+        self,
+        *,
+        neighbours: int,
+        share: Exact,
+        columns: tuple[str, ...] | None = None,
+        smallest: float = 0.0625,
+        largest: float = 8.0,
+        slack: int | None = None,
+        graded: bool = False,
+        normalise: bool = True,
+        scale: int | ReleaseLike | None = None,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+        key: str | None = None,
+        anyway: bool = False,
+    ) -> Release[float]:
+        """At which radius is that share of the records outliers?
+
+        neighbours  with fewer than this many others near, a record is an outlier
+        share       the wanted share of outliers among the records: 1%, 0.01 or 1/100
+        columns     the columns distances are taken over; all number columns unless given
+        smallest    the smallest radius that is looked at
+        largest     the largest radius that is looked at
+        slack       how much of the others one record may carry; chosen from public facts
+        graded      the share of the outlier mass, which needs less loss, instead of outliers
+        normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
+        scale       divide every column by its spread: the ledger entry of a release of scale, or the release itself
+        epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta       probability δ by which ε may fail, such as 1e-6; left out: none
+        rho         zero-concentrated privacy loss ρ, instead of ε and δ
+        loss        the same as a Loss
+        """
+        raise NotImplementedError
+
     def baseline(
         self,
         *,
@@ -301,6 +365,7 @@ class Plans:
         mechanism: Literal["extension", "global", "smooth"] = "extension",
         slack: int | None = None,
         normalise: bool = True,
+        scale: int | ReleaseLike | None = None,
         interval: Literal["noise", "honest"] = "noise",
         by: tuple[str, ...] | None = None,
         epsilon: Exact | None = None,
@@ -327,6 +392,7 @@ class Plans:
         share: Exact = Fraction(1, 2),
         gap: float | None = None,
         normalise: bool = True,
+        scale: int | ReleaseLike | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
@@ -394,6 +460,39 @@ class Plans:
         loss: Loss | None = None,
     ) -> Plan:
         """What to expect of explain."""
+        raise NotImplementedError
+
+    def scale(
+        self,
+        *,
+        columns: tuple[str, ...] | None = None,
+        units: tuple[tuple[str, ...], ...] | None = None,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+    ) -> Plan:
+        """What to expect of scale."""
+        raise NotImplementedError
+
+    def radius(
+        self,
+        *,
+        neighbours: int,
+        share: Exact,
+        columns: tuple[str, ...] | None = None,
+        smallest: float = 0.0625,
+        largest: float = 8.0,
+        slack: int | None = None,
+        graded: bool = False,
+        normalise: bool = True,
+        scale: int | ReleaseLike | None = None,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+    ) -> Plan:
+        """What to expect of radius."""
         raise NotImplementedError
 
     def baseline(

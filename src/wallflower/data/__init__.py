@@ -6,7 +6,8 @@ names, types, bounds and the number of records, never a value, nor how many of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -19,6 +20,7 @@ from wallflower.data.cells import (
     check_numbers,
     clip_cells,
     fit_cells,
+    hold_finite,
     is_text,
     not_numbers,
     scale_columns,
@@ -100,6 +102,14 @@ class Points:
         values = self.values[:, [self.columns.index(name) for name in chosen]]
         return Points(values=values, columns=chosen, name=self.name, schema=self.schema.only(chosen))
 
+    def rescale(self, scales: Mapping[str, float]) -> Points:
+        """The same records by other public scales, column by column; the others keep theirs."""
+        facts = self.schema.only(self.columns)
+        ratios = [float(c.scale) / scales.get(c.name, c.scale) for c in facts.columns or ()]
+        with np.errstate(over="ignore"):
+            values = hold_finite(self.values * np.array(ratios))
+        return Points(values=values, columns=self.columns, name=self.name, schema=facts.rescale(scales))
+
     def times(self, column: str) -> list[str]:
         """When each record was observed; here nobody has said."""
         raise DataError(
@@ -169,6 +179,12 @@ class Table:
         if not labels:
             return TablePoints(self, self._numeric(self.numbers if columns is None else columns))
         return TablePoints(self, self._measured(columns))
+
+    def rescale(self, scales: Mapping[str, float]) -> Table:
+        """The same records by other public scales, column by column; the others keep theirs. Nothing is refused."""
+        made = copy(self)
+        object.__setattr__(made, "schema", self.schema.rescale(scales))
+        return made
 
     def codes(self, column: str) -> NDArray[np.int64]:
         """Labels as places in the public categories, or numbers as places between the public edges."""

@@ -109,7 +109,16 @@ def clip_cells(values: Floats, column: Column) -> Floats:
 def scale_columns(cells: Iterable[Floats], schema: Schema) -> Floats:
     """Columns side by side: numbers moved into their bounds and scaled, codes of labels as coordinates."""
     columns = zip(cells, schema.columns or (), strict=True)
-    return np.column_stack([encode(c, f) if f.categories is not None else _scale(c, f) for c, f in columns])
+    return hold_finite(
+        np.column_stack([encode(c, f) if f.categories is not None else _scale(c, f) for c, f in columns])
+    )
+
+
+def hold_finite(values: Floats) -> Floats:
+    """Numbers beyond the largest float as that one, by a rule for each number alone: scales that were released may be
+    small, and nothing is refused for it."""
+    most = np.finfo(np.float64).max
+    return np.clip(values, -most, most)
 
 
 def encode(codes: NDArray[Any], column: Column) -> Floats:

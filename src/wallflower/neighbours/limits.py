@@ -26,6 +26,7 @@ KISSING: Final = (
     *(2066, 3177, 4858, 7320, 10978, 16406, 24417, 36195, 53524, 80810, 122351, 196560),
 )
 
+SCALE_HELP: Final = "divide every column by its spread: the ledger entry of a release of scale, or the release itself"
 UNLIKE: Final = 10  # times: public ranges further apart than this are warned about
 
 
@@ -49,6 +50,14 @@ def search_effort(n: int, dimension: int, neighbours: int) -> Effort:
         steps=2 * comparisons + 100.0 * n * near * (10 + near),
         memory=n * (500.0 + 40.0 * dimension + 256.0 * near),
     )
+
+
+def check_scale(scale: object) -> None:
+    """Refuse what is no number of a ledger entry."""
+    if scale is not None and (isinstance(scale, bool) or not isinstance(scale, int) or not 0 < scale < 2**31):
+        raise ParameterError(
+            f"scale: {scale!r} is neither a release of scale nor its number in the ledger. Pass one of them."
+        )
 
 
 def check_loss(asker: str, loss: Loss) -> None:
@@ -101,8 +110,11 @@ def require_single_coordinates(points: Points, asked: str, instead: str) -> None
         )
 
 
-def unit_cautions(points: Points) -> tuple[str, ...]:
-    """What to warn of before distances are taken over several columns, from what is public about their units."""
+def unit_cautions(points: Points, scale: object = None) -> tuple[str, ...]:
+    """What to warn of before distances are taken over several columns, from what is public about their units; or which
+    release says how they compare."""
+    if scale is not None:
+        return (f"Every column is divided by its spread, as released in ledger entry {scale}.",)
     known = [column for column in points.schema.columns or () if column.name in points.columns]
     reaches = {c.name: (c.high - c.low) / c.scale for c in known if c.low is not None and c.high is not None}
     if points.dimension < 2:

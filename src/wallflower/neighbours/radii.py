@@ -3,7 +3,7 @@
 The curve falls as the radius grows, since more pairs are near. Where both ends of a stretch have the same value, so has
 all of it, and nothing is computed there; nothing else is ever left out.
 
-Proved in proof.md of `count`, labels (E) (M) (N).
+Proved in proof.md of `radius`, labels (C) (E) (T).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wallflower import progress
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.mechanisms import choose_together
-from wallflower.neighbours.limits import check_radius
+from wallflower.neighbours.limits import check_radius, per_column
 from wallflower.neighbours.noisy_count import GAP, STEP
 from wallflower.noise import Noise
 
@@ -50,6 +50,7 @@ class Tally:
     neighbours: int
     slack: int | None
     normalise: bool = True
+    columns: int | None = None  # where labels make some columns several coordinates
 
     @property
     def unit(self) -> int:
@@ -58,7 +59,7 @@ class Tally:
 
     @property
     def sensitivity(self) -> int:
-        """Steps by which one record moves the curve, at every radius.  (N) (M)"""
+        """Steps by which one record moves the curve, at every radius.  (C)"""
         return 2 * self.neighbours if self.slack is None else (self.slack + 1) * self.unit + 1
 
     @property
@@ -68,11 +69,13 @@ class Tally:
 
     def steps(self, values: Floats, radius: float) -> int:
         """The outliers at one radius, in steps."""
-        tree = _near.grow_tree(values, radius, normalise=self.normalise)
+        width = values.shape[1]
+        reach, normalise = per_column(radius, self.columns or width, width, normalise=self.normalise)
+        tree = _near.grow_tree(values, reach, normalise=normalise)
         if self.slack is None:
-            return len(values) * self.neighbours - int(_flow.largest_flow(tree, self.neighbours))  # (M)
+            return len(values) * self.neighbours - int(_flow.largest_flow(tree, self.neighbours))  # (C)
         bounds = _extension.certify(tree, self.neighbours, float(self.slack), GAP)
-        return math.floor((len(values) - float(bounds.lower)) * self.unit + 0.5)  # (E) (N)
+        return math.floor((len(values) - float(bounds.lower)) * self.unit + 0.5)  # (C)
 
 
 def radius_grid(smallest: float = SMALLEST, largest: float = LARGEST, fine: int = FINE) -> tuple[float, ...]:
@@ -116,7 +119,7 @@ def outlier_curve(
 
 
 def fall(look: Callable[[int], int], size: int, step: Callable[[int], object] = lambda count: None) -> list[int]:
-    """The values of a falling function at 0 … size-1, asked for only where its ends differ.
+    """The values of a falling function at 0 … size-1, asked for only where its ends differ.  (C)
 
     >>> asked = []
     >>> fall(lambda place: asked.append(place) or (9 if place < 6 else 2), 9), len(asked)
@@ -139,7 +142,7 @@ def fall(look: Callable[[int], int], size: int, step: Callable[[int], object] = 
 
 
 def radius_errors(curve: Ints, target: int) -> Ints:
-    """By how much each radius misses a wanted number of outliers: 0 where the curve crosses it.
+    """By how much each radius misses a wanted number of outliers: 0 where the curve crosses it.  (E)
 
     >>> radius_errors(np.array([50, 44, 30, 18, 9, 4, 1, 0]), 5).tolist()
     [39, 25, 13, 4, 0, 1, 4, 5]
@@ -161,7 +164,7 @@ def choose_radii(
     """For each share of the records a radius at which about so many are outliers: all for the price of one choice.
 
     Released    a radius of the public grid for each share        Neighbours  replace one record, N public
-    Guarantee   pure ε-DP, and ε²/8-zCDP                          Proof       proof.md of `count`, labels (E) (M) (N)
+    Guarantee   pure ε-DP, and ε²/8-zCDP                          Proof       proof.md of `radius`, label (T)
     """
     curve = curve_around(values, radii, shares, tally, epsilon)
     return pick_radii(curve, len(values), radii, shares, tally, epsilon=epsilon, noise=noise)
@@ -187,12 +190,34 @@ def pick_radii(
     epsilon: Fraction,
     noise: Noise,
 ) -> list[float]:
-    """The draw of `choose_radii`, from a curve of `n` records."""
+    """The draw of `choose_radii`, from a curve of `n` records.  (T)"""
     reach = error_reach(tally, len(radii), len(shares), epsilon)
     targets = [target_steps(share, n, tally) for share in shares]
     errors = [np.minimum(radius_errors(curve, target), reach) for target in targets]
     places = choose_together(errors, sensitivity=tally.sensitivity, epsilon=epsilon, noise=noise)
     return [radii[place] for place in places]
+
+
+def count_curve(values: Floats, radii: Sequence[float], neighbours: int, *, normalise: bool) -> list[int]:
+    """How many outliers there are at each radius, without privacy."""
+    trees = (_near.grow_tree(values, radius, normalise=normalise) for radius in radii)
+    return [int(np.count_nonzero(_near.counts(tree, neighbours) < neighbours)) for tree in trees]
+
+
+def read_share(share: object, name: str = "share") -> Fraction:
+    """A share of the records as it is written: 1 %, 0.01 or 1/100.
+
+    >>> read_share("2.5 %"), read_share(0.01), read_share("1/3")
+    (Fraction(1, 40), Fraction(1, 100), Fraction(1, 3))
+    """
+    text = str(share).strip()
+    try:
+        found = Fraction(text.removesuffix("%").strip()) / (100 if text.endswith("%") else 1)
+    except (ValueError, ZeroDivisionError):
+        found = Fraction(0)
+    if not 0 < found < 1:
+        raise ParameterError(f"{name}: {text[:40]!r} is no share between 0 and 1; write it as 1%, 0.01 or 1/100.")
+    return found
 
 
 def target_steps(share: Fraction, n: int, tally: Tally) -> int:

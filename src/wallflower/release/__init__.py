@@ -28,6 +28,7 @@ from wallflower.privacy import Loss
 from wallflower.query import COVERS, A, D, Plan, Quality, Query
 from wallflower.release.guarantee import Facts, Guarantee, certainty
 from wallflower.release.rows import rows_of_value, to_csv
+from wallflower.release.scales import rescale
 from wallflower.release.steward_key import steward_key
 from wallflower.release.words import readable
 from wallflower.units import Protection
@@ -300,6 +301,7 @@ def pay(
     anyway: bool | None = False,
 ) -> Payment[D, A]:
     """Charge a question, durably, or refuse it from public facts; nobody has looked yet."""
+    table = rescale(query, table, ledger)
     view = query.view(table)
     plan = plan_for(query, view)
     if not (plan.useful or anyway or _is_paid(ledger, table.name, analyst, key)):
@@ -338,7 +340,8 @@ def require_use(plan: Plan, *, anyway: bool | None = False) -> None:
 
 def quote(query: Query[D, A], table: Table | Points, ledger: Ledger, *, analyst: str) -> Quote:
     """What a question would cost now, from public facts; nothing is charged."""
-    claim, declared = query.claim(query.view(table)), declaration_of(table.name, table.schema)
+    view = query.view(rescale(query, table, ledger))
+    claim, declared = query.claim(view), declaration_of(table.name, table.schema)
     return ledger.quote(table.name, query, analyst=analyst, claim=claim, declared=declared)
 
 

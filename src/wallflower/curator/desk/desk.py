@@ -36,6 +36,7 @@ from wallflower.progress import Effort
 from wallflower.queries import QUERIES
 from wallflower.query import Plan, Query
 from wallflower.release import Release, notice, pay, plan_for
+from wallflower.release.scales import rescale
 from wallflower.release.steward_key import steward_key
 from wallflower.units import Claim, Protection
 from wallflower.watching import USUAL
@@ -324,7 +325,7 @@ class Desk:
         with: of a stream, where nobody has said it, as many as usual."""
         found = self.shelf.find(name)
         if found.source is not None:
-            view = query.view(self.shelf.table(name))
+            view = query.view(rescale(query, self.shelf.table(name), self.ledger))
             return view, view.n
         return self.shelf.stream(name, getattr(query, "columns", None)), found.schema.rows or USUAL
 
@@ -377,6 +378,9 @@ class Desk:
                 f"{query.kind}: the steward has not opened this record to questions. Only records that the steward "
                 "names may be asked about. Ask the steward.",
             )
+        scale = getattr(query, "scale", None)
+        if scale is not None:
+            self.release(caller, scale)  # whose it is, or a refusal
 
 
 def own_key(caller: Caller, key: str | None) -> str | None:

@@ -22,8 +22,10 @@ from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.mechanisms import Additive, calibrate, smooth_additive, smooth_beta
 from wallflower.neighbours.limits import (
+    SCALE_HELP,
     check_loss,
     check_neighbours,
+    check_scale,
     per_column,
     require_single_coordinates,
     rounding_bound,
@@ -50,6 +52,7 @@ from wallflower.query import (
     PublicFacts,
     Query,
     Reading,
+    ReleaseLike,
     Status,
     least_amount,
     require_settings_of_mode,
@@ -114,6 +117,7 @@ class Count(Query[Points | GroupView, Any]):
     normalise: bool = field(
         default=True, metadata={"help": "distances per column (as in Okada et al. 2015) rather than plain Euclid"}
     )
+    scale: int | ReleaseLike | None = field(default=None, metadata={"help": SCALE_HELP})
     interval: str = field(
         default="noise",
         metadata={
@@ -134,6 +138,7 @@ class Count(Query[Points | GroupView, Any]):
         settle(self)
         check_neighbours(self.neighbours)
         check_reach(self.radius, self.share)
+        check_scale(self.scale)
         for name, choices in {"mechanism": tuple(_NOISE), "interval": INTERVALS}.items():
             if getattr(self, name) not in choices:
                 raise ParameterError(
@@ -205,7 +210,7 @@ class Count(Query[Points | GroupView, Any]):
         return points
 
     def cautions(self, data: Points | GroupView) -> tuple[str, ...]:
-        return unit_cautions(data.points if isinstance(data, GroupView) else data)
+        return unit_cautions(data.points if isinstance(data, GroupView) else data, self.scale)
 
     def answer(self, data: Points | GroupView, noise: Noise) -> Any:
         if isinstance(data, GroupView):

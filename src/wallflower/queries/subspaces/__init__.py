@@ -23,9 +23,11 @@ from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.mechanisms import peel
 from wallflower.neighbours.limits import (
+    SCALE_HELP,
     check_loss,
     check_neighbours,
     check_radius,
+    check_scale,
     per_column,
     require_single_coordinates,
     rounding_bound,
@@ -59,6 +61,7 @@ from wallflower.query import (
     PublicFacts,
     Query,
     Reading,
+    ReleaseLike,
     Status,
     least_amount,
     settle,
@@ -128,11 +131,13 @@ class Subspaces(Query[Points, Value]):
     normalise: bool = field(
         default=True, metadata={"help": "distances per column (as in Okada et al. 2015) rather than plain Euclid"}
     )
+    scale: int | ReleaseLike | None = field(default=None, metadata={"help": SCALE_HELP})
 
     def __post_init__(self) -> None:
         settle(self)
         check_neighbours(self.neighbours)
         check_radius(self.radius)
+        check_scale(self.scale)
         check_loss(self.kind, self.loss)
         check_mechanism(self.mechanism)
         object.__setattr__(self, "share", exactly(self.share, "share"))
@@ -177,7 +182,7 @@ class Subspaces(Query[Points, Value]):
 
     def cautions(self, data: Points) -> tuple[str, ...]:
         """Whether columns that share a radius are of different units."""
-        return unit_cautions(data)
+        return unit_cautions(data, self.scale)
 
     def answer(self, data: Points, noise: Noise) -> Value:
         family = self.family.subspaces(data.columns)

@@ -1,0 +1,190 @@
+"""At which radius is a wanted share of the records outliers?
+
+A count depends on its radius more than on anything else, and nobody knows the radius beforehand. Of a fine public grid
+the radius is released at which about that share of the records are outliers; one choice is paid for, however many
+radii are looked at.
+
+Released    one radius of a public grid              Neighbours  replace one record, N public
+Guarantee   pure ε-DP, and ε²/8-zCDP                 Arithmetic  whole-number errors, an exact draw
+Proof       proof.md, labels (C) (E) (T) (R)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Final, Self
+
+from wallflower.data import Points
+from wallflower.errors import LossMismatch, ParameterError
+from wallflower.neighbours.limits import (
+    SCALE_HELP,
+    check_loss,
+    check_neighbours,
+    check_scale,
+    search_effort,
+    unit_cautions,
+    view_points,
+)
+from wallflower.neighbours.noisy_count import usual_slack
+from wallflower.neighbours.radii import (
+    LARGEST,
+    SMALLEST,
+    Tally,
+    choose_radii,
+    radius_grid,
+    read_share,
+)
+from wallflower.noise import Noise
+from wallflower.privacy import Kind, Loss
+from wallflower.progress import Effort
+from wallflower.query import (
+    Option,
+    Plan,
+    PublicFacts,
+    Query,
+    Reading,
+    ReleaseLike,
+    Status,
+    least_amount,
+    settle,
+)
+from wallflower.units import Claim
+
+ENOUGH: Final = 11  # times what one record moves: so many records times ε must the share be
+SURE: Final = 0.95
+EPSILONS: Final = ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Radius(Query[Points, float]):
+    """Find the radius at which a share of the records are outliers.
+
+    >>> Radius(neighbours=5, share=Fraction(1, 100), loss=Loss("0.5")).cost()
+    Loss(ε=1/2)
+    """
+
+    kind: ClassVar[str] = "radius"
+    label: ClassVar[str] = "outlier-radius/1"
+    question: ClassVar[str] = "At which radius is that share of the records outliers?"
+    proof: ClassVar[str] = "queries/radius/proof.md"
+    status: ClassVar[Status] = Status.WHOLE_NUMBERS
+    unpictured: ClassVar[str] = "a number, which the report draws"
+
+    neighbours: int = field(metadata={"help": "with fewer than this many others near, a record is an outlier"})
+    share: Fraction = field(metadata={"help": "the wanted share of outliers among the records: 1%, 0.01 or 1/100"})
+    loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
+    columns: tuple[str, ...] | None = field(
+        default=None, metadata={"help": "the columns distances are taken over; all number columns unless given"}
+    )
+    smallest: float = field(default=SMALLEST, metadata={"help": "the smallest radius that is looked at"})
+    largest: float = field(default=LARGEST, metadata={"help": "the largest radius that is looked at"})
+    slack: int | None = field(
+        default=None, metadata={"help": "how much of the others one record may carry; chosen from public facts"}
+    )
+    graded: bool = field(
+        default=False, metadata={"help": "the share of the outlier mass, which needs less loss, instead of outliers"}
+    )
+    normalise: bool = field(
+        default=True, metadata={"help": "distances per column (as in Okada et al. 2015) rather than plain Euclid"}
+    )
+    scale: int | ReleaseLike | None = field(default=None, metadata={"help": SCALE_HELP})
+
+    def __post_init__(self) -> None:
+        settle(self)
+        check_neighbours(self.neighbours)
+        object.__setattr__(self, "share", read_share(self.share))
+        check_loss(self.kind, self.loss)
+        check_scale(self.scale)
+        if self.loss.kind is not Kind.PURE:
+            raise LossMismatch(f"radius is pure; a {self.loss.kind} loss has no theorem here. Pass ε alone.")
+        if self.slack is not None and (self.graded or not 1 <= self.slack <= 10**6):
+            raise ParameterError("slack: it is from 1 to 1,000,000, and the outlier mass has none. Leave it out.")
+        self.grid  # noqa: B018 - refuses what makes no grid
+
+    @property
+    def grid(self) -> tuple[float, ...]:
+        """The public radii."""
+        return radius_grid(self.smallest, self.largest)
+
+    def cost(self) -> Loss:
+        return self.loss
+
+    def effort(self, *, n: int, dimension: int) -> Effort:
+        each = search_effort(n, dimension, self.neighbours)
+        return replace(each, steps=len(self.grid) * each.steps)
+
+    def claim(self, facts: PublicFacts) -> Claim:
+        return replace(super(Radius, self).claim(facts), rho=self.loss.epsilon**2 / 8)  # (T)
+
+    def view(self, data: Any) -> Points:
+        return view_points(data, self.columns, self.neighbours, labels=True)
+
+    def cautions(self, data: Points) -> tuple[str, ...]:
+        return unit_cautions(data, self.scale)
+
+    def answer(self, data: Points, noise: Noise) -> float:
+        tally, epsilon = self.tally(data.n, data.dimension), self.loss.epsilon
+        (radius,) = choose_radii(data.values, self.grid, [self.share], tally, epsilon=epsilon, noise=noise)  # (T)
+        return radius
+
+    def reading(self, value: float, facts: PublicFacts) -> Reading:
+        what, off = "outlier mass" if self.graded else "outliers", self.off(facts.n, facts.dimension)
+        wanted = float(self.share * facts.n)
+        return Reading(
+            mechanism="exponential",
+            interval=None,
+            words=f"At a radius of {value:.4g} about {wanted:,.0f} of {facts.n:,} records, {float(self.share):.3g} of "
+            f"them, are {what}; with 95 % the number there, or one step of the grid further, is within {off:,.0f}.",
+            extras={"target": wanted, "off": off, **({} if self.graded else {"slack": self._slack(facts)})},
+        )
+
+    def plan(self, *, n: int, dimension: int) -> Plan:
+        useful, tally = self._is_useful(n, dimension), self.tally(n, dimension)
+        off, each = self.off(n, dimension), float(self.share * n * self.loss.epsilon)
+        smallest = least_amount(lambda amount: self._at(amount)._is_useful(n, dimension))
+        words = f"{each:.3g} records times ε are wanted as outliers, and {ENOUGH * tally.share:.3g} are needed"
+        advice = f"; from ε = {smallest} on it would be" if smallest else "; no reasonable loss makes it so"
+        figures = {"off": off, "share": off / n}
+        return Plan(
+            query=self.kind,
+            cost=self.cost(),
+            facts={"n": n, "dimension": dimension, "radii": len(self.grid)},
+            chosen="exponential",
+            headings={"off": "records off, 95 % within ±", "share": "of all records ±"},
+            options=(Option(mechanism="exponential", figures=figures, note="one choice among all radii"),),
+            useful=useful,
+            verdict=f"useful: {words}" if useful else f"not useful: {words}{advice}",
+            smallest_useful_epsilon=smallest,
+            curve=tuple((float(e), self._at(e).off(n, dimension)) for e in EPSILONS),
+            measure="records by which the radius misses, 95 %",
+        )
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(neighbours=5, share=Fraction(1, 20), loss=Loss("1"))
+
+    def tally(self, n: int, dimension: int) -> Tally:
+        """How outliers are counted.  (C)"""
+        slack = self.slack or usual_slack(n, self.neighbours, self.loss, dimension=dimension)
+        return Tally(
+            neighbours=self.neighbours,
+            slack=None if self.graded else slack,
+            normalise=self.normalise,
+            columns=dimension,
+        )
+
+    def off(self, n: int, dimension: int) -> float:
+        """By how many records the curve misses the wanted share, 95 times of 100 at most.  (R)"""
+        nats = math.log(len(self.grid)) - math.log1p(-SURE)
+        return min(float(n), 2 * self.tally(n, dimension).share * nats / float(self.loss.epsilon))
+
+    def _slack(self, facts: PublicFacts) -> int:
+        return self.tally(facts.n, facts.dimension).slack or 0
+
+    def _is_useful(self, n: int, dimension: int) -> bool:
+        return float(self.share * n * self.loss.epsilon) >= ENOUGH * self.tally(n, dimension).share
+
+    def _at(self, amount: str) -> Self:
+        return replace(self, loss=Loss(amount))

@@ -1,0 +1,212 @@
+"""How wide is each column?
+
+Distances do not move when a column is shifted, so a question about them needs a spread for each column and no location.
+Records are paired at random, publicly; the spread is a quantile of the differences within pairs, of those that are not
+0. All columns are chosen at once, for the price of one choice; columns of one unit may share one spread.
+
+Released    a spread for each column, and the key of the pairing
+Guarantee   pure ε-DP, and ε²/8-zCDP                 Neighbours  replace one record, N public
+Arithmetic  whole-number errors, an exact draw       Proof       proof.md, labels (P) (S) (T) (R)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Final, Self
+
+from wallflower.columns import pick
+from wallflower.data import Points, points_of
+from wallflower.errors import DataError, LossMismatch, ParameterError
+from wallflower.mechanisms import choose_together
+from wallflower.neighbours.limits import check_loss
+from wallflower.noise import Noise
+from wallflower.privacy import Kind, Loss
+from wallflower.queries.scale.exact import (
+    BINS,
+    DIVISORS,
+    Ints,
+    candidates,
+    errors_of,
+    histogram,
+    pair_up,
+    value_of,
+)
+from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount, settle
+from wallflower.schema import Column, Schema
+from wallflower.units import Claim
+
+ENOUGH: Final = 50  # records times ε for each spread, from which nearly all are right within a factor of 2
+PLENTY: Final = 100  # from which a higher quantile, which says more of outliers' company, can be had
+SURE: Final = 0.95
+MOST: Final = 1000  # columns
+KEY: Final = 2**128
+EPSILONS: Final = ("0.01", "0.03", "0.1", "0.2", "0.3", "0.5", "1", "2", "3", "5")
+Value = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale(Query[Points, Value]):
+    """Measure how wide each column is.
+
+    >>> Scale(loss=Loss("0.3")).cost()
+    Loss(ε=3/10)
+    """
+
+    kind: ClassVar[str] = "scale"
+    label: ClassVar[str] = "column-scale/1"
+    question: ClassVar[str] = "How wide is each column?"
+    proof: ClassVar[str] = "queries/scale/proof.md"
+    status: ClassVar[Status] = Status.WHOLE_NUMBERS
+    unpictured: ClassVar[str] = "widths in units of their own, which no common axis shows"
+
+    loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
+    columns: tuple[str, ...] | None = field(
+        default=None, metadata={"help": "the columns to measure; all number columns unless given"}
+    )
+    units: tuple[tuple[str, ...], ...] | None = field(
+        default=None, metadata={"help": "columns of one unit, which share one spread and cost as much as one column"}
+    )
+
+    def __post_init__(self) -> None:
+        settle(self)
+        check_loss(self.kind, self.loss)
+        if self.loss.kind is not Kind.PURE:
+            raise LossMismatch(f"scale is pure; a {self.loss.kind} loss has no theorem here. Pass ε alone.")
+        pooled = [name for names in self.units or () for name in names]
+        if len(set(pooled)) < len(pooled) or any(not names for names in self.units or ()):
+            raise ParameterError("units: a column is in two groups, or a group is empty. Name each column once.")
+        if self.columns is not None and not set(pooled) <= set(self.columns):
+            raise ParameterError("units: a column is not among the columns. Name it in both, or leave columns out.")
+
+    def cost(self) -> Loss:
+        return self.loss
+
+    def claim(self, facts: PublicFacts) -> Claim:
+        return replace(super(Scale, self).claim(facts), rho=self.loss.epsilon**2 / 8)  # (T)
+
+    def view(self, data: Any) -> Points:
+        points = points_of(data, self.columns)
+        if self.units:
+            pick([name for names in self.units for name in names], points.columns)
+        if points.n < 2 or points.dimension > MOST:
+            raise DataError(f"scale needs two records or more, and at most {MOST} columns. Choose among the columns.")
+        for members in self.groups(points.columns):
+            if len({_facts(points, at).scale for at in members}) > 1:
+                raise DataError("units: columns of one unit have different scales in the schema. Leave them out there.")
+        return points
+
+    def answer(self, data: Points, noise: Noise) -> Value:
+        key = noise.below(KEY)  # (P)
+        spreads = self.choose(self.errors(data, key), data, noise)
+        return {"scale": dict(zip(data.columns, spreads, strict=True)), "pairing": f"{key:032x}"}
+
+    def errors(self, data: Points, key: int) -> list[Ints]:
+        """By how much each candidate of each group misses its quantile: what one record moves by 1 at most.  (S)"""
+        first, second = pair_up(data.n, key)
+        share, values = self.share_for(data.n, data.dimension), data.values
+        found = []
+        for members in self.groups(data.columns):
+            among = self.candidates(data, members)
+            errors = errors_of(histogram(values[:, members], first, second), share, len(members))
+            found.append(errors[among.start - 1 : among.stop - 1])
+        return found
+
+    def choose(self, errors: list[Ints], data: Points, noise: Noise) -> list[float]:
+        """The spread of each column, drawn together with all others.  (T)"""
+        divisor = DIVISORS[self.share_for(data.n, data.dimension)]
+        places = choose_together(errors, sensitivity=1, epsilon=self.loss.epsilon, noise=noise)
+        spreads = [0.0] * data.dimension
+        for members, place in zip(self.groups(data.columns), places, strict=True):
+            for at in members:
+                middle = value_of(self.candidates(data, members)[place])
+                spreads[at] = middle / divisor * float(_facts(data, at).scale)
+        return spreads
+
+    def reading(self, value: Value, facts: PublicFacts) -> Reading:
+        share, groups = self.share_for(facts.n, facts.dimension), self.coordinates(facts.dimension)
+        off = self.off(facts.n, groups)
+        said = ", ".join(f"{name} {spread:.3g}" for name, spread in value["scale"].items())
+        fragment = Schema(columns=tuple(Column(name, scale=spread) for name, spread in value["scale"].items()))
+        return Reading(
+            mechanism="joint exponential",
+            interval=None,
+            words=f"Spreads, as of a bell curve's deviation: {said}. With 95 % none misses its quantile by more than "
+            f"{off:,} of {facts.n // 2:,} pairs.",
+            extras={"schema": fragment.to_json(), "toml": fragment.to_toml(), "quantile": str(share), "off": off},
+            quality=self._quality(facts.n, groups),
+        )
+
+    def plan(self, *, n: int, dimension: int) -> Plan:
+        groups = self.coordinates(dimension)
+        useful, each = self._is_useful(n, groups), float(self.loss.epsilon) * n / groups
+        most = math.floor(n * self.loss.epsilon / ENOUGH)
+        advice = f"; name {most} columns at most, or pool those of one unit" if most else ""
+        smallest = least_amount(lambda amount: float(amount) * n >= ENOUGH * groups)
+        words = f"{each:.3g} records times ε for each of {groups} spreads, and {ENOUGH} are needed"
+        figures = {"each": each, "off": min(1.0, self.off(n, groups) / max(1, n // 2))}
+        return Plan(
+            query=self.kind,
+            cost=self.cost(),
+            facts={"n": n, "dimension": dimension, "spreads": groups},
+            chosen="joint exponential",
+            headings={"each": "records × ε a spread", "off": "95 % off by at most, of all pairs"},
+            options=(Option(mechanism="joint exponential", figures=figures, note="all columns at once"),),
+            useful=useful,
+            verdict=f"useful: {words}" if useful else f"not useful: {words}{advice}",
+            smallest_useful_epsilon=smallest,
+            curve=tuple((float(e), min(1.0, self._at(e).off(n, groups) / max(1, n // 2))) for e in EPSILONS),
+            measure="share of pairs that a spread misses its quantile by, 95 %",
+        )
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(loss=Loss("0.3"))
+
+    def groups(self, columns: tuple[str, ...]) -> list[list[int]]:
+        """The places of columns that share a spread, in the order of the table."""
+        pooled = {name: place for place, names in enumerate(self.units or ()) for name in names}
+        found: dict[Any, list[int]] = {}
+        for at, name in enumerate(columns):
+            found.setdefault(pooled.get(name, name), []).append(at)
+        return list(found.values())
+
+    def coordinates(self, dimension: int) -> int:
+        """How many spreads are chosen."""
+        return dimension - sum(len(names) - 1 for names in self.units or ())
+
+    def candidates(self, data: Points, members: list[int]) -> range:
+        """The bins that a difference of these columns can be in, by what is public of them."""
+        known = [_facts(data, at) for at in members]
+        bounds = [(c.high - c.low) / c.scale if c.low is not None and c.high is not None else None for c in known]
+        steps = [1 / c.scale if c.integer else None for c in known]
+        widest = max((width for width in bounds if width is not None), default=None) if all(bounds) else None
+        return candidates(widest, min((step for step in steps if step), default=None) if all(steps) else None)
+
+    def share_for(self, n: int, dimension: int) -> Fraction:
+        """Which quantile of the differences is chosen: a rule by public facts."""
+        enough = n * self.loss.epsilon >= PLENTY * self.coordinates(dimension)
+        return Fraction(3, 4) if enough else Fraction(1, 2)
+
+    def off(self, n: int, groups: int) -> int:
+        """By how many pairs the worst of all spreads misses its quantile at most, 95 times of 100.  (R)"""
+        nats = groups * math.log(BINS) - math.log1p(-SURE)
+        return min(n // 2, math.ceil(2 * nats / float(self.loss.epsilon)))
+
+    def _is_useful(self, n: int, groups: int) -> bool:
+        return n * self.loss.epsilon >= ENOUGH * groups
+
+    def _quality(self, n: int, groups: int) -> Quality:
+        each = float(n * self.loss.epsilon / groups)
+        label: Label = "reliable" if each >= PLENTY else "use with care" if each >= ENOUGH else "unreliable"
+        rule = f"{each:.3g} records times ε for each spread; reliable from {PLENTY} on, with care from {ENOUGH} on"
+        return Quality(label, rule)
+
+    def _at(self, amount: str) -> Self:
+        return replace(self, loss=Loss(amount))
+
+
+def _facts(points: Points, at: int) -> Column:
+    (found,) = points.schema.only([points.columns[at]]).columns or ()
+    return found

@@ -1,0 +1,138 @@
+"""Attacks on the choice of spreads: what we release, and broken ones that an audit has to catch.
+
+The key of the pairing is public, so laws are compared for one key at a time. Records keep their places: who is paired
+with whom depends on nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+
+from wallflower.audit import Attack, Finding, Floats, Way, audit_exact
+from wallflower.audit.laws import Law, audit_law, law_of
+from wallflower.data import Points
+from wallflower.privacy import Loss
+from wallflower.queries.scale import Scale
+from wallflower.queries.scale.exact import EDGES, Ints, errors_of, histogram, interval, pair_up
+from wallflower.schema import Column, Schema
+
+KEY: Final = 12345
+ONE: Final = Scale(loss=Loss("1"))
+POOLED: Final = Scale(loss=Loss("1"), units=(("a", "b"),))
+HALF, UPPER = Fraction(1, 2), Fraction(3, 4)
+SITES: Final = (0.0, 1.0, 2.0, 5.0)
+# One record makes a difference of 1 one of 15: the last candidate, which missed by 1, misses no more, and all below 14,
+# which missed nothing, miss by 1.
+NEAR, FAR = (1.0, 1.0, 14.0, 15.0), (15.0, 1.0, 14.0, 15.0)
+
+
+def findings(*, quick: bool) -> Iterator[Finding]:
+    """Every attack: what must hold, then what must be caught."""
+    for attack in ATTACKS.values():
+        yield from attack(quick)
+
+
+def _table(differences: tuple[float, ...], columns: int = 1) -> Points:
+    """Records whose pairs differ by so much, in all columns alike."""
+    values = np.zeros((2 * len(differences), columns))
+    _, second = pair_up(len(values), KEY)
+    values[second] = np.array(differences)[:, None]
+    names = ("a", "b")[:columns]
+    facts = Schema(columns=tuple(Column(name, low=0, high=15, integer=True) for name in names))
+    return Points.from_array(values, columns=names, schema=facts)
+
+
+def _law(query: Scale, table: Points) -> Law:
+    errors = query.errors(table, KEY)
+    return law_of(lambda noise: tuple(query.choose(errors, table, noise)))
+
+
+def _laws(query: Scale, columns: int = 1) -> list[Law]:
+    return [_law(query, _table(differences, columns)) for differences in (NEAR, FAR)]
+
+
+def _attack_choice(quick: bool) -> Iterator[Finding]:
+    yield audit_law(*_laws(ONE), claimed=ONE.loss, name="one column")
+    yield audit_law(*_laws(POOLED, 2), claimed=POOLED.loss, name="two columns of one unit")
+    short = replace(ONE, loss=Loss("10/9"))
+    yield audit_law(*_laws(short), claimed=ONE.loss, name="broken: a tenth short", expected=True)
+
+
+# The errors
+
+
+def _errors(values: Floats, share: Fraction, columns: int = 1) -> Ints:
+    return errors_of(histogram(values, *pair_up(len(values), KEY)), share, columns)
+
+
+def _brute(values: Floats, share: Fraction) -> list[int]:
+    """The definition, pair by pair and bin by bin,."""
+    gaps = [abs(values[a, 0] - values[b, 0]) for a, b in zip(*pair_up(len(values), KEY), strict=True)]
+    some = [gap for gap in gaps if gap >= EDGES[0]]
+    tops = [*EDGES[1:].tolist(), float("inf")]
+    found = []
+    for low, high in zip(EDGES.tolist(), tops, strict=True):
+        below, upto = sum(gap < low for gap in some), sum(gap < high for gap in some)
+        missed = max(Fraction(0), below - share * len(some), share * len(some) - upto)
+        found.append(-(-missed.numerator // missed.denominator))
+    return found
+
+
+def _tables(size: int, columns: int = 1) -> Iterator[Floats]:
+    for places in product(SITES, repeat=size):
+        yield np.repeat(np.array(places)[:, None], columns, axis=1)
+
+
+def _attack_errors(quick: bool) -> Iterator[Finding]:
+    cases = list(_tables(4))[:: 16 if quick else 1]
+    for share in (HALF, UPPER):
+        exact, brute = partial(_reached, errors=_errors, share=share), partial(_reached, errors=_brute, share=share)
+        yield audit_exact(exact, brute, cases, name=f"who misses little, quantile {share}")
+    brute, wrong = partial(_reached, errors=_brute, share=HALF), partial(_reached, errors=_broken_zeros, share=HALF)
+    yield audit_exact(wrong, brute, cases, name="broken: no difference counts", expected=True)
+    yield _moves("one record moves an error by 1", lambda table: _errors(table, UPPER), 1)
+    yield _moves("the same, of two columns of one unit", lambda table: _errors(table, UPPER, 2), 2)
+    broken = "broken: two columns of one unit, not divided by two"
+    yield _moves(broken, lambda table: _errors(table, UPPER, 1), 2, expected=True)
+
+
+def _reached(values: Floats, *, errors: Callable[[Floats, Fraction], Any], share: Fraction) -> list[tuple[int, int]]:
+    """Between which bins the error is 0, and 1 at most."""
+    found = errors(values, share)
+    return [interval(found, level) for level in (0, 1)]
+
+
+def _broken_zeros(values: Floats, share: Fraction) -> Ints:
+    """BROKEN: pairs that do not differ are taken for small differences."""
+    found = histogram(values, *pair_up(len(values), KEY)).copy()
+    found[1] += found[0]
+    return errors_of(found, share, 1)
+
+
+def _moves(name: str, errors: Callable[[Floats], Ints], columns: int, *, expected: bool = False) -> Finding:
+    """The most that any error moves when one of four records is replaced, on every table of a tiny world."""
+    known = {tuple(table[:, 0].tolist()): errors(table) for table in _tables(4, columns)}
+    shown = 0
+    for places, mine in known.items():
+        for at, site in product(range(4), SITES):
+            other = known[(*places[:at], site, *places[at + 1 :])]
+            shown = max(shown, int(np.abs(mine - other).max()))
+    return Finding(
+        name=name,
+        way=Way.WORLD,
+        claimed=1.0,
+        lower=float(shown),
+        caught=shown > 1,
+        words=f"an error moves by {shown}, the choice hides 1 ({len(known)} tables)",
+        expected=expected,
+    )
+
+
+ATTACKS: Final[dict[str, Attack]] = {"choice": _attack_choice, "errors": _attack_errors}

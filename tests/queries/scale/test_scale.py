@@ -1,0 +1,214 @@
+"""Spreads of columns: what they are, how far off, and that every question about distances takes them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import wallflower as wf
+from wallflower.errors import DataError, LossMismatch, NotUseful, ParameterError, ScaleMismatch
+from wallflower.noise import system_noise
+from wallflower.queries.count.exact import count_outliers
+from wallflower.queries.scale import Scale
+from wallflower.queries.scale.exact import BINS, DIVISORS, EDGES, bins_of, pair_up, spreads_of, value_of
+from wallflower.schema import Column, Schema
+
+SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "setup_vectors.py"
+DRAW = np.random.default_rng(7)
+RECORDS = DRAW.normal(size=(4000, 3)) * np.array([1.0, 30.0, 0.002])
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture
+def people(tmp_path):
+    book = wf.Ledger.open(tmp_path / "ledger.db")
+    book.grant("people", wf.Loss("100"), by="owner")
+    with book:
+        yield wf.open(wf.Points.from_array(RECORDS, columns=NAMES, name="people"), ledger=book)
+
+
+def vectors():
+    spec = spec_from_file_location("setup_vectors", SCRIPT)
+    script = module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
+
+
+def test_vectors_of_the_definitions_hold_and_wrong_ones_do_not():
+    stated = {
+        "index": [
+            [0.0, 0],
+            [2**-21, 0],
+            [2**-20, 1],
+            [1.0, 321],
+            [1.05, 322],
+            [1000.0, 480],
+            [2.0**40, 960],
+            [1e300, 960],
+        ],
+        "value": [[1, 9.745570646802107e-07], [321, 1.0218971486541166], [960, 1075951360882.1641]],
+        "reach": {
+            "differences": [0, 0, 3, 5, 5, 7, 20, 20, 21, 90],
+            "share": 0.5,
+            "sorted_index": [346, 358, 358, 365, 390, 390, 391, 424],
+            "lo": [365, 358, 358, 346, 1, 1],
+            "hi": [390, 390, 391, 424, 960, 960],
+        },
+        "joint_law": {"errors": [[0, 1], [0]], "epsilon": 2, "law": [0.7310585786300049, 0.2689414213699951]},
+        "cube": {"m": 1, "a": 0.5, "level_law_first2": [0.1027, 0.1869], "mean_abs": 1.0},
+        "radius_error": {"curve": [50, 44, 30, 0], "N": 50, "errors": {"10": [34, 20, 0, 10]}},
+    }
+    found = vectors().differences(stated)
+    assert [words.partition(":")[0] for words in found] == ["cube, law of the level", "cube, mean"]
+    assert vectors().differences({"value": [[321, 1.0]], "other": []}) != []
+
+
+def test_bins_are_sixteen_in_an_octave():
+    assert np.allclose(np.log2(EDGES), -20 + np.arange(BINS) / 16, atol=1e-14)
+    assert bins_of(EDGES).tolist() == list(range(1, BINS + 1))
+    assert bins_of(np.nextafter(EDGES, 0)).tolist() == list(range(BINS))
+    assert bins_of([value_of(place) for place in range(1, BINS + 1)]).tolist() == list(range(1, BINS + 1))
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 101])
+def test_every_record_is_in_one_pair_whatever_the_key(n):
+    pairings = set()
+    for key in range(20):
+        first, second = pair_up(n, key)
+        met = [*first.tolist(), *second.tolist()]
+        assert len(met) == len(set(met)) == n - n % 2
+        pairings.add(tuple(met))
+    assert len(pairings) > 1
+
+
+@pytest.mark.parametrize("share", list(DIVISORS), ids=str)
+def test_the_spread_of_a_bell_is_its_deviation(share):
+    spreads = spreads_of(RECORDS, 1, share, [[0], [1], [2]])
+    assert spreads == pytest.approx([1.0, 30.0, 0.002], rel=0.09)
+
+
+def test_columns_of_one_unit_share_a_spread_and_public_facts_leave_fewer_candidates(people):
+    made = people.scale(epsilon="2", units=(("a", "b"),)).value["scale"]
+    assert made["a"] == made["b"] != made["c"]
+    facts = Schema(columns=(Column("a", low=0, high=1000, integer=True), Column("b", low=0, high=1000), Column("c")))
+    table = wf.Points.from_array(np.abs(RECORDS).round(), columns=NAMES, schema=facts)
+    asked = Scale(loss=wf.Loss("1"))
+    assert [len(asked.candidates(table, [at])) for at in range(3)] == [161, 480, 960]
+    assert len(asked.candidates(table, [0, 2])) == 960
+
+
+def test_a_scale_in_the_schema_is_the_unit_that_spreads_are_told_in(tmp_path):
+    facts = Schema(columns=(Column("a", scale=10), Column("b", center=5), Column("c")))
+    table = wf.Points.from_array(RECORDS, columns=NAMES, schema=facts, name="people")
+    made = wf.release(Scale(loss=wf.Loss("1")), table, tmp_path / "ledger.db")
+    assert made.value["scale"]["a"] == pytest.approx(1.0, rel=0.3)
+    assert made.value["scale"]["b"] == pytest.approx(30.0, rel=0.3)
+
+
+def test_the_plan_says_how_far_off_spreads_are():
+    """With 95 % at most `off`: of 200 answers more than 40 would be beyond with a chance below 1e-11."""
+    asked, points = Scale(loss=wf.Loss("1/4")), wf.Points.from_array(RECORDS[:2000], columns=NAMES)
+    most, share = asked.off(points.n, 3), asked.share_for(points.n, 3)
+    beyond = 0
+    for key in range(200):
+        errors = asked.errors(points, key)
+        spreads = asked.choose(errors, points, system_noise())
+        places = [int(bins_of(spread * DIVISORS[share])) - 1 for spread in spreads]
+        beyond += max(int(row[place]) for row, place in zip(errors, places, strict=True)) > most
+    assert beyond <= 40
+
+
+def test_the_higher_quantile_is_taken_where_there_are_records_enough():
+    asked = Scale(loss=wf.Loss("1"))
+    assert asked.share_for(600, 6) == Fraction(3, 4)
+    assert asked.share_for(599, 6) == Fraction(1, 2)
+
+
+def test_fifty_records_for_each_spread_are_needed(people):
+    assert people.plan.scale(epsilon="0.0375").useful
+    assert not people.plan.scale(epsilon="0.037").useful
+    with pytest.raises(NotUseful, match="name 2 columns"):
+        people.scale(epsilon="0.03")
+    assert people.scale(epsilon="0.03", anyway=True).quality.label == "unreliable"
+    assert people.plan.scale(epsilon="0.03", units=(NAMES,)).useful
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"loss": wf.Loss.zcdp("1")},
+        {"loss": wf.Loss("1", delta="1e-6")},
+        {"loss": wf.Loss("1"), "units": (("a", "b"), ("a",))},
+        {"loss": wf.Loss("1"), "units": ((),)},
+        {"loss": wf.Loss("1"), "columns": ("a",), "units": (("a", "b"),)},
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_is_refused(wrong):
+    with pytest.raises((LossMismatch, ParameterError)):
+        Scale(**wrong)
+
+
+def test_columns_of_one_unit_have_one_public_scale():
+    facts = Schema(columns=(Column("a", scale=2), Column("b"), Column("c")))
+    table = wf.Points.from_array(RECORDS, columns=NAMES, schema=facts)
+    with pytest.raises(DataError):
+        Scale(loss=wf.Loss("1"), units=(("a", "b"),)).view(table)
+
+
+def test_what_is_released_is_a_piece_of_a_schema(people):
+    made = people.scale(epsilon="1")
+    assert Schema.from_json(made.extras["schema"]).columns[1].scale == made.value["scale"]["b"]
+    assert len(bytes.fromhex(made.value["pairing"])) == 16
+
+
+# Other questions
+
+
+def test_a_released_scale_takes_the_place_of_the_public_one(people):
+    made = people.scale(epsilon="3")
+    asked = {"neighbours": 5, "radius": 0.3, "epsilon": "20"}
+    answer = people.count(**asked, scale=made)
+    by_number = people.count(**asked, scale=made.ledger_id)
+    scaled = RECORDS / np.array([made.value["scale"][name] for name in NAMES])
+    truth = count_outliers(scaled, 0.3, 5)
+    assert abs(answer.value - truth) < 30
+    assert abs(by_number.value - truth) < 30
+    assert abs(people.count(**asked).value - truth) > 300
+    assert answer.parameters["scale"] == made.ledger_id
+    assert f"scale {made.ledger_id}" in answer.terms
+    assert any(f"ledger entry {made.ledger_id}" in note for note in answer.notes)
+
+
+def test_the_same_holds_for_a_table_of_a_file(tmp_path):
+    np.savetxt(tmp_path / "t.csv", RECORDS, delimiter=",", comments="", header="a,b,c")
+    people = wf.open(tmp_path / "t.csv", ledger=tmp_path / "ledger.db")
+    made = people.scale(epsilon="0.5")
+    answer = people.subspaces(neighbours=5, radius=0.3, size=1, epsilon="0.2", scale=made, anyway=True)
+    assert answer.parameters["scale"] == made.ledger_id
+
+
+def test_other_scales_are_refused_before_anything_is_charged(people):
+    one = people.scale(epsilon="1", columns=("a", "b"))
+    other = people.count(neighbours=5, radius=1.0, epsilon="1")
+    book = people._ledger
+    book.grant("else", wf.Loss("9"), by="owner")
+    apart = wf.open(wf.Points.from_array(RECORDS + 1, columns=NAMES, name="else"), ledger=book)
+    before = len(book.history())
+    cases = ((people, one, None), (people, other, None), (people, 999, None), (apart, one, ("a",)))
+    for asker, scale, columns in cases:
+        with pytest.raises(ScaleMismatch):
+            asker.count(neighbours=5, radius=1.0, epsilon="1", scale=scale, columns=columns)
+    assert len(book.history()) == before
+    for scale in ("1", 0, True, 2**40):
+        with pytest.raises(ParameterError):
+            wf.Count(neighbours=5, radius=1.0, loss=wf.Loss("1"), scale=scale)
+
+
+def test_a_scale_that_is_far_too_small_is_no_error():
+    table = wf.Points.from_array([[1e300], [-1e300], [0.0]], columns=["a"])
+    assert np.isfinite(table.rescale({"a": 1e-20}).values).all()
