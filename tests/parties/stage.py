@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -26,6 +27,7 @@ from wallflower.parties.device import Device
 from wallflower.parties.keys import Identity, make
 from wallflower.parties.parameter_file import ParameterFile, sign_parameters
 from wallflower.queries.sensors.parameters import Column, Exact, Mode, Parameters
+from wallflower.vault import make_key, read_vault
 
 HERE = Path(__file__).parent
 EXACT = Exact(bits=12, unit=Fraction(1, 10), thresholds=(Fraction(20),))
@@ -69,8 +71,10 @@ def readings(seed: int, count: int = 60) -> tuple[np.ndarray, np.ndarray]:
 class Stage:
     """Keys and a signed set in a folder; parties that can be started, killed and started again at the same address."""
 
-    def __init__(self, folder: Path, *, tls: bool = False, known: int = 2, **changes: Any) -> None:
-        self.folder, self.tls = folder, tls
+    def __init__(
+        self, folder: Path, *, tls: bool = False, known: int = 2, sealed: bool = False, **changes: Any
+    ) -> None:
+        self.folder, self.tls, self.sealed = folder, tls, sealed
         self.keys = folder / "keys"
         make(self.keys, sensors=known)
         self.signed: ParameterFile = sign_parameters(
@@ -78,6 +82,8 @@ class Stage:
         )
         self.set = folder / "stream.json"
         self.set.write_bytes(self.signed.body)
+        if sealed:
+            make_key(folder / "store.key")
         self.ports = dict(zip(ROLES, free_ports(len(ROLES)), strict=True))
         self.reroute: dict[str, int] = {}  # by role: the port at which others reach it
         self.running: dict[str, subprocess.Popen[str]] = {}
@@ -97,13 +103,19 @@ class Stage:
             return link.call(method, path, body, **more)
 
     def start(
-        self, *roles: str, die: Mapping[str, str] | None = None, forge: bool = False, clock: Path | None = None
+        self,
+        *roles: str,
+        die: Mapping[str, str] | None = None,
+        forge: bool = False,
+        clock: Path | None = None,
+        room: int | None = None,
     ) -> None:
         """Start parties and wait until they answer.
 
         `die` is a step at which a process kills itself (dying.py); with `forge` it forges its reports (forging.py);
-        `clock` says by how much its clock is wrong (skewed.py).
+        `clock` says by how much its clock is wrong (skewed.py); `room` is the size that none of its files may exceed.
         """
+        limited = None if room is None else small_files(room)
         for role in roles or ROLES:
             step = (die or {}).get(role)
             program = [str(HERE / "dying.py"), step] if step else ["-c", CALL]
@@ -112,13 +124,21 @@ class Stage:
             command = [sys.executable, *program, "sensors", role, "--keys", str(self.keys / role)]
             command += ["--parameters", str(self.set), "--store", str(self.folder / f"{role}.db")]
             command += ["--port", str(self.ports[role]), "--tls" if self.tls else "--no-tls"]
+            command += ["--store-key", str(self.folder / "store.key")] if self.sealed else []
             if role == "analyst":
                 command += ["--correction", self.url("correction")]
             command += ["--out", str(self.folder / "out")] if role == "owner" else ["--owner", self.url("owner")]
             with self.log(role).open("a") as log:
-                self.running[role] = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, text=True)
+                self.running[role] = subprocess.Popen(
+                    command, stdout=subprocess.DEVNULL, stderr=log, text=True, preexec_fn=limited
+                )
         for role in roles or ROLES:
             self._wait_for(role)
+
+    def make_room(self) -> None:
+        """Let files of running parties grow as they like again."""
+        for process in self.running.values():
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
     def log(self, role: str) -> Path:
         return self.folder / f"{role}.log"
@@ -147,7 +167,8 @@ class Stage:
     def device(self, number: int = 1, budget: str = "100000") -> Device:
         urls = {role: self.url(role) for role in ROLES}
         store = self.folder / f"sensor-{number}.db"
-        return Device(self.identity(f"sensor-{number}"), self.signed, store, urls, budget=budget)
+        vault = read_vault(self.folder / "store.key" if self.sealed else None)
+        return Device(self.identity(f"sensor-{number}"), self.signed, store, urls, budget=budget, vault=vault)
 
     def send(self, window: int, number: int = 1, count: int = 60, batch: int = 25) -> tuple[set[str], dict[str, Any]]:
         """Send one window of one sensor; the ids of its outliers, and what became of its frames."""
@@ -246,12 +267,10 @@ def first_to_end(processes: Mapping[str, subprocess.Popen[str]]) -> str:
 
 
 def small_files(limit: int) -> Any:
-    """In a child: no file may grow beyond so many bytes, as on a full disk."""
+    """In a child: no file may grow beyond so many bytes, as on a full disk, until there is room again."""
 
     def apply() -> None:
-        import resource  # noqa: PLC0415 - only in the child
-
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
 
     return apply
 

@@ -51,7 +51,9 @@ def said(capsys: Any, monkeypatch: Any, tmp_path: Path) -> Any:
     return run
 
 
-@pytest.mark.parametrize("name", ["keys", "revoke", "sign", "device", "analyst", "correction", "owner", "demo"])
+@pytest.mark.parametrize(
+    "name", ["keys", "revoke", "store-key", "sign", "device", "analyst", "correction", "owner", "demo"]
+)
 def test_every_command_has_help_with_an_example(said: Any, name: str) -> None:
     code, out, _ = said("sensors", name, "--help")
     assert code == 0

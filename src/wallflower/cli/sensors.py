@@ -18,6 +18,7 @@ from wallflower.columns import Selection, call_or_refuse
 from wallflower.data.lines import stream
 from wallflower.errors import ParameterError, PrivacyError, SourceError
 from wallflower.lazy import Lazy, load
+from wallflower.vault import make_key, read_vault
 
 if TYPE_CHECKING:
     import wallflower.parties.demo as _demo
@@ -53,6 +54,15 @@ ParametersOption = Annotated[
 ]
 StoreOption = Annotated[
     Path, typer.Option("--store", metavar="FILE", help="what the party remembers: a SQLite file", rich_help_panel=DATA)
+]
+StoreKeyOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--store-key",
+        metavar="FILE",
+        help="the key that seals the store, made by `sensors store-key`",
+        rich_help_panel=DATA,
+    ),
 ]
 SetOption = Annotated[
     Path | None,
@@ -134,6 +144,15 @@ def revoke(
     show(written)
 
 
+@sensors.command("store-key", epilog="Example: wallflower sensors store-key sensor-1.key")
+def store_key(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="where to leave it; keep it apart from the store")],
+) -> None:
+    """A key that seals a party's store from its first day on; who loses it loses the store."""
+    make_key(path)
+    show(path)
+
+
 @sensors.command(epilog="Example: wallflower sensors sign stream.toml --keys keys -o stream.json")
 def sign(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="the parameter set: a .toml or .json file")],
@@ -171,6 +190,7 @@ def device(
     analyst: Annotated[str | None, _url("analyst")] = None,
     correction: Annotated[str | None, _url("correction server")] = None,
     owner: Annotated[str | None, _url("owner", ", in mode direct only")] = None,
+    store_key: StoreKeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Perturb readings and send them. Started again with the same source it goes on, and draws no noise twice."""
@@ -179,7 +199,7 @@ def device(
     wanted = (() if window is not None else (_device.WINDOW,)) + signed.parameters.names
     given = {"analyst": analyst, "correction": correction, "owner": owner}
     urls = _needed({name: given[name] for name in _batches.targets(signed.parameters)})
-    with _device.Device(identity, signed, store, urls, budget=budget) as sensor:
+    with _device.Device(identity, signed, store, urls, budget=budget, vault=read_vault(store_key)) as sensor:
         sensor.check()
         rows = stream(source, Selection(names=wanted)).batches
         fates = _device.send_stream(sensor, _device.cut_batches(rows, batch, window))
@@ -208,9 +228,17 @@ def analyst(
     host: HostOption = "127.0.0.1",
     port: PortOption = 8401,
     tls: TlsOption = True,
+    store_key: StoreKeyOption = None,
 ) -> None:
     """Run the analyst: keeps perturbed readings and leads the servers through every window."""
-    _run("analyst", keys, parameters, store, (host, port, tls), {"correction": correction, "owner": owner})
+    _run(
+        "analyst",
+        keys,
+        parameters,
+        store,
+        (host, port, tls),
+        {"correction": correction, "owner": owner, "vault": read_vault(store_key)},
+    )
 
 
 @sensors.command(
@@ -225,9 +253,10 @@ def correction(
     host: HostOption = "127.0.0.1",
     port: PortOption = 8402,
     tls: TlsOption = True,
+    store_key: StoreKeyOption = None,
 ) -> None:
     """Run the correction server: holds what corrects the readings, and forgets it after delivery."""
-    _run("correction", keys, parameters, store, (host, port, tls), {"owner": owner})
+    _run("correction", keys, parameters, store, (host, port, tls), {"owner": owner, "vault": read_vault(store_key)})
 
 
 @sensors.command(
@@ -245,9 +274,10 @@ def owner(
     host: HostOption = "127.0.0.1",
     port: PortOption = 8403,
     tls: TlsOption = True,
+    store_key: StoreKeyOption = None,
 ) -> None:
     """Run the owner: opens what is sealed to it and says which readings were outliers."""
-    _run("owner", keys, parameters, store, (host, port, tls), {"out": out})
+    _run("owner", keys, parameters, store, (host, port, tls), {"out": out, "vault": read_vault(store_key)})
 
 
 @sensors.command(epilog="Example: wallflower sensors demo --out sensors-demo")

@@ -18,6 +18,7 @@ from wallflower.parties.server import Server
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode, encode
 from wallflower.queries.sensors.holdings import ReadingList
 from wallflower.queries.sensors.rounds import conclude, rows, steps
+from wallflower.vault import OpenVault, Vault
 
 
 class Analyst(Server):
@@ -25,8 +26,17 @@ class Analyst(Server):
 
     role: ClassVar[Literal["analyst"]] = "analyst"  # type: ignore[misc]
 
-    def __init__(self, identity: Identity, signed: ParameterFile, store: Path, *, owner: str, correction: str) -> None:
-        super().__init__(identity, signed, store, owner=owner)
+    def __init__(
+        self,
+        identity: Identity,
+        signed: ParameterFile,
+        store: Path,
+        *,
+        owner: str,
+        correction: str,
+        vault: Vault | OpenVault | None = None,
+    ) -> None:
+        super().__init__(identity, signed, store, owner=owner, vault=vault)
         self._partner = Link(correction, to="correction", identity=identity, signed=signed)
 
     def exchange(self, window: int) -> bool:

@@ -13,9 +13,11 @@ from threading import RLock
 from typing import Final, Self
 
 from wallflower.errors import StateError
+from wallflower.vault import OpenVault, SealedStore, Vault
 
 # Large pages: a batch of keys is millions of bytes, and is stored twice as fast.
 _SETTINGS: Final = ("page_size = 16384", "journal_mode = WAL", "synchronous = FULL", "secure_delete = ON")
+_SEALED: Final = b"wallflower sealed store 1"
 _FULL: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
 
 
@@ -26,8 +28,17 @@ class DiskFull(StateError):
 class Database:
     """The file, locked for this process; threads take turns."""
 
-    def __init__(self, path: Path, *, name: int, tables: str, older: Mapping[int, str] | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        name: int,
+        tables: str,
+        older: Mapping[int, str] | None = None,
+        vault: Vault | OpenVault | None = None,
+    ) -> None:
         """`older` has what turns a file of an earlier version, by its name, into one of this."""
+        self.vault = vault or OpenVault()
         self.path = path.expanduser().absolute()
         self._turn = RLock()
         self._lock = self._locked()
@@ -80,7 +91,8 @@ class Database:
             for setting in _SETTINGS:
                 db.execute(f"PRAGMA {setting}").close()
             if not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
-                db.executescript(f"BEGIN IMMEDIATE; {tables} PRAGMA application_id = {name}; COMMIT;")
+                sealed = self._seal_table()
+                db.executescript(f"BEGIN IMMEDIATE; {tables} {sealed} PRAGMA application_id = {name}; COMMIT;")
             (found,) = db.execute("PRAGMA application_id").fetchone()
             if found in older:
                 db.executescript(f"BEGIN IMMEDIATE; {older[found]} PRAGMA application_id = {name}; COMMIT;")
@@ -89,7 +101,37 @@ class Database:
         if found != name and found not in older:
             db.close()
             raise self._unusable()
+        try:
+            self._require_key(db)
+        except BaseException:
+            db.close()
+            raise
         return db
+
+    def _seal_table(self) -> str:
+        """What a sealed file says of its key: one value that opens with it."""
+        if isinstance(self.vault, OpenVault):
+            return ""
+        told = self.vault.seal(_SEALED).hex()
+        return f"CREATE TABLE vault (sealed BLOB NOT NULL); INSERT INTO vault VALUES (x'{told}');"  # noqa: S608 - hex
+
+    def _require_key(self, db: sqlite3.Connection) -> None:
+        """Refuse a sealed file without its key, and an open one with a key."""
+        try:
+            has_key = db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'vault'").fetchone() is not None
+            told = db.execute("SELECT sealed FROM vault").fetchone()[0] if has_key else _SEALED
+        except (sqlite3.Error, TypeError):
+            raise self._unusable() from None
+        if isinstance(self.vault, OpenVault) and has_key:
+            raise SealedStore(f"{self.path}: it is sealed. Name the key that it was made with (--store-key).")
+        if not isinstance(self.vault, OpenVault) and not has_key:
+            raise SealedStore(
+                f"{self.path}: it is not sealed, and has to be from the first day on. Leave --store-key out."
+            )
+        try:
+            self.vault.unseal(told)
+        except SealedStore:
+            raise SealedStore(f"{self.path}: it is sealed with another key. Name that one (--store-key).") from None
 
     def _locked(self) -> FileIO:
         beside = self.path.with_name(f"{self.path.name}.lock")

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from wallflower.errors import DataError
 from wallflower.noise import Noise, system_noise
 from wallflower.parties.client import Link, Unreachable, pauses
+from wallflower.parties.database import DiskFull
 from wallflower.parties.intake import BadCall
 from wallflower.parties.keys import Identity
 from wallflower.parties.outbox import Outbox, PendingFrame, WindowError
 from wallflower.parties.parameter_file import ParameterFile, verify_parameters
 from wallflower.privacy import Exact
 from wallflower.queries.sensors.batches import targets
+from wallflower.vault import OpenVault, Vault
 
 Floats = NDArray[np.float64]
 Told = Callable[[str, int, int], None]  # reader, readings of the batch, status
@@ -49,6 +51,7 @@ class Device:
         urls: Mapping[str, str],
         *,
         budget: Exact | None = None,
+        vault: Vault | OpenVault | None = None,
     ) -> None:
         self._signed, self._parameters = signed, signed.parameters
         self._noise: Noise = system_noise()
@@ -56,7 +59,7 @@ class Device:
         self._links = {
             name: Link(urls[name], to=name, identity=identity, signed=signed) for name in targets(signed.parameters)
         }
-        self.outbox = Outbox(store, identity=identity, parameters=signed.parameters, noise=self._noise)
+        self.outbox = Outbox(store, identity=identity, parameters=signed.parameters, noise=self._noise, vault=vault)
         if budget is not None:
             self.outbox.limit(budget)
 
@@ -105,14 +108,18 @@ class Device:
         waits = pauses(self._noise)
         while not self._over.is_set() and (frame := self.outbox.pending(name)) is not None:
             status = self._try(name, frame)
-            if status is not None and status in _FATES:
-                self.outbox.settle(frame.id, _FATES[status], status)
-                told(name, frame.window, status)
-                waits = pauses(self._noise)
-            elif time.time() >= self._parameters.closes(frame.window):
-                self.outbox.postpone(frame.id, status)
-            else:
-                self._over.wait(next(waits))
+            try:
+                if status is not None and status in _FATES:
+                    self.outbox.settle(frame.id, _FATES[status], status)
+                    told(name, frame.window, status)
+                    waits = pauses(self._noise)
+                    continue
+                if time.time() >= self._parameters.closes(frame.window):
+                    self.outbox.postpone(frame.id, status)
+                    continue
+            except DiskFull:
+                pass  # it stays pending: the same bytes go out again, and are known there
+            self._over.wait(next(waits))
 
     def _try(self, name: str, frame: PendingFrame) -> int | None:
         what = "commit" if frame.seq is None else f"b/{frame.seq}"

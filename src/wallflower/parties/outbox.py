@@ -30,6 +30,7 @@ from wallflower.privacy import Exact, Loss
 from wallflower.queries.sensors.batches import TAG_KEY, Place, commit_frame, prepare_batch, targets
 from wallflower.queries.sensors.parameters import Parameters
 from wallflower.queries.sensors.seals import signature
+from wallflower.vault import OpenVault, Vault
 
 _NAME: Final = 0x77666F32
 _FIRST: Final = 0x77666F31  # took a place for the same under every set, and did not know which readings were there
@@ -104,11 +105,20 @@ class WindowError(DataError):
 class Outbox:
     """The store of one sensor; what it adds and commits is under one parameter set."""
 
-    def __init__(self, path: Path, *, identity: Identity, parameters: Parameters, noise: Noise) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        identity: Identity,
+        parameters: Parameters,
+        noise: Noise,
+        vault: Vault | OpenVault | None = None,
+    ) -> None:
         self._identity, self._parameters, self._noise = identity, parameters, noise
         self._set = parameters.hash
         self.sensor = number(identity.name)
-        self._database = Database(path, name=_NAME, tables=_TABLES, older={_FIRST: _CONVERTED})
+        self._database = Database(path, name=_NAME, tables=_TABLES, older={_FIRST: _CONVERTED}, vault=vault)
+        self._vault = self._database.vault
         try:
             self._claim(path)
         except BaseException:
@@ -152,7 +162,8 @@ class Outbox:
             self._require_open(window)
             self._require_budget(db, len(values))
             batch = prepare_batch(self._parameters, values, place, self._tag_key(db, window), self._noise)
-            paid = (len(values), str(self._parameters.loss.amount), batch.ids.astype("<u8").tobytes(), mark)
+            ids = self._vault.seal(batch.ids.astype("<u8").tobytes(), "ids", self._set, window, seq)
+            paid = (len(values), str(self._parameters.loss.amount), ids, mark)
             db.execute("INSERT INTO charges VALUES (?, ?, ?, ?, ?, ?, ?)", (self._set, window, seq, *paid))
             for target, body in batch.frames.items():
                 self._keep(db, window, seq, target, body)
@@ -182,7 +193,10 @@ class Outbox:
             ORDER BY window, seq IS NULL, seq LIMIT 1"""
         with self._database.transaction() as db:
             row = db.execute(asked, (target,)).fetchone()
-        return None if row is None else PendingFrame(**dict(row))
+        if row is None:
+            return None
+        body = self._vault.unseal(row["body"], "frame", self._set, row["window"], row["seq"], target)
+        return PendingFrame(**dict(row) | {"body": body})
 
     def settle(self, frame: int, state: str, status: int | None) -> None:
         """Note what became of a frame. What has arrived is needed no more, and both halves together tell a distance."""
@@ -270,20 +284,26 @@ class Outbox:
         return db.execute(asked, (self._set, window)).fetchone() is not None
 
     def _ids(self, db: sqlite3.Connection, window: int) -> list[NDArray[np.uint64]]:
-        asked = "SELECT ids FROM charges WHERE parameters = ? AND window = ? ORDER BY seq"
-        return [np.frombuffer(row[0], dtype="<u8") for row in db.execute(asked, (self._set, window))]
+        asked = "SELECT ids, seq FROM charges WHERE parameters = ? AND window = ? ORDER BY seq"
+        rows = db.execute(asked, (self._set, window)).fetchall()
+        bodies = (self._vault.unseal(row[0], "ids", self._set, window, row[1]) for row in rows)
+        return [np.frombuffer(body, dtype="<u8") for body in bodies]
 
     def _tag_key(self, db: sqlite3.Connection, window: int) -> bytes:
         asked = "SELECT tag_key FROM secrets WHERE parameters = ? AND window = ?"
         row = db.execute(asked, (self._set, window)).fetchone()
         if row is not None:
-            return bytes(row[0])
+            return self._vault.unseal(bytes(row[0]), "tag key", self._set, window)
         fresh = words(self._noise, TAG_KEY // 8).tobytes()
-        db.execute("INSERT INTO secrets VALUES (?, ?, ?)", (self._set, window, fresh))
+        db.execute(
+            "INSERT INTO secrets VALUES (?, ?, ?)",
+            (self._set, window, self._vault.seal(fresh, "tag key", self._set, window)),
+        )
         return fresh
 
     def _keep(self, db: sqlite3.Connection, window: int, seq: int | None, target: str, body: bytes) -> None:
-        row = (self._set, window, seq, target, body, signature(self._identity.key, body))
+        sealed = self._vault.seal(body, "frame", self._set, window, seq, target)
+        row = (self._set, window, seq, target, sealed, signature(self._identity.key, body))
         written = """
             INSERT INTO frames (parameters, window, seq, target, body, signature, closes)
             VALUES (?, ?, ?, ?, ?, ?, ?)"""

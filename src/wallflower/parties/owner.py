@@ -23,6 +23,7 @@ from wallflower.queries.sensors.findings import UNSOUND, Report, Tally, tally_re
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode
 from wallflower.queries.sensors.parameters import Direct
 from wallflower.queries.sensors.seals import Forgery, require_signature, unseal
+from wallflower.vault import OpenVault, Vault
 
 SERVERS: Final = ("analyst", "correction")
 _RESULT: Final = "told"
@@ -33,10 +34,18 @@ class Owner(Party):
 
     role: ClassVar[str] = "owner"
 
-    def __init__(self, identity: Identity, signed: ParameterFile, store: Path, *, out: Path | None = None) -> None:
+    def __init__(
+        self,
+        identity: Identity,
+        signed: ParameterFile,
+        store: Path,
+        *,
+        out: Path | None = None,
+        vault: Vault | OpenVault | None = None,
+    ) -> None:
         if identity.seal is None or identity.seal_public != signed.parameters.seal:
             raise Forgery("the parameter set is sealed to another key. Use the owner's keys that it names.")
-        super().__init__(identity, signed, store)
+        super().__init__(identity, signed, store, vault=vault)
         self._seal: X25519PrivateKey = identity.seal
         self._out = out
         if out is not None:

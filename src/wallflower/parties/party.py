@@ -24,6 +24,7 @@ from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.revocations import Revocations
 from wallflower.parties.windows import Windows
 from wallflower.queries.sensors.parameters import Parameters
+from wallflower.vault import OpenVault, Vault
 
 log: Final = logging.getLogger("wallflower.sensors")
 _TICK: Final = 0.2  # seconds between two looks at the clock
@@ -34,12 +35,14 @@ class Party:
 
     role: ClassVar[str]
 
-    def __init__(self, identity: Identity, signed: ParameterFile, store: Path) -> None:
+    def __init__(
+        self, identity: Identity, signed: ParameterFile, store: Path, *, vault: Vault | OpenVault | None = None
+    ) -> None:
         self.identity, self.signed = identity, signed
         self.revoked = Revocations(identity.folder, identity.authority)
         self.contexts: list[ssl.SSLContext] = []  # of TLS, for which the list counts too
         self.parameters: Parameters = signed.parameters
-        self.store = Windows(store, parameters=self.parameters.hash, party=self.role)
+        self.store = Windows(store, parameters=self.parameters.hash, party=self.role, vault=vault)
         self.collector = Collector(self.role, signed, self.store)
         self.noise: Noise = system_noise()
         self.turn = RLock()

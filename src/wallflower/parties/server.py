@@ -21,6 +21,7 @@ from wallflower.queries.sensors.frames import Frame, Kind, encode
 from wallflower.queries.sensors.holdings import ReadingList, hold, list_readings
 from wallflower.queries.sensors.rounds import Holdings
 from wallflower.queries.sensors.seals import seal
+from wallflower.vault import OpenVault, Vault
 
 Array = NDArray[Any]
 
@@ -30,8 +31,16 @@ class Server(Party):
 
     role: Literal["analyst", "correction"]  # type: ignore[misc]
 
-    def __init__(self, identity: Identity, signed: ParameterFile, store: Path, *, owner: str) -> None:
-        super().__init__(identity, signed, store)
+    def __init__(
+        self,
+        identity: Identity,
+        signed: ParameterFile,
+        store: Path,
+        *,
+        owner: str,
+        vault: Vault | OpenVault | None = None,
+    ) -> None:
+        super().__init__(identity, signed, store, vault=vault)
         self._owner = Link(owner, to="owner", identity=identity, signed=signed)
 
     def advance(self, window: int) -> bool:

@@ -16,7 +16,9 @@ from typing import Final
 from wallflower.errors import StateError
 from wallflower.parties.database import Database
 from wallflower.queries.sensors.findings import SignedCommit
+from wallflower.vault import OpenVault, Vault
 
+_SIDES: Final = ("asked", "answered")
 STATES: Final = ("open", "collecting", "sealed", "exchanged", "delivered", "purged")
 _NAME: Final = 0x77667332
 _FIRST: Final = 0x77667331  # kept no signatures of commits
@@ -68,8 +70,9 @@ class Letter:
 class Windows:
     """The store of one server for one parameter set."""
 
-    def __init__(self, path: Path, *, parameters: bytes, party: str) -> None:
-        self.database = Database(path, name=_NAME, tables=_TABLES, older={_FIRST: _CONVERTED})
+    def __init__(self, path: Path, *, parameters: bytes, party: str, vault: Vault | OpenVault | None = None) -> None:
+        self.database = Database(path, name=_NAME, tables=_TABLES, older={_FIRST: _CONVERTED}, vault=vault)
+        self._vault = self.database.vault
         try:
             with self.database.transaction() as db:
                 row = db.execute("SELECT parameters, party FROM stream").fetchone()
@@ -113,7 +116,9 @@ class Windows:
                 return 410
             if status is None:
                 _open(db, window)
-                db.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?)", (*key, digest, count, body))
+                db.execute(
+                    "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?)", (*key, digest, count, self._sealed(body, *key))
+                )
         return status or 201
 
     def commit(self, window: int, sensor: int, said: SignedCommit, *, closed: bool) -> int:
@@ -126,7 +131,8 @@ class Windows:
                 return 410
             if status is None:
                 _open(db, window)
-                row = (window, sensor, digest, said.body, said.signature, said.certificate)
+                body = self._vault.seal(said.body, "commit", window, sensor)
+                row = (window, sensor, digest, body, said.signature, said.certificate)
                 db.execute("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?)", row)
         return status or 201
 
@@ -134,8 +140,9 @@ class Windows:
         """The commit of each sensor that has finished."""
         asked = "SELECT sensor, body, signature, certificate FROM commits WHERE window = ? ORDER BY sensor"
         with self.database.transaction() as db:
-            found = db.execute(asked, (window,))
-            return {row[0]: SignedCommit(row[1], row[2] or b"", row[3] or b"") for row in found}
+            rows = db.execute(asked, (window,)).fetchall()
+        bodies = {row[0]: self._vault.unseal(row[1], "commit", window, row[0]) for row in rows}
+        return {row[0]: SignedCommit(bodies[row[0]], row[2] or b"", row[3] or b"") for row in rows}
 
     def batches(self, window: int, sensor: int | None = None) -> Iterator[bytes]:
         """The batches of a window, one at a time, in the order of sensors and numbers."""
@@ -144,27 +151,32 @@ class Windows:
             places = [row[0] for row in db.execute(asked, (window, sensor, sensor))]
         for place in places:
             with self.database.transaction() as db:
-                (body,) = db.execute("SELECT body FROM batches WHERE rowid = ?", (place,)).fetchone()
+                asked = "SELECT body, sensor, seq FROM batches WHERE rowid = ?"
+                body, whose, seq = db.execute(asked, (place,)).fetchone()
             if body is not None:
-                yield body
+                yield self._vault.unseal(body, "batch", window, whose, seq)
 
     def letter(self, window: int, name: str) -> Letter | None:
         with self.database.transaction() as db:
             asked = "SELECT digest, asked, answered FROM letters WHERE window = ? AND name = ?"
             row = db.execute(asked, (window, name)).fetchone()
-            return None if row is None else Letter(*row)
+        if row is None:
+            return None
+        sides = zip(_SIDES, row[1:], strict=True)
+        opened = (None if body is None else self._vault.unseal(body, side, window, name) for side, body in sides)
+        return Letter(row[0], *opened)
 
     def write(self, window: int, name: str, asked: bytes, answered: bytes | None = None) -> None:
         """Keep a letter before it is sent, or the answer before it is told."""
         with self.database.transaction() as db:
-            _write(db, window, name, asked, answered)
+            self._write(db, window, name, asked, answered)
 
     def answer(self, window: int, name: str, answered: bytes) -> None:
         """Keep the answer to a letter that was sent."""
         with self.database.transaction() as db:
             db.execute(
                 "UPDATE letters SET answered = ? WHERE window = ? AND name = ? AND answered IS NULL",
-                (answered, window, name),
+                (self._vault.seal(answered, _SIDES[1], window, name), window, name),
             )
 
     def move(self, window: int, state: str, **letters: tuple[bytes, bytes | None]) -> None:
@@ -173,7 +185,7 @@ class Windows:
             _open(db, window)
             if STATES.index(_state(db, window)) < STATES.index(state):
                 for name, (asked, answered) in letters.items():
-                    _write(db, window, name, asked, answered)
+                    self._write(db, window, name, asked, answered)
                 db.execute("UPDATE windows SET state = ? WHERE window = ?", (state, window))
 
     def forget(self, window: int, kept: dict[bytes, bytes]) -> None:
@@ -181,10 +193,21 @@ class Windows:
         with self.database.transaction() as db:
             db.execute("UPDATE letters SET asked = NULL WHERE window = ?", (window,))
             db.execute("UPDATE batches SET body = NULL WHERE window = ?", (window,))
-            for digest, body in kept.items():
-                db.execute("UPDATE batches SET body = ? WHERE window = ? AND digest = ?", (body, window, digest))
+            rows = db.execute("SELECT rowid, digest, sensor, seq FROM batches WHERE window = ?", (window,)).fetchall()
+            for place, digest, sensor, seq in rows:
+                if digest in kept:
+                    body = self._sealed(kept[digest], window, sensor, seq)
+                    db.execute("UPDATE batches SET body = ? WHERE rowid = ?", (body, place))
             db.execute("UPDATE windows SET state = 'purged' WHERE window = ?", (window,))
         self.database.vacate()
+
+    def _sealed(self, body: bytes, window: int, sensor: int, seq: int) -> bytes:
+        return self._vault.seal(body, "batch", window, sensor, seq)
+
+    def _write(self, db: sqlite3.Connection, window: int, name: str, asked: bytes, answered: bytes | None) -> None:
+        digest, bodies = hashlib.sha256(asked).digest(), zip(_SIDES, (asked, answered), strict=True)
+        sealed = (None if body is None else self._vault.seal(body, side, window, name) for side, body in bodies)
+        db.execute("INSERT OR IGNORE INTO letters VALUES (?, ?, ?, ?, ?)", (window, name, digest, *sealed))
 
 
 def _state(db: sqlite3.Connection, window: int) -> str:
@@ -200,8 +223,3 @@ def _same(row: sqlite3.Row | None, digest: bytes) -> int | None:
     if row is None:
         return None
     return 200 if row[0] == digest else 409
-
-
-def _write(db: sqlite3.Connection, window: int, name: str, asked: bytes, answered: bytes | None) -> None:
-    digest = hashlib.sha256(asked).digest()
-    db.execute("INSERT OR IGNORE INTO letters VALUES (?, ?, ?, ?, ?)", (window, name, digest, asked, answered))
