@@ -16,6 +16,7 @@ import pytest
 from between import Between, between
 from stage import CALL, HERE, ROLES, Stage, died, fill, first_to_end, flagged, readings, sending
 
+from wallflower.parties.client import Unreachable
 from wallflower.parties.device import Device
 from wallflower.parties.outbox import WindowError
 from wallflower.queries.sensors.correction import correct
@@ -149,6 +150,34 @@ def test_batches_in_any_order_are_taken(stage: Stage) -> None:
                 path = f"/v1/hall/w/80/s/1/{'commit' if frame.seq is None else f'b/{frame.seq}'}"
                 assert stage.call("sensor-1", role, "PUT", path, frame.body, signed=frame.signature)[0] in (200, 201)
     check(stage.result(80), outliers)
+
+
+def test_servers_whose_disks_are_full_take_nothing_and_go_on_when_there_is_room(tmp_path: Path) -> None:
+    """507 is not final: frames stay with the sensor, what is stored is whole, and nobody has to be restarted."""
+    with Stage(tmp_path) as stage, stage.device() as device:
+        stage.start(room=1_000_000)
+        outliers = {window: fill(device, window) for window in range(12)}
+        with sending(device):
+            for role in ("analyst", "correction"):
+                while (status := resent(stage, device, role)) != 507:
+                    assert status in (200, 201, 410, 425, None), stage.logs()
+                    stage._require_alive(role, "its disk never was full")
+            stage.make_room()
+            for window in outliers:
+                check(stage.result(window), outliers[window])
+        assert device.outbox.fates() == {"analyst": {"sent": 48}, "correction": {"sent": 48}}
+        assert device.outbox.spent == 12 * 12
+
+
+def resent(stage: Stage, device: Device, role: str) -> int | None:
+    """What a server says to the frame that is pending for it."""
+    frame = device.outbox.pending(role)
+    assert frame is not None, "all arrived: there was room enough"
+    path = f"/v1/hall/w/{frame.window}/s/1/{'commit' if frame.seq is None else f'b/{frame.seq}'}"
+    try:
+        return stage.call("sensor-1", role, "PUT", path, frame.body, signed=frame.signature)[0]
+    except Unreachable:
+        return None
 
 
 BRIEF = {"length": F(4), "grace": F(4)}
