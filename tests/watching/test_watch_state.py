@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import stat
 from importlib import import_module
@@ -12,11 +13,12 @@ import pytest
 from watches import COIN, EVENT, FAR, PERSON, labels, opened
 
 from wallflower.data import Points
-from wallflower.errors import EpochClosed, StateError
+from wallflower.errors import EpochClosed, ParameterError, StateError
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.release import release
+from wallflower.vault import SealedStore, make_key
 
 door: Any = import_module("wallflower.watching")  # the function of this name stands before it in the package
 
@@ -44,6 +46,35 @@ def test_a_watch_is_taken_up_where_it_stood(book: Ledger, tmp_path: Path) -> Non
     assert labels(book)[0] == "outlier-watch/1"
     assert set(labels(book)[1:]) == {"outlier-watch-block/1"}
     assert len(labels(book)) == 6  # a batch, an observation, a stop; an observation, a stop
+
+
+def test_a_sealed_secret_needs_its_key_and_costs_nothing_without(book: Ledger, tmp_path: Path) -> None:
+    """A missing or another key is refused, and the epoch that was paid for goes on with the right one."""
+    where, key, other = (tmp_path / name for name in ("s", "state.key", "other.key"))
+    make_key(key)
+    make_key(other)
+    with opened(book, PERSON, state=where, state_key=key) as watch:
+        told = [watch.decide(0.0), watch.decide(0.0)]
+        secret = watch._epoch.secret
+    assert secret
+    for own, words in ((None, "is sealed. Name the key"), (other, "sealed with another key")):
+        with pytest.raises(SealedStore, match=words):
+            opened(book, PERSON, state=where, state_key=own)
+    with opened(book, PERSON, state=where, state_key=str(key)) as again:
+        assert (again.position, again.resumed, again._epoch.secret) == (2, True, secret)
+        assert [again.decide_at(place, None) for place in (1, 2)] == told
+    with sqlite3.connect(where) as db:
+        (kept,) = db.execute("SELECT secret FROM epochs").fetchone()
+    assert kept.startswith("sealed ")
+    assert json.dumps(list(secret))[1:-1] not in kept
+    with opened(book, PERSON, state=tmp_path / "open"):  # as every state was before
+        pass
+    with pytest.raises(SealedStore, match="is not sealed"):
+        opened(book, PERSON, state=tmp_path / "open", state_key=key)
+    with opened(book, PERSON, state=tmp_path / "open") as plain:
+        assert plain.resumed
+    with pytest.raises(ParameterError, match="seals a state, and none is given"):
+        opened(book, PERSON, state_key=key)
 
 
 @pytest.mark.parametrize("k", [0, 3, -1, True, 2.0])

@@ -40,6 +40,14 @@ _ASK: Final[Mapping[str, Any]] = {
             rich_help_panel=DATA,
         ),
     ],
+    "state_key": Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="seal the secret of the state with this key, made by `sensors store-key`",
+            rich_help_panel=DATA,
+        ),
+    ],
     "goes_on": Annotated[
         bool,
         typer.Option(
@@ -63,7 +71,7 @@ _TABLE_ONLY: Final = {
     "time": "--time",
     **{name: f"--{name}" for name in READING},
 }
-_STREAM_ONLY: Final = {"state": "--state", "goes_on": "--continue", "renew": "--renew"}
+_STREAM_ONLY: Final = {"state": "--state", "state_key": "--state-key", "goes_on": "--continue", "renew": "--renew"}
 _BASELINE: Final = {"mean": None, "covariance": None, "centre": "mean", "variance": "covariance"}
 _WORDS: Final = {True: "true", False: "false", None: 'null, "skipped": true'}
 _PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {".toml": tomllib.loads, ".json": json.loads}
@@ -142,7 +150,7 @@ def fill(given: dict[str, Any]) -> None:
 def _opened(
     query: Any, found: Stream, facts: Schema | None, ledger: Ledger, dataset: str, given: Mapping[str, Any]
 ) -> Watching:
-    own = {name: given[name] for name in ("analyst", "key", "state", "renew", "anyway")}
+    own = {name: given[name] for name in ("analyst", "key", "state", "state_key", "renew", "anyway")}
     try:
         watch = watching(query, ledger=ledger, dataset=dataset, columns=found.columns, schema=facts, **own)
     except BudgetExhausted:

@@ -43,6 +43,7 @@ from wallflower.queries.watch.gauge import Gauge
 from wallflower.queries.watch.modes import mode_of
 from wallflower.queries.watch.staircase import Table
 from wallflower.release import declaration_of, default_analyst, require_use
+from wallflower.vault import read_vault
 from wallflower.watching.frames import rows_of, times_of
 from wallflower.watching.hold import Hold
 from wallflower.watching.payer import OpenEpoch, Payer
@@ -109,15 +110,17 @@ def watching(
     analyst: str | None = None,
     key: str | None = None,
     state: str | Path | None = None,
+    state_key: str | Path | None = None,
     renew: bool = False,
     anyway: bool | None = None,
 ) -> Watching:
     """Open a watch, and pay for it unless `state` holds an epoch that was paid for and can go on.
 
     `columns` names the entries of an observation, unless the query or the schema does; a schema scales them. `state` is
-    a file, made if it is not there. With `renew`, an epoch that is closed or exhausted is followed by a new one, which
-    is paid for and begins with observation 1. Decisions of no use are refused where `anyway` is False, and warned about
-    where it is None. Close the watch when done, or use `with`.
+    a file, made if it is not there; `state_key` is the file of a key that seals its secret. With `renew`, an epoch that
+    is closed or exhausted is followed by a new one, which is paid for and begins with observation 1. Decisions of no
+    use are refused where `anyway` is False, and warned about where it is None. Close the watch when done, or use
+    `with`.
     """
     public = Schema.read(schema) if isinstance(schema, str | Path) else schema
     names = _names(query, columns, public)
@@ -126,7 +129,7 @@ def watching(
     if query.season is not None:
         query.season.require_same(dataset, names)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    kept = None if state is None else State(state)
+    kept = _remembered(state, state_key)
     payer = Payer(
         query=query,
         claim=query.claim(LiveStream(columns=names, schema=facts)),
@@ -152,6 +155,12 @@ def watching(
             kept.close()
         raise
     return Watching(rule, payer, found, noise, holder=own)
+
+
+def _remembered(state: str | Path | None, key: str | Path | None) -> State | None:
+    if state is None and key is not None:
+        raise ParameterError("state_key: it seals a state, and none is given. Name a state too, or leave it out.")
+    return None if state is None else State(state, read_vault(None if key is None else Path(key)))
 
 
 class Watching:

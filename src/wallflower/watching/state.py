@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from wallflower.errors import EpochClosed, StateError, StateUnreachable
 from wallflower.ledger.chain import canonical
+from wallflower.vault import OpenVault, SealedStore, Vault
 
 FORM: Final = 2  # of an epoch: the first noted no blocks in the ledger
 _NAMES: Final = {1: 0x77666C31, FORM: 0x77666C32}  # who made the file, in its head
@@ -61,6 +62,7 @@ DROP TABLE before;
 PRAGMA application_id = {_NAMES[FORM]};
 COMMIT;
 """  # noqa: S608 - constants
+_SEALED: Final = "sealed "
 _NEXT: Final = """
 SELECT 1 + max((SELECT coalesce(max(number), 0) FROM epochs), (SELECT coalesce(max(epoch), 0) FROM decisions))
 """
@@ -90,7 +92,9 @@ class Epoch:
 class State:
     """The file of one watch, locked for this process."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, vault: Vault | OpenVault | None = None) -> None:
+        """With a vault the secret of an epoch is sealed; what was decided is told anyway, and stays readable."""
+        self._vault = vault or OpenVault()
         self._path = Path(path).expanduser().absolute()
         self._lock = _locked(self._path)
         try:
@@ -118,7 +122,7 @@ class State:
         return Epoch(
             number=place,
             about=about,
-            secret=tuple(json.loads(row["secret"])),
+            secret=tuple(json.loads(self._opened(row["secret"], row["about"]))),
             block=row["block"],
             spent=row["spent"],
             exhausted=row["status"] == "exhausted",
@@ -127,7 +131,8 @@ class State:
 
     def begin(self, about: dict[str, Any], secret: tuple[int, ...]) -> Epoch:
         """Start an epoch that is paid for; it and its secret are on disk when this returns."""
-        words, kept = canonical(about), json.dumps(list(secret))
+        words = canonical(about)
+        kept = self._sealed(json.dumps(list(secret)), words)
         with self._access() as db:
             db.execute("UPDATE epochs SET status = 'closed' WHERE status = 'open'")
             (number,) = db.execute(_NEXT).fetchone()
@@ -169,6 +174,30 @@ class State:
             f"{self._path}: {why}. Going on could tell more than was paid for, so the epoch is closed. "
             "Start a new one, which is paid for (renew=True, --renew)."
         )
+
+    def _sealed(self, secret: str, about: str) -> str:
+        if isinstance(self._vault, OpenVault):
+            return secret
+        return _SEALED + self._vault.seal(secret.encode("ascii"), about).hex()
+
+    def _opened(self, kept: str, about: str) -> str:
+        """The secret as it is; the epoch stays as it was where the key is missing or another one."""
+        is_sealed = kept.startswith(_SEALED)
+        if is_sealed is isinstance(self._vault, OpenVault):
+            words = (
+                "sealed. Name the key that it began" if is_sealed else "not sealed. Leave out the key that it is asked"
+            )
+            raise SealedStore(f"{self._path}: its epoch is {words} with (state_key, --state-key).")
+        try:
+            return (
+                self._vault.unseal(bytes.fromhex(kept.removeprefix(_SEALED)), about).decode("ascii")
+                if is_sealed
+                else kept
+            )
+        except (SealedStore, ValueError):
+            raise SealedStore(
+                f"{self._path}: its epoch is sealed with another key. Name that one (state_key, --state-key)."
+            ) from None
 
     def close(self) -> None:
         self._db.close()
