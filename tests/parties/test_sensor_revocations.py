@@ -93,6 +93,7 @@ def test_only_a_later_list_of_the_authority_counts(tmp_path: Path) -> None:
         else:
             with pytest.raises(error):
                 heeded.refresh()
+            assert not heeded.refresh()  # said once
             with pytest.raises(error):
                 Revocations(owner.folder, owner.authority)
         for peer in peers[:2]:

@@ -32,7 +32,7 @@ class Revocations:
     def __init__(self, folder: Path, authority: bytes) -> None:
         self.path = folder / LIST
         self._authority = x509.load_der_x509_certificate(authority)
-        self._seen: tuple[int, int] | None = None
+        self._seen: tuple[int, int, int] | None = None
         self._list: x509.CertificateRevocationList | None = None
         if self.path.exists():
             self.refresh()
@@ -43,13 +43,14 @@ class Revocations:
             now = self.path.stat()
         except FileNotFoundError:
             return False
-        stamp = (now.st_mtime_ns, now.st_ino)
+        stamp = (now.st_mtime_ns, now.st_ino, now.st_size)
         if stamp == self._seen:
             return False
+        self._seen = stamp  # a list that is not believed is said to be so once, not at every look
         found = read_list(self.path, self._authority)
         if self._list is not None and _number(found) <= _number(self._list):
             return False
-        self._seen, self._list = stamp, found
+        self._list = found
         return True
 
     def require(self, peer: Peer) -> Peer:
