@@ -29,6 +29,7 @@ from soak_traffic import Analyst, Person, Scene, Steward, Stranger
 from wallflower.errors import ChainBroken
 from wallflower.ledger import Ledger
 
+BETWEEN = 5  # answers between two kills: a machine that is too busy for them would show nothing
 SHOWN = 20  # differences of one kind
 KINDS = (
     "unpaid answer",
@@ -103,10 +104,15 @@ def people(scene: Scene, seed: str) -> list[Person]:
 
 
 def kill_until_over(service: Victim, scene: Scene, pause: float) -> None:
-    """Mostly a worker, sometimes whoever watches over them or all at once; it is back before the next."""
+    """Mostly a worker, sometimes whoever watches over them or all at once; some answers come through between."""
     turn = 0
     while time.monotonic() + pause < scene.until:
+        before = len(scene.seen.deliveries)
         time.sleep(pause)
+        while len(scene.seen.deliveries) < before + BETWEEN:
+            if scene.is_over:
+                return
+            time.sleep(pause / 10)
         turn += 1
         if turn % 8 == 5:
             kill = service.kill_all()
