@@ -25,6 +25,7 @@ from typing import Any
 
 from explain_tables import EXPLAIN, EXPLAIN_MORE, EXPLAIN_TABLES
 from intervals_tables import intervals, summary
+from seasons_tables import seasons
 from tables import OURS, PEERS, SUBSPACES, TABLES, TARGETS, WATCH_OURS
 
 HERE = Path(__file__).resolve().parent
@@ -34,6 +35,7 @@ TOO_LONG = {(1_000_000, 30)}  # not measured: boxes prune nothing in 30 columns;
 LONG = 60.0  # seconds: not run a second time
 QUICK = ("ionosphere",)
 QUICK_INTERVALS = ("uniform, 2 columns", "lattice")
+PAGES = {"count.md": {"intervals": intervals}, "watch.md": {"seasons": seasons}}
 BRUTE = range(4, 16)  # above, brute force is what scikit-learn chooses itself; below, nobody would
 
 Result = dict[str, Any]
@@ -41,7 +43,7 @@ Result = dict[str, Any]
 
 def main(arguments: list[str] | None = None) -> None:
     ask = parsed(arguments)
-    parts = ("subspaces", "watch", "sensors", "explain", "contests", "intervals")
+    parts = ("subspaces", "watch", "sensors", "explain", "contests", "intervals", "seasons")
     results: Result = {"cells": []} | {name: {} for name in parts}
     results |= load(ask.out / "results.json")
     results["machine"] = machine()
@@ -129,6 +131,15 @@ def intervals_part(results: Result, ask: argparse.Namespace) -> None:
             save(ask.out, results)
 
 
+def seasons_part(results: Result, ask: argparse.Namespace) -> None:
+    """Watches by phase beside the same rule without privacy; the table goes to docs/watch.md."""
+    for group in run("seasons.py", "available"):
+        if not ask.quick or group == "days":
+            say(f"seasons: {group}")
+            results["seasons"][group] = run("seasons.py", group, *(["--runs=2"] if ask.quick else []))
+            save(ask.out, results)
+
+
 def accuracy_part(results: Result, ask: argparse.Namespace) -> None:
     if ask.repetitions:
         say("accuracy table")
@@ -146,6 +157,7 @@ PARTS = {
     "explain": explain_part,
     "accuracy": accuracy_part,
     "intervals": intervals_part,
+    "seasons": seasons_part,
 }
 
 
@@ -247,8 +259,9 @@ def load(path: Path) -> Result:
 def save(folder: Path, results: Result) -> None:
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     (folder / "README.md").write_text(written(HERE / "README.md", TABLES | EXPLAIN_TABLES, results))
-    count = HERE.parent / "docs" / "count.md"
-    (count if folder == HERE else folder / count.name).write_text(written(count, {"intervals": intervals}, results))
+    for page, tables in PAGES.items():
+        path = HERE.parent / "docs" / page
+        (path if folder == HERE else folder / page).write_text(written(path, tables, results))
 
 
 def written(path: Path, tables: dict[str, Callable[[Result], str]], results: Result) -> str:

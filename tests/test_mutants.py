@@ -54,6 +54,7 @@ from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedB
 from wallflower.queries.explain.space.ranked_table import RankedTable
 from wallflower.queries.watch.gauge import Bounds
 from wallflower.queries.watch.seasons import Seasons
+from wallflower.queries.watch.seasons.learner import Learner
 from wallflower.queries.watch.staircase import Table
 
 pytestmark = pytest.mark.slow
@@ -590,6 +591,11 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         WATCH,
         "seasons",
         put(estimates.Cells, "_means", in_two_phases(estimates.Cells._means)),
+    ),
+    "seasons: learnt anew of all that came before": (
+        WATCH,
+        "seasons",
+        wrap(Learner, "learn", lambda learn, *asked, **more: learn(*asked[:3], slice(0, asked[3].stop), **more)),
     ),
     "seasons: a change in spreads of the widest phase": (
         WATCH,

@@ -127,6 +127,8 @@ class Questions:
         columns: tuple[str, ...] | None = None,
         time: str | None = None,
         baseline: Seasons | ReleasedBaseline | None = None,
+        relearn: int | None = None,
+        relearn_share: Exact = Fraction(1, 5),
         weights: tuple[float, ...] | None = None,
         mean: tuple[float, ...] | None = None,
         covariance: tuple[tuple[float, ...], ...] | None = None,
@@ -159,6 +161,8 @@ class Questions:
         columns        the columns of an observation; all number columns unless given
         time           the column of times, public by the schema: flagged ones are told by it too
         baseline       what `baseline` released: by phase, entries are judged in spreads of their phase from its centre
+        relearn        with a baseline by phase: learn it anew of every so many observations, for the next ones
+        relearn_share  with relearn: the part of the loss that learns, once for all
         mean           public mean of each column
         covariance     public covariance of the columns, row by row
         epsilon        privacy loss ε to spend, exactly as written: 0.5 or 1/2
@@ -417,6 +421,8 @@ class Plans:
         columns: tuple[str, ...] | None = None,
         time: str | None = None,
         baseline: Seasons | ReleasedBaseline | None = None,
+        relearn: int | None = None,
+        relearn_share: Exact = Fraction(1, 5),
         weights: tuple[float, ...] | None = None,
         mean: tuple[float, ...] | None = None,
         covariance: tuple[tuple[float, ...], ...] | None = None,

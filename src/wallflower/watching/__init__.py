@@ -128,6 +128,11 @@ def watching(
     rule = _Rule(query, facts)
     if query.season is not None:
         query.season.require_same(dataset, names)
+    if query.relearn is not None:
+        raise ParameterError(
+            "relearn: a watch over observations as they come keeps its baseline. Leave it out, and open a new watch by "
+            "a new baseline when the usual has drifted."
+        )
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     kept = _remembered(state, state_key)
     payer = Payer(

@@ -246,3 +246,63 @@ def test_decisions_one_by_one_are_those_of_the_table(tmp_path: Path) -> None:
                 live.decide(50.0)
         with pytest.raises(DataError, match="learnt of"), wf.watching(watch, dataset="others", ledger=book):
             pass
+
+
+def drifting(weeks: int = 12) -> Table:
+    """As before, and every week busier by three spreads; one night stands out."""
+    table = hours(weeks)
+    values = np.array(table.points().values[:, 0]) * 0.5 + np.arange(weeks * 168) // 168 * 3.0
+    schema = wf.Schema(name="rides", columns=(Column("time", time=True), Column("c0", low=0, high=100)))
+    return load(_frame({"time": table.times("time"), "c0": np.clip(values, 0, 100)}), schema=schema)
+
+
+def relearning(table: Table, **more: Any) -> wf.Watch:
+    first = baseline(low=None, high=None)
+    season = first._learner.learn(first.view(table), system_noise(), slice(0, 168)).to_json()  # type: ignore[union-attr]
+    given = {"threshold": 8.0, "baseline": season, "relearn": 168, "loss": wf.Loss("5000"), "low": -20.0, "high": 20.0}
+    return wf.Watch(**given | more)
+
+
+def test_a_season_that_drifts_is_learnt_anew() -> None:
+    table = drifting()
+    kept, renewed = relearning(table, relearn=None, loss=wf.Loss("64")), relearning(table)
+    assert len(kept.answer(kept.view(table), system_noise())["flagged"]) > 500
+    told = renewed.answer(renewed.view(table), system_noise())
+    assert NIGHT + 1 in told["flagged"]
+    assert len(told["flagged"]) < 30
+    assert Seasons.of(told["baseline"]).dataset == "rides"
+
+
+def test_learning_anew_costs_its_part_once_and_the_plan_says_so() -> None:
+    table = drifting()
+    watch = relearning(table, loss=wf.Loss("1"), relearn_share="0.3", change=2.0)
+    assert wf.Watch.from_json(json.loads(json.dumps(watch.to_json()))) == watch
+    assert (watch.cost().epsilon, watch.deciding, watch.drift.epsilon) == (1, Fraction(7, 10), Fraction(3, 10))  # type: ignore[union-attr]
+    claim = watch.claim(watch.view(table))
+    assert (claim.moves, claim.separable) == (50, False)
+    assert price(claim, Protection(rows="time", unit="window", window=3)).epsilon == 150
+    plan = watch.plan(n=table.n, dimension=1)
+    assert "of its loss ε=3/10 learns the baseline anew 11 times, of about 7.0 observations of a phase" in plan.verdict
+    assert not relearning(table, relearn=24).plan(n=table.n, dimension=1).useful
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"baseline": None, "columns": ("c0",)}, "none is given"),
+        ({"level": "person"}, "level is another"),
+        ({"scores": True}, "level is another"),
+        ({"relearn_share": "1"}, "part of the loss"),
+        ({"relearn": 0}, "whole number"),
+    ],
+)
+def test_what_does_not_go_with_learning_anew_is_refused(more: dict[str, Any], words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        relearning(drifting(), **more)
+
+
+def test_a_live_watch_keeps_its_baseline(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="keeps its baseline"):
+        wf.watching(relearning(drifting()), dataset="rides", ledger=tmp_path / "ledger.db")
+    with pytest.raises(ParameterError, match="low, high"):
+        relearning(drifting()).view(hours(12))

@@ -13,18 +13,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from wallflower.data import Points, Schema, points_of
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.noise import Noise
-from wallflower.privacy import Loss
+from wallflower.privacy import Loss, exact
 from wallflower.progress import Effort
 from wallflower.queries.watch.claims import claim_of
 from wallflower.queries.watch.gauge import STATISTICS, Gauge, Ints, gauge
-from wallflower.queries.watch.modes import LEVELS, MODES, bounds_of, check_mode, check_numbers, loss_at_level, mode_of
+from wallflower.queries.watch.modes import (
+    LEVELS,
+    MODES,
+    bounds_of,
+    check_drift,
+    check_mode,
+    check_numbers,
+    loss_at_level,
+    mode_of,
+)
 from wallflower.queries.watch.seasons import LIMIT, ReleasedBaseline, Seasons
 from wallflower.queries.watch.statement import Statement
 from wallflower.query import Band, Condition, Plan, PublicFacts, Query, Reading, Status, Ticks, Tradeoff, settle
@@ -33,8 +43,11 @@ from wallflower.units import Claim
 if TYPE_CHECKING:
     import wallflower.queries.watch.forecast as _forecast
     import wallflower.queries.watch.plans as _plans
+    import wallflower.queries.watch.seasons.drift as _drift
+    from wallflower.queries.watch.seasons.drift import Drift
 else:
     _forecast = Lazy("wallflower.queries.watch.forecast")
+    _drift = Lazy("wallflower.queries.watch.seasons.drift")
     _plans = Lazy("wallflower.queries.watch.plans")
 
 SPOKEN, SHOWN = 12, 3  # times of flagged observations in words, and under a picture
@@ -107,6 +120,13 @@ class Watch(Query[Points, dict[str, Any]]):
             "help": "what `baseline` released: by phase, entries are judged in spreads of their phase from its centre"
         },
     )
+    relearn: int | None = field(
+        default=None,
+        metadata={"help": "with a baseline by phase: learn it anew of every so many observations, for the next ones"},
+    )
+    relearn_share: Fraction = field(
+        default=Fraction(1, 5), metadata={"help": "with relearn: the part of the loss that learns, once for all"}
+    )
     weights: tuple[float, ...] | None = field(default=None, metadata={"help": "one for each column", "when": WEIGHTED})
     mean: tuple[float, ...] | None = field(default=None, metadata={"help": "public mean of each column"})
     covariance: tuple[tuple[float, ...], ...] | None = field(
@@ -129,11 +149,13 @@ class Watch(Query[Points, dict[str, Any]]):
     )
 
     def __post_init__(self) -> None:
+        self._settle_season()  # first: of a release its numbers are wanted, not its entry in the ledger
         settle(self)
-        self._settle_season()
         check_numbers(self)
         object.__setattr__(self, "loss", loss_at_level(self))
+        object.__setattr__(self, "relearn_share", exact(self.relearn_share, "relearn_share"))
         check_mode(self)
+        check_drift(self)
 
     def _settle_season(self) -> None:
         """By phase everything is in spreads: limits on both sides, centres at 0, and spreads of 1."""
@@ -158,11 +180,26 @@ class Watch(Query[Points, dict[str, Any]]):
         """What observations are judged by, phase by phase."""
         return None if self.baseline is None else Seasons.of(self.baseline)
 
+    @property
+    def drift(self) -> Drift | None:
+        """Who learns the season anew; None where it stays."""
+        if self.season is None or self.relearn is None:
+            return None
+        epsilon = self.loss.epsilon * self.relearn_share
+        return _drift.Drift(season=self.season, every=self.relearn, epsilon=epsilon, change=self.change)
+
+    @property
+    def deciding(self) -> Fraction:
+        """The part of ε that decides; the rest learns.  (P5)"""
+        return self.loss.epsilon * (1 if self.relearn is None else 1 - self.relearn_share)
+
     def cost(self) -> Loss:
         return self.loss
 
     def claim(self, facts: PublicFacts) -> Claim:
         schema: Schema | None = getattr(facts, "schema", None)
+        if self.drift is not None:
+            return replace(self.drift.learner.claim(facts, schema), loss=self.loss, rho=None)  # (P5)
         return claim_of(self, facts, self.gauge(facts.dimension, schema))
 
     def effort(self, *, n: int, dimension: int) -> Effort:
@@ -178,6 +215,8 @@ class Watch(Query[Points, dict[str, Any]]):
         if self.season is not None:
             self.season.require_same(points.name, points.columns)
             self.season.places(self._season_times(points), points.n)
+        if self.drift is not None:
+            self.drift.learner.require_fitting(points)
         return points
 
     def _season_times(self, data: Points) -> list[str] | None:
@@ -237,6 +276,8 @@ class Watch(Query[Points, dict[str, Any]]):
             )
 
     def answer(self, data: Points, noise: Noise) -> dict[str, Any]:
+        if self.drift is not None:
+            return self._answer_in_blocks(self.drift, data, noise)
         made = self.gauge(data.dimension, data.schema)
         detector = self.detector(made)
         found = detector.decide(self.measured(data, made), detector.secret(noise), 0, noise)
@@ -249,6 +290,23 @@ class Watch(Query[Points, dict[str, Any]]):
             places = self.season.places(self._season_times(data), data.n)
             value["phases"] = [int(places[place - 1]) + 1 for place in flagged]
         return value | ({"scores": found.scores.tolist()} if found.scores is not None else {})
+
+    def _answer_in_blocks(self, drift: Drift, data: Points, noise: Noise) -> dict[str, Any]:
+        """Each block by what was learnt of the one before, and last what the next would be judged by.  (P5)"""
+        value: dict[str, Any] = {"flagged": [], "decided": data.n, "phases": []}
+        for block, season in drift.blocks(data, noise):
+            asked = replace(self, baseline=season, relearn=None, loss=Loss(self.deciding))
+            made = asked.gauge(data.dimension, data.schema)
+            far = asked.measured(data, made)[block]
+            found = asked.detector(made).decide(far, (), 0, noise).flags.nonzero()[0] + block.start
+            value["flagged"] += [int(place) + 1 for place in found]
+            value["baseline"] = season.to_json()
+        places = drift.season.places(self._season_times(data), data.n)
+        value["phases"] = [int(places[place - 1]) + 1 for place in value["flagged"]]
+        if self.time is not None:
+            times = data.times(self.time)
+            value["times"] = [times[place - 1] for place in value["flagged"]]
+        return value
 
     def reading(self, value: dict[str, Any], facts: PublicFacts) -> Reading:
         flags, decided = len(value["flagged"]), value["decided"]
@@ -292,7 +350,11 @@ class Watch(Query[Points, dict[str, Any]]):
     def plan(self, *, n: int, dimension: int) -> Plan:
         if self.low is not None and self.high is not None:
             self.require_reach(self.gauge(dimension))
-        return _plans.plan_of(self, n=n, dimension=dimension)
+        made = _plans.plan_of(self, n=n, dimension=dimension)
+        if self.drift is None:
+            return made
+        useful = made.useful and self.drift.is_useful
+        return replace(made, useful=useful, verdict=made.verdict + self.drift.words(n))
 
     def tradeoffs(self, *, dimension: int) -> tuple[Tradeoff, ...]:
         """ROC curves over thresholds, at ten losses and at this one."""

@@ -17,11 +17,13 @@ import numpy as np
 
 from wallflower.audit import Finding, Floats, ScriptedNoise, Way, World, audit_bound, audit_exact
 from wallflower.audit.laws import Law, audit_law, audit_laws, audit_parts, loss_between
+from wallflower.data import Points, Schema
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.gauge import Gauge
 from wallflower.queries.watch.seasons import Seasons, estimates
+from wallflower.queries.watch.seasons.drift import Drift
 from wallflower.queries.watch.seasons.estimates import MOVE, SHARES, Cells, Ints
 from wallflower.queries.watch.seasons.phases import Phases
 
@@ -139,7 +141,9 @@ def attack_seasons() -> Iterator[Finding]:
     for name, part in PARTS.items():
         yield audit_exact(partial(_quiet, part), partial(_plain, name), _histories(), name=f"seasons: {name}, plainly")
     yield from _sound_spreads()
+    yield _learnings("drift: how often one entry is learnt of", CALM)
     yield from _broken_parts()
+    yield _learnings("broken: drift, learnt of all that came before", EverLonger(**_DRIFT), expected=True)
     yield from _broken_spreads()
 
 
@@ -214,6 +218,64 @@ def _sensitivity(name: str, form: Callable[[Cells], Cells] = lambda cells: cells
         caught=worst > claimed * (1 + 1e-9),
         words=f"claims {claimed:g} steps, is {worst:g}",
         expected=expected,
+    )
+
+
+# What is learnt anew
+
+
+class EverLonger(Drift):
+    """Broken: each season is learnt of all observations so far, so that the first ones pay every time."""
+
+    def blocks(self, data: Points, noise: Noise) -> Iterator[tuple[slice, Seasons]]:
+        for block, _ in Drift.blocks(self, data, noise):
+            before = slice(0, max(block.start, self.every))
+            yield block, self.learner.learn(data, noise, before, known=self.season.phases)
+
+
+class FirstDraws:
+    """A noise whose draws are all 0."""
+
+    def laplace(self, scale: Fraction) -> int:
+        return 0
+
+    def gaussian(self, scale: Fraction) -> int:
+        return 0
+
+    def below(self, bound: int) -> int:
+        return bound // 2
+
+    def flip(self, exponent: Fraction) -> bool:
+        return True
+
+
+_ALWAYS: Final = Seasons(
+    dataset="made-up",
+    columns=("x",),
+    phases=Phases(kind="always"),
+    time=None,
+    centre=((0.5,),),
+    spread=((0.25,),),
+    width=(0.25,),
+)
+_DRIFT: Final[dict[str, Any]] = {"season": _ALWAYS, "every": 2, "epsilon": Fraction(1), "change": None}
+CALM: Final = Drift(**_DRIFT)
+
+
+def _learnings(name: str, drift: Drift, *, expected: bool = False) -> Finding:
+    """How many of the seasons that are learnt one entry has a say in, wherever it is in the stream."""
+    schema = Schema.of(["x"], bounds={"x": (0.0, 1.0)})
+    quiet = np.full((8, 1), 0.5)
+    most = 0
+    for place in range(len(quiet)):
+        changed = quiet.copy()
+        changed[place] = 1.0
+        tables = [Points.from_array(rows, name="made-up", schema=schema) for rows in (quiet, changed)]
+        one, other = ([season for _, season in drift.blocks(data, FirstDraws())] for data in tables)
+        most = max(most, sum(a != b for a, b in zip(one, other, strict=True)))
+    words = f"claims that an entry is in 1 of them, and it is in {most}"
+    return Finding(
+        name=name, way=Way.WORLD, claimed=1.0, lower=float(most), caught=most > 1, words=words, expected=expected
     )
 
 

@@ -63,7 +63,7 @@ def check_numbers(query: Any) -> None:
         raise ParameterError(
             f"low, high: {query.low!r} is not below {query.high!r}; pass the public range of an entry."
         )
-    for name in ("cutoff", "window", "steps"):
+    for name in ("cutoff", "window", "steps", "relearn"):
         value = getattr(query, name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10**9):
             raise ParameterError(f"{name}: {value!r} is not a whole number from 1 to 1,000,000,000; pass one.")
@@ -109,6 +109,24 @@ def check_mode(query: Any) -> None:
             raise ParameterError(f"watch: {rule}. Leave out what does not belong.")
 
 
+def check_drift(query: Any) -> None:
+    """What is learnt anew goes with a season, one entry at a time."""
+    if query.relearn is None:
+        return
+    wrong = {
+        "relearn: it learns a baseline by phase anew, and none is given. Pass one as baseline.": query.baseline is None,
+        "relearn: it protects one entry of one observation, and level is another. Leave out one of them.": query.level
+        != "event"
+        or query.scores,
+        "relearn_share: it is a part of the loss, above 0 and below 1. Pass such as '0.2'.": not 0
+        < query.relearn_share
+        < 1,
+    }
+    for words, broken in wrong.items():
+        if broken:
+            raise ParameterError(words)
+
+
 def mode_of(query: Any) -> str:
     if query.level != "person":
         return {"event": "staircase", "paper": "paper"}[query.level]
@@ -138,7 +156,7 @@ def _sparse(query: Any, public: dict[str, Any]) -> Any:
 
 
 MODES: Final[Mapping[str, Callable[[Any, dict[str, Any]], Any]]] = {
-    "staircase": lambda query, public: _detectors.Staircase(**public, epsilon=query.loss.epsilon, scores=query.scores),
+    "staircase": lambda query, public: _detectors.Staircase(**public, epsilon=query.deciding, scores=query.scores),
     "staircase in a window": lambda query, public: _detectors.Staircase(
         **public, epsilon=query.loss.epsilon / query.window
     ),  # (W)

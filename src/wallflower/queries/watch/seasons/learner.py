@@ -61,12 +61,12 @@ class Learner:
         self.gauges(data.dimension, data.schema)
         self.phases(data)
 
-    def phases(self, data: Points) -> tuple[Phases, Ints]:
-        """The phases there are, and that of each observation."""
+    def phases(self, data: Points, known: Phases | None = None) -> tuple[Phases, Ints]:
+        """The phases there are, or that are known, and that of each observation."""
         if self.time is None:
             return Phases(kind=ALWAYS), np.zeros(data.n, dtype=np.int64)
         times = data.times(self.time)
-        found = Phases.among(self.kind, times)
+        found = known or Phases.among(self.kind, times)
         return found, found.places(times)
 
     def gauges(self, dimension: int, schema: Schema | None) -> list[Gauge]:
@@ -78,24 +78,28 @@ class Learner:
             raise ParameterError("change: it is too small for bounds so wide. Narrow the bounds, or pass a larger one.")
         return made
 
-    def cells(self, data: Points) -> list[tuple[Cells, Gauge]]:
+    def cells(self, data: Points, rows: Ints, phases: Phases, places: Ints) -> list[tuple[Cells, Gauge]]:
         """The entries of each column as whole numbers, of which one change is `MOVE` at most.  (P1)"""
-        phases, places = self.phases(data)
         found = []
-        for made, entries in zip(self.gauges(data.dimension, data.schema), data.values.T, strict=True):
+        for made, entries in zip(self.gauges(data.dimension, data.schema), data.values[rows].T, strict=True):
             first, last = made.measure(np.array([*made.bounds.low, *made.bounds.high])).tolist()
             steps, (top,) = (
                 _coarse(amounts - first, made.move) for amounts in (made.measure(entries), np.array([last]))
             )
-            own = Cells(entries=steps, places=places, phases=phases.size, top=int(top), is_cycle=phases.is_cycle)
+            own = Cells(entries=steps, places=places[rows], phases=phases.size, top=int(top), is_cycle=phases.is_cycle)
             found.append((own, made))
         return found
 
     def answer(self, data: Points, noise: Noise) -> dict[str, Any]:
-        """Every column by itself: an entry is in one of them.  (P1)"""
-        phases, _ = self.phases(data)
+        return self.learn(data, noise, slice(None)).to_json()
+
+    def learn(self, data: Points, noise: Noise, block: slice, known: Phases | None = None) -> Seasons:
+        """What is usual in a block of observations, every column by itself: an entry is in one of them.  (P1)"""
+        phases, places = self.phases(data, known)
+        rows = np.arange(data.n)[block]
+        rows = rows[places[rows] >= 0]  # by public times: a phase that is not known is not learnt
         centre, spread, width = [], [], []
-        for cells, made in self.cells(data):
+        for cells, made in self.cells(data, rows, phases, places):
             found, unit = cells.estimate(self.loss.epsilon, noise), made.move * made.step / MOVE
             (low,) = made.bounds.low
             centre.append(low + found.centre * unit)
@@ -109,7 +113,7 @@ class Learner:
             centre=round_constants(np.array(centre)),
             spread=round_constants(np.array(spread)),
             width=tuple(row[0] for row in round_constants(np.array(width))),
-        ).to_json()
+        )
 
     def claim(self, facts: PublicFacts, schema: Schema | None) -> Claim:
         """One entry pays the loss once, whichever phase it is in; whoever has several entries pays for each.  (P2)"""
