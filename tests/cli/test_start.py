@@ -77,6 +77,33 @@ def test_a_draft_holds_what_was_said_and_nothing_of_a_record(capsys: Any) -> Non
     assert "told by the cells" in text
 
 
+def test_spreads_are_bought_once_for_all_columns_without_a_scale(capsys: Any) -> None:
+    assert main(["init", str(table(3000)), *SAID, "--epsilon", "0.4"]) == 0
+    printed = capsys.readouterr()
+    text = Path("people.toml").read_text()
+    for secret in SECRETS:
+        assert secret not in text + printed.out + printed.err
+    facts = {column.name: column.facts() for column in Schema.read("people.toml").columns or ()}
+    assert 5 < facts["age"]["scale"] < 20, "the ages spread over ten years"
+    assert facts["pay"]["scale"] == 30.0, "what was stated is not paid for"
+    with Ledger.open() as ledger:
+        (released,) = ledger.history("people", event="release")
+        assert set(released.details["value"]["scale"]) == {"age", "joined"}
+        assert str(ledger.account("people").spent.epsilon) == "2/5"
+    assert text.count(f"# scale: released under ε=2/5, entry {released.charge} of the ledger") == 2
+    command = shlex.split(printed.out.strip().splitlines()[-1])
+    assert command[command.index("--epsilon") + 1] == "0.6", "what is left"
+    assert main([*command[1:], "--dry-run"]) == 0
+
+
+def test_spreads_of_no_use_are_not_sold(capsys: Any) -> None:
+    assert main(["init", str(table(60)), *SAID, "--epsilon", "0.1"]) != 0
+    assert "not useful" in capsys.readouterr().err
+    assert not Path("people.toml").exists()
+    with Ledger.open() as ledger:
+        assert not ledger.history("people", event="charge")
+
+
 def test_it_ends_with_a_command_that_runs(capsys: Any) -> None:
     assert main(["init", str(table()), *SAID]) == 0
     (command,) = capsys.readouterr().out.splitlines()

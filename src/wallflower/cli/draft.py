@@ -11,6 +11,7 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,11 +19,16 @@ import typer
 
 from wallflower.cli.domain import bounds_fact, labels_fact
 from wallflower.cli.options import numbers, written_of
-from wallflower.cli.show import notice, show
+from wallflower.cli.show import notice, show, sign_of_life
 from wallflower.columns import FORMAT
 from wallflower.data import Column, Schema, load, survey
 from wallflower.errors import DataError, ParameterError, SourceError
 from wallflower.files import write_text
+from wallflower.ledger import Ledger
+from wallflower.privacy import Loss
+from wallflower.queries.scale import Scale
+from wallflower.release import default_analyst, pay
+from wallflower.release import notice as notice_records
 from wallflower.units import Protection
 
 TYPES: Final = ("number", "integer", "text", "date", "identifier", "leave")
@@ -40,6 +46,7 @@ class Draft:
     types: dict[str, str]
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)  # where the scale of a column came from
+    left: Loss | None = None  # of the budget, once spreads are paid for
 
     @property
     def columns(self) -> dict[str, Column]:
@@ -68,8 +75,10 @@ def init(given: dict[str, Any]) -> None:
     is_asked = given["ask"] and sys.stdin.isatty()
     if is_asked:
         _ask(draft)
-    _scale_by_bounds(draft)
     protection = _protection(given, is_asked)
+    if given["epsilon"] is not None:
+        _buy_spreads(draft, given, protection)
+    _scale_by_bounds(draft)
     schema = _schema(draft, given, protection)
     write_text(output, _text(draft, schema, given))
     _check(given["source"], schema)
@@ -172,6 +181,24 @@ def _protection(given: Mapping[str, Any], is_asked: bool) -> Protection | None:
     return Protection.from_json(made)
 
 
+def _buy_spreads(draft: Draft, given: Mapping[str, Any], protection: Protection | None) -> None:
+    """Spreads of the columns of numbers that nobody has stated one of, by the question `scale`: one charge for all."""
+    stated = {name for name, facts in draft.facts.items() if "scale" in facts}
+    wanted = tuple(name for name, column in draft.columns.items() if column.kind in _NUMBERS and name not in stated)
+    if not wanted:
+        raise ParameterError("epsilon: every column of numbers has a scale already. Leave it out; nothing was spent.")
+    query = Scale(loss=Loss(given["epsilon"]), columns=wanted)
+    table = load(given["source"], schema=_schema(draft, given, protection))
+    with Ledger.open(given["ledger"]) as ledger, sign_of_life(query.question):
+        notice_records(table, ledger, source=given["source"])
+        made = pay(query, table, ledger, analyst=default_analyst(), anyway=given["anyway"]).answer()
+    draft.left = made.left
+    for name, spread in made.value["scale"].items():
+        draft.facts.setdefault(name, {})["scale"] = float(f"{spread:.4g}")
+        draft.notes[name] = f"scale: released under {query.loss}, entry {made.ledger_id} of the ledger"
+    notice(f"{made.words} {made.price}")
+
+
 def _scale_by_bounds(draft: Draft) -> None:
     """A first scale for columns with public bounds: nothing but these goes into it."""
     for name, facts in draft.facts.items():
@@ -251,16 +278,19 @@ def _check(source: str, schema: Schema) -> None:
 def _finish(draft: Draft, output: Path, given: Mapping[str, Any]) -> None:
     notice(f"wrote {output}: {len(draft.columns)} columns can be read, {len(draft.types)} are there.")
     notice("Read it, correct it, and then:")
-    show(next_command(given["source"], output, given))
+    show(next_command(given["source"], output, given, draft.left))
 
 
-def next_command(source: str, schema: Path, given: Mapping[str, Any]) -> str:
-    """What to type next: a count at the radius where one in fifty is an outlier, both for one charge."""
+def next_command(source: str, schema: Path, given: Mapping[str, Any], left: Loss | None = None) -> str:
+    """What to type next: a count at the radius where one in fifty is an outlier, both for one charge that fits."""
     ledger = ["--ledger", str(given["ledger"])] if given.get("ledger") else []
-    return shlex.join(["wallflower", "count", str(source), "--schema", str(schema), *_ASKED, *ledger])
+    amount = _FIRST if left is None else min(_FIRST, left.amount)
+    asked = ["--neighbours", "5", "--share", "2%", "--epsilon", f"{float(amount):g}"]
+    return shlex.join(["wallflower", "count", str(source), "--schema", str(schema), *asked, *ledger])
 
 
-_ASKED: Final = ("--neighbours", "5", "--share", "2%", "--epsilon", "0.9")  # within the starter cap
+_FIRST: Final = Fraction(9, 10)  # within the starter cap
+_NUMBERS: Final = ("number", "integer")
 
 
 def _stem(source: str) -> str:
