@@ -29,6 +29,8 @@ import wallflower.queries.explain.draws.guided_search as guided
 import wallflower.queries.explain.draws.walks as walks
 import wallflower.queries.explain.margins as margins
 import wallflower.queries.explain.modes as explain_modes
+import wallflower.queries.profile as profile
+import wallflower.queries.profile.audit as profile_audit
 import wallflower.queries.radius.audit as radius_audit
 import wallflower.queries.scale as scale
 import wallflower.queries.scale.audit as scale_audit
@@ -68,8 +70,9 @@ ROOMS = {
     "sensors": sensors_audit,
     "scale": scale_audit,
     "radius": radius_audit,
+    "profile": profile_audit,
 }
-COUNT, SUBSPACES, WATCH, EXPLAIN, SENSORS, SCALE, RADIUS = ROOMS
+COUNT, SUBSPACES, WATCH, EXPLAIN, SENSORS, SCALE, RADIUS, PROFILE = ROOMS
 TENTH, FIFTH = Fraction(10, 9), Fraction(10, 8)  # by what a loss grows when so much of the noise is missing
 HALF = Fraction(1, 2)
 
@@ -109,6 +112,13 @@ def times(factor: Any) -> Callable[..., Any]:
 
 def draws_shorter(less: Fraction) -> Callable[..., Any]:
     return lambda draws, noise, law, scale, size: draws(noise, law, scale / less, size)
+
+
+def cube_shorter(less: Fraction) -> Callable[..., Any]:
+    def calibrated(calibrate: Any, size: int, moves: int, loss: Any, *, step: Fraction) -> Any:
+        return replace(found := calibrate(size, moves, loss, step=step), scale=found.scale / less)
+
+    return calibrated
 
 
 def chosen_at(more: Fraction) -> Callable[..., Any]:
@@ -487,6 +497,9 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         "curve",
         put(Tally, "sensitivity", property(lambda tally: (tally.slack or 1) * tally.unit)),
     ),
+    # profile
+    "profile: a tenth short": (PROFILE, "noise", wrap(profile, "calibrate_cube", cube_shorter(TENTH))),
+    "profile: moves by 1": (PROFILE, "curve", put(Tally, "sensitivity", property(lambda tally: tally.unit))),
     # watch
     "bits: a tenth short": (
         WATCH,

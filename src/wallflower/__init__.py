@@ -8,6 +8,7 @@ from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.explain import Explain
+from wallflower.queries.profile import Profile
 from wallflower.queries.radius import Radius
 from wallflower.queries.scale import Scale
 from wallflower.queries.subspaces import Subspaces
@@ -32,6 +33,7 @@ __all__ = [
     "Loss",
     "Points",
     "PrivacyError",
+    "Profile",
     "Protection",
     "Radius",
     "Release",

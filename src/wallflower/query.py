@@ -224,7 +224,21 @@ class Band:
     marks: tuple[int, ...] = ()
 
 
-Picture = Band | Bars | Choices | HeatMap | Ticks
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """A released value as a curve over places on a log scale; `lows` and `highs` are its band, which `covers` names."""
+
+    places: tuple[float, ...]
+    heights: tuple[float, ...]
+    lows: tuple[float, ...] = ()
+    highs: tuple[float, ...] = ()
+    across: str
+    up: str
+    covers: str = ""
+    bend: float | None = None
+
+
+Picture = Band | Bars | Choices | Curve | HeatMap | Ticks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -303,6 +303,41 @@ class Questions:
         """
         raise NotImplementedError
 
+    def profile(
+        self,
+        *,
+        neighbours: int,
+        radii: tuple[float, ...] | None = None,
+        shares: tuple[str, ...] | None = None,
+        columns: tuple[str, ...] | None = None,
+        slack: int | None = None,
+        graded: bool = False,
+        normalise: bool = True,
+        scale: int | ReleaseLike | None = None,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+        key: str | None = None,
+        anyway: bool = False,
+    ) -> Release[dict[str, Any]]:
+        """How many outliers are there at every radius?
+
+        neighbours  with fewer than this many others near, a record is an outlier
+        radii       the radii, rising; left out, and without shares: 12 from 0.18 to 8
+        shares      find a radius for each of these shares of outliers instead: 1%, 0.01 or 1/100
+        columns     the columns distances are taken over; all number columns unless given
+        slack       how much of the others one record may carry; chosen from public facts
+        graded      the outlier mass, which counts how many neighbours are lacking: half the error
+        normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
+        scale       divide every column by its spread: the ledger entry of a release of scale, or the release itself
+        epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta       probability δ by which ε may fail, such as 1e-6; left out: none
+        rho         zero-concentrated privacy loss ρ, instead of ε and δ
+        loss        the same as a Loss
+        """
+        raise NotImplementedError
+
     def baseline(
         self,
         *,
@@ -499,6 +534,25 @@ class Plans:
         loss: Loss | None = None,
     ) -> Plan:
         """What to expect of radius."""
+        raise NotImplementedError
+
+    def profile(
+        self,
+        *,
+        neighbours: int,
+        radii: tuple[float, ...] | None = None,
+        shares: tuple[str, ...] | None = None,
+        columns: tuple[str, ...] | None = None,
+        slack: int | None = None,
+        graded: bool = False,
+        normalise: bool = True,
+        scale: int | ReleaseLike | None = None,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+    ) -> Plan:
+        """What to expect of profile."""
         raise NotImplementedError
 
     def baseline(

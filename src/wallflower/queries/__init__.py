@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from wallflower.queries.count import Count
 from wallflower.queries.explain import Explain
+from wallflower.queries.profile import Profile
 from wallflower.queries.radius import Radius
 from wallflower.queries.scale import Scale
 from wallflower.queries.subspaces import Subspaces
@@ -15,4 +16,4 @@ from wallflower.query import Query
 
 COMPANIONS: Final[tuple[type[Query[Any, Any]], ...]] = (Baseline,)  # what prepares a question, not one of its own
 WITHOUT: Final = ("sensors",)  # rooms whose answers come from the source, not from a table
-QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (Count, Subspaces, Watch, Explain, Scale, Radius)
+QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (Count, Subspaces, Watch, Explain, Scale, Radius, Profile)

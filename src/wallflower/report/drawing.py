@@ -18,7 +18,7 @@ from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.privacy import Loss
 from wallflower.queries import COMPANIONS, QUERIES
-from wallflower.query import Band, Bars, Choices, HeatMap, Picture, Plan, Query, Scale, Ticks
+from wallflower.query import Band, Bars, Choices, Curve, HeatMap, Picture, Plan, Query, Scale, Ticks
 from wallflower.release import Release
 from wallflower.release.words import readable, symbol
 
@@ -116,6 +116,8 @@ def figure(release: Release[Any]) -> Any:
             _draw_heat_map(panels["v"], pictured, release)
         elif isinstance(pictured, Band):
             _draw_band(panels["v"], pictured, release)
+        elif isinstance(pictured, Curve):
+            _draw_line(panels["v"], pictured, release)
         else:
             _draw_value(panels["v"], release)
         if plan is not None and plan.curve:
@@ -189,6 +191,26 @@ def _draw_ticks(axes: Any, ticks: Ticks, release: Release[Any]) -> None:
     axes.xaxis.set_major_formatter(_ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
     axes.spines[["left", "right", "top"]].set_visible(False)
     axes.set_xlabel(f"{ticks.across}\n{_about(release)}")
+
+
+def _draw_line(axes: Any, curve: Curve, release: Release[Any]) -> None:
+    """A curve with its band, and where it bends."""
+    axes.set_title(fill(release.question, _TITLE))
+    if curve.lows:
+        axes.fill_between(curve.places, curve.lows, curve.highs, color=ACCENT, alpha=0.2, linewidth=0)
+    axes.plot(curve.places, curve.heights, color=ACCENT, linewidth=1.4, marker="o", markersize=4)
+    if curve.bend is not None:
+        axes.axvline(curve.bend, color=QUIET, linewidth=1, linestyle=(0, (4, 3)))
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(_ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_minor_locator(_ticker.NullLocator())
+    axes.xaxis.set_major_formatter(_ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_major_formatter(_ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.grid(True, which="major")
+    axes.spines[["right", "top"]].set_visible(False)
+    axes.set_ylabel(curve.up)
+    said = f"{curve.across}\n{_about(release)}"
+    axes.set_xlabel(f"{said}\nband: {curve.covers}" if curve.covers else said)
 
 
 def _draw_band(axes: Any, band: Band, release: Release[Any]) -> None:

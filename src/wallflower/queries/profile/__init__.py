@@ -1,0 +1,277 @@
+"""How many outliers are there at every radius?
+
+A whole curve for one price: the number of outliers at each of some public radii, with noise drawn from a cube, since
+one record moves every point of the curve by as much. Or the other way round: for each of some shares the radius at
+which so many of the records are outliers, all chosen at once.
+
+Released    a whole number for each radius, or a radius for each share
+Guarantee   pure ε-DP                                Neighbours  replace one record, N public
+Arithmetic  whole-number noise on a grid of 1/128    Proof       proof.md, labels (C) (P) (H) (T)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Final, Self
+
+from wallflower.data import Points
+from wallflower.errors import LossMismatch, ParameterError
+from wallflower.mechanisms import Cube, calibrate, calibrate_cube
+from wallflower.neighbours.limits import (
+    SCALE_HELP,
+    check_loss,
+    check_neighbours,
+    check_radius,
+    check_scale,
+    search_effort,
+    unit_cautions,
+    view_points,
+)
+from wallflower.neighbours.noisy_count import usual_slack
+from wallflower.neighbours.radii import Tally, choose_radii, outlier_curve, radius_grid, read_share
+from wallflower.noise import Noise
+from wallflower.privacy import Kind, Loss
+from wallflower.progress import Effort
+from wallflower.queries.profile.exact import bend_of, smooth
+from wallflower.query import (
+    Curve,
+    Option,
+    Plan,
+    PublicFacts,
+    Query,
+    Reading,
+    ReleaseLike,
+    Status,
+    least_amount,
+    settle,
+)
+from wallflower.units import Claim
+
+RADII: Final = tuple(0.18 * math.sqrt(2) ** place for place in range(12))
+ENOUGH: Final = 11  # times what one record moves: so many records times ε must the smallest share be
+USEFUL: Final = 0.1  # a band that reaches further than this share of the records says little
+SURE: Final = 0.95
+MOST: Final = 100
+EPSILONS: Final = ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5")
+NOISE_ALONE: Final = (
+    "The band covers the noise alone, at all radii at once. Its upper edge holds of the true numbers too; its lower "
+    "edge is not proved, as the curve is too high where many records have barely enough neighbours."
+)
+Value = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile(Query[Points, Value]):
+    """Count the outliers at every radius.
+
+    >>> Profile(neighbours=5, loss=Loss("1")).cost()
+    Loss(ε=1)
+    """
+
+    kind: ClassVar[str] = "profile"
+    label: ClassVar[str] = "outlier-profile/1"
+    question: ClassVar[str] = "How many outliers are there at every radius?"
+    proof: ClassVar[str] = "queries/profile/proof.md"
+    status: ClassVar[Status] = Status.WHOLE_NUMBERS
+
+    neighbours: int = field(metadata={"help": "with fewer than this many others near, a record is an outlier"})
+    loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
+    radii: tuple[float, ...] | None = field(
+        default=None, metadata={"help": "the radii, rising; left out, and without shares: 12 from 0.18 to 8"}
+    )
+    shares: tuple[str, ...] | None = field(
+        default=None, metadata={"help": "find a radius for each of these shares of outliers instead: 1%, 0.01 or 1/100"}
+    )
+    columns: tuple[str, ...] | None = field(
+        default=None, metadata={"help": "the columns distances are taken over; all number columns unless given"}
+    )
+    slack: int | None = field(
+        default=None, metadata={"help": "how much of the others one record may carry; chosen from public facts"}
+    )
+    graded: bool = field(
+        default=False,
+        metadata={"help": "the outlier mass, which counts how many neighbours are lacking: half the error"},
+    )
+    normalise: bool = field(
+        default=True, metadata={"help": "distances per column (as in Okada et al. 2015) rather than plain Euclid"}
+    )
+    scale: int | ReleaseLike | None = field(default=None, metadata={"help": SCALE_HELP})
+
+    def __post_init__(self) -> None:
+        settle(self)
+        check_neighbours(self.neighbours)
+        check_loss(self.kind, self.loss)
+        check_scale(self.scale)
+        if self.loss.kind is not Kind.PURE:
+            raise LossMismatch(f"profile is pure; a {self.loss.kind} loss has no theorem here. Pass ε alone.")
+        if self.radii is not None and self.shares is not None:
+            raise ParameterError("radii, shares: a profile goes by one of them. Leave the other out.")
+        if self.shares is not None:
+            object.__setattr__(self, "shares", tuple(str(read_share(share, "shares")) for share in self.shares))
+        if not all(1 <= len(given) <= MOST for given in (self.radii, self.shares) if given is not None):
+            raise ParameterError(
+                f"radii, shares: a profile has from 1 to {MOST} of them. Pass fewer, or leave them out."
+            )
+        for radius in self.places:
+            check_radius(radius)
+        if list(self.places) != sorted(set(self.places)):
+            raise ParameterError("radii: they do not rise. Write each once, the smallest first.")
+        if self.slack is not None and (self.graded or not 1 <= self.slack <= 10**6):
+            raise ParameterError("slack: it is from 1 to 1,000,000, and the outlier mass has none. Leave it out.")
+
+    @property
+    def places(self) -> tuple[float, ...]:
+        """The public radii that the curve is looked at."""
+        return radius_grid() if self.shares is not None else self.radii or RADII
+
+    @property
+    def wanted(self) -> list[Fraction]:
+        """The shares, smallest first."""
+        return sorted(map(Fraction, self.shares or ()))
+
+    def cost(self) -> Loss:
+        return self.loss
+
+    def effort(self, *, n: int, dimension: int) -> Effort:
+        each = search_effort(n, dimension, self.neighbours)
+        return replace(each, steps=len(self.places) * each.steps)
+
+    def claim(self, facts: PublicFacts) -> Claim:
+        part = 8 if self.shares is not None else 2  # (T) (P)
+        return replace(super(Profile, self).claim(facts), rho=self.loss.epsilon**2 / part)
+
+    def view(self, data: Any) -> Points:
+        points = view_points(data, self.columns, self.neighbours, labels=True)
+        self.noise(points.n, points.dimension)  # refused here if it is beyond what can be drawn, before the charge
+        return points
+
+    def cautions(self, data: Points) -> tuple[str, ...]:
+        return unit_cautions(data, self.scale)
+
+    def answer(self, data: Points, noise: Noise) -> Value:
+        tally, epsilon = self.tally(data.n, data.dimension), self.loss.epsilon
+        if self.shares is not None:
+            found = choose_radii(data.values, self.places, self.wanted, tally, epsilon=epsilon, noise=noise)  # (T)
+            return {"shares": [str(share) for share in self.wanted], "radii": sorted(found, reverse=True)}
+        steps = outlier_curve(data.values, self.places, tally).tolist()  # (C)
+        drawn = self.noise(data.n, data.dimension).draw(noise)  # (P)
+        return self.finish([step + more for step, more in zip(steps, drawn, strict=True)], data.n, tally)
+
+    def finish(self, noisy: list[int], n: int, tally: Tally) -> Value:
+        """What is released of noisy steps: post-processing."""
+        whole = [math.floor(Fraction(step, tally.unit) + Fraction(1, 2)) for step in noisy]
+        return {"radii": list(self.places), "outliers": smooth(whole, n)}
+
+    def reading(self, value: Value, facts: PublicFacts) -> Reading:
+        if self.shares is not None:
+            said = ", ".join(f"{s} at {r:.3g}" for s, r in zip(value["shares"], value["radii"], strict=True))
+            words = f"Shares of outliers and the radii they are reached at: {said}."
+            return Reading(mechanism="joint exponential", interval=None, words=words)
+        reach, bend = self.reach(facts.n, facts.dimension), bend_of(value["radii"], value["outliers"])
+        bends = bend is not None and value["outliers"][0] - value["outliers"][-1] > 2 * reach
+        place = value["radii"][bend] if bends and bend is not None else None
+        more = f" It bends near a radius of {place:.3g}." if place is not None else ""
+        first, last = value["outliers"][0], value["outliers"][-1]
+        return Reading(
+            mechanism="cube",
+            interval=None,
+            words=f"From about {first:,} of {facts.n:,} records at a radius of {value['radii'][0]:.3g} to {last:,} at "
+            f"{value['radii'][-1]:.3g}; with 95 % all are within {reach:,.0f} of what they are without noise.{more}",
+            extras={"reach": reach, "bend": place},
+            notes=(NOISE_ALONE,),
+        )
+
+    def picture(self, value: Value, facts: PublicFacts) -> Curve:
+        if self.shares is not None:
+            heights = tuple(float(Fraction(share) * facts.n) for share in value["shares"])
+            return Curve(places=tuple(value["radii"]), heights=heights, across="radius", up="outliers")
+        reach, found = self.reach(facts.n, facts.dimension), value["outliers"]
+        return Curve(
+            places=tuple(value["radii"]),
+            heights=tuple(map(float, found)),
+            lows=tuple(max(0.0, count - reach) for count in found),
+            highs=tuple(min(float(facts.n), count + reach) for count in found),
+            across="radius",
+            up="outlier mass" if self.graded else "outliers",
+            covers="noise alone, all radii at once, 95 %",
+            bend=self.reading(value, facts).extras["bend"],
+        )
+
+    def plan(self, *, n: int, dimension: int) -> Plan:
+        useful = self._is_useful(n, dimension)
+        smallest = least_amount(lambda amount: self._at(amount)._is_useful(n, dimension))
+        advice = f"; from ε = {smallest} on it would be" if smallest else "; no reasonable loss makes it so"
+        words, options = self._words(n, dimension), self._options(n, dimension)
+        return Plan(
+            query=self.kind,
+            cost=self.cost(),
+            facts={"n": n, "dimension": dimension, "radii": len(self.places)},
+            chosen=options[0].mechanism,
+            headings={"error": "typical error ±", "reach": "all at once, 95 % within ±"},
+            options=options,
+            useful=useful,
+            verdict=f"useful: {words}" if useful else f"not useful: {words}{advice}",
+            smallest_useful_epsilon=smallest,
+            curve=tuple((float(e), self._at(e).reach(n, dimension)) for e in EPSILONS),
+            measure="records within which all are, 95 %",
+        )
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(neighbours=5, radii=(0.25, 0.5, 1.0, 2.0), loss=Loss("1"))
+
+    def tally(self, n: int, dimension: int) -> Tally:
+        """How outliers are counted.  (C)"""
+        slack = self.slack or usual_slack(n, self.neighbours, self.loss, dimension=dimension)
+        return Tally(
+            neighbours=self.neighbours,
+            slack=None if self.graded else slack,
+            normalise=self.normalise,
+            columns=dimension,
+        )
+
+    def noise(self, n: int, dimension: int) -> Cube:
+        """The noise of the whole curve.  (P)"""
+        tally = self.tally(n, dimension)
+        return calibrate_cube(len(self.places), tally.sensitivity, self.loss, step=Fraction(1, tally.unit))
+
+    def reach(self, n: int, dimension: int) -> float:
+        """Records within which all released numbers are of those without noise, 95 times of 100.  (H) (T)"""
+        if self.shares is None:
+            return self.noise(n, dimension).reach(SURE) + 1
+        nats = len(self.wanted) * math.log(len(self.places)) - math.log1p(-SURE)
+        return min(float(n), 2 * self.tally(n, dimension).share * nats / float(self.loss.epsilon))
+
+    def _is_useful(self, n: int, dimension: int) -> bool:
+        if self.shares is None:
+            return self.reach(n, dimension) <= USEFUL * n
+        least = float(self.wanted[0] * n * self.loss.epsilon)
+        return least >= ENOUGH * self.tally(n, dimension).share
+
+    def _words(self, n: int, dimension: int) -> str:
+        if self.shares is None:
+            return f"±{self.reach(n, dimension):.3g} (95 %, all radii at once) among {n:,} records"
+        each, needed = float(self.wanted[0] * n * self.loss.epsilon), ENOUGH * self.tally(n, dimension).share
+        return f"{each:.3g} records times ε are the smallest share, and {needed:.3g} are needed"
+
+    def _options(self, n: int, dimension: int) -> tuple[Option, ...]:
+        reach = self.reach(n, dimension)
+        if self.shares is not None:
+            return (Option(mechanism="joint exponential", figures={"reach": reach}, note="all shares at once"),)
+        tally, many = self.tally(n, dimension), len(self.places)
+        each = Loss(self.loss.epsilon / many)
+        laplace = calibrate(tally.sensitivity, each, step=Fraction(1, tally.unit))
+        apart = laplace.half_width(1 - (1 - SURE) / many)
+        return (
+            Option(mechanism="cube", figures={"error": self.noise(n, dimension).mean_error(), "reach": reach}),
+            Option(
+                mechanism="laplace",
+                figures={"error": laplace.mean_error(), "reach": apart},
+                note="for comparison: noise for each radius by itself",
+            ),
+        )
+
+    def _at(self, amount: str) -> Self:
+        return replace(self, loss=Loss(amount))
