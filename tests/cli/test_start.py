@@ -96,6 +96,14 @@ def test_spreads_are_bought_once_for_all_columns_without_a_scale(capsys: Any) ->
     assert main([*command[1:], "--dry-run"]) == 0
 
 
+def test_the_command_is_one_line_however_long_it_is(capsys: Any) -> None:
+    long = Path("a-file-with-a-long-name" * 8 + ".csv")
+    table().rename(long)
+    assert main(["init", str(long), *SAID, "-o", "people.toml", "--dataset", "people"]) == 0
+    (command,) = capsys.readouterr().out.strip().splitlines()
+    assert main([*shlex.split(command)[1:], "--dry-run", "--anyway"]) == 0
+
+
 def test_spreads_of_no_use_are_not_sold(capsys: Any) -> None:
     assert main(["init", str(table(60)), *SAID, "--epsilon", "0.1"]) != 0
     assert "not useful" in capsys.readouterr().err

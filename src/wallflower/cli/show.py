@@ -31,7 +31,11 @@ _QUALITY: Final = {"reliable": "green", "use with care": "yellow", "unreliable":
 
 
 def show(thing: object) -> None:
-    """Print an answer. A file or a pipe has no width of its own, so it gets a generous one and no padding."""
+    """Print an answer. A file or a pipe has no width of its own, so it gets a generous one and no padding; a plain
+    sentence is left to the terminal to wrap, so that it can be copied."""
+    if isinstance(thing, str):
+        sys.stdout.write(f"{thing}\n")
+        return
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else _WIDE, highlight=False)
     with console.capture() as captured:
         console.print(render(thing), crop=False)
@@ -103,7 +107,7 @@ class _Waiting(Progress):
 
 @singledispatch
 def render(thing: object) -> RenderableType:
-    """What a thing looks like; a plain sentence is left to the terminal to wrap, so that it can be copied."""
+    """What a thing looks like."""
     return Text(str(thing), no_wrap=True, overflow="ignore")
 
 
