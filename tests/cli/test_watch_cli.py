@@ -363,8 +363,9 @@ SEASON = ("--schema", "rides.toml", "--ledger", "seasons.db")
 
 
 def _write_rides() -> None:
-    rows = [f"2024-01-{1 + place // 24:02} {place % 24:02}:00,{20 if place % 24 < 6 else 80}" for place in range(480)]
-    rows[50] = rows[50].replace(",20", ",50")
+    rides = [(20 if place % 24 < 6 else 80) + place // 24 % 5 for place in range(480)]
+    rides[50] = 50
+    rows = [f"2024-01-{1 + at // 24:02} {at % 24:02}:00,{value}" for at, value in enumerate(rides)]
     Path("rides.csv").write_text("\n".join(["at,rides", *rows]) + "\n")
     Path("rides.toml").write_text(
         'name = "rides"\n[protects]\nrows = "time"\nunit = "entry"\n[columns.at]\ntime = true\n'
