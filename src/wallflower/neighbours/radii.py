@@ -39,6 +39,7 @@ Ints = NDArray[np.int64]
 
 FINE: Final = 16  # radii in an octave, of a grid to choose from
 SMALLEST, LARGEST = 1 / 16, 8.0  # of radii, where columns are scaled to a spread of 1
+MIDDLE: Final = 2 ** (1 / (2 * FINE))  # half a step further: the curve crosses what is wanted between two radii
 MOST: Final = 2000  # radii of a grid
 SURE: Final = 30.0  # candidates whose error is this many times 2Δ/ε have a chance below e^-30 each, beside the best
 

@@ -30,7 +30,7 @@ from wallflower.neighbours.limits import (
     view_points,
 )
 from wallflower.neighbours.noisy_count import usual_slack
-from wallflower.neighbours.radii import Tally, choose_radii, outlier_curve, radius_grid, read_share
+from wallflower.neighbours.radii import MIDDLE, Tally, choose_radii, outlier_curve, radius_grid, read_share
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.progress import Effort
@@ -154,7 +154,10 @@ class Profile(Query[Points, Value]):
         tally, epsilon = self.tally(data.n, data.dimension), self.loss.epsilon
         if self.shares is not None:
             found = choose_radii(data.values, self.places, self.wanted, tally, epsilon=epsilon, noise=noise)  # (T)
-            return {"shares": [str(share) for share in self.wanted], "radii": sorted(found, reverse=True)}
+            return {
+                "shares": [str(share) for share in self.wanted],
+                "radii": sorted((r * MIDDLE for r in found), reverse=True),
+            }
         steps = outlier_curve(data.values, self.places, tally).tolist()  # (C)
         drawn = self.noise(data.n, data.dimension).draw(noise)  # (P)
         return self.finish([step + more for step, more in zip(steps, drawn, strict=True)], data.n, tally)

@@ -30,6 +30,7 @@ from wallflower.neighbours.limits import (
 from wallflower.neighbours.noisy_count import usual_slack
 from wallflower.neighbours.radii import (
     LARGEST,
+    MIDDLE,
     SMALLEST,
     Tally,
     choose_radii,
@@ -127,7 +128,7 @@ class Radius(Query[Points, float]):
     def answer(self, data: Points, noise: Noise) -> float:
         tally, epsilon = self.tally(data.n, data.dimension), self.loss.epsilon
         (radius,) = choose_radii(data.values, self.grid, [self.share], tally, epsilon=epsilon, noise=noise)  # (T)
-        return radius
+        return radius * MIDDLE
 
     def reading(self, value: float, facts: PublicFacts) -> Reading:
         what, off = "outlier mass" if self.graded else "outliers", self.off(facts.n, facts.dimension)
@@ -136,7 +137,7 @@ class Radius(Query[Points, float]):
             mechanism="exponential",
             interval=None,
             words=f"At a radius of {value:.4g} about {wanted:,.0f} of {facts.n:,} records, {float(self.share):.3g} of "
-            f"them, are {what}; with 95 % the number there, or one step of the grid further, is within {off:,.0f}.",
+            f"them, are {what}; with 95 % that misses by {off:,.0f} at most, half a step of the grid to either side.",
             extras={"target": wanted, "off": off, **({} if self.graded else {"slack": self._slack(facts)})},
         )
 
