@@ -26,6 +26,7 @@ from typing import Any
 from explain_tables import EXPLAIN, EXPLAIN_MORE, EXPLAIN_TABLES
 from intervals_tables import intervals, summary
 from seasons_tables import seasons
+from setup_tables import SETUP_PAGES
 from tables import OURS, PEERS, SUBSPACES, TABLES, TARGETS, WATCH_OURS
 
 HERE = Path(__file__).resolve().parent
@@ -35,7 +36,7 @@ TOO_LONG = {(1_000_000, 30)}  # not measured: boxes prune nothing in 30 columns;
 LONG = 60.0  # seconds: not run a second time
 QUICK = ("ionosphere",)
 QUICK_INTERVALS = ("uniform, 2 columns", "lattice")
-PAGES = {"count.md": {"intervals": intervals}, "watch.md": {"seasons": seasons}}
+PAGES = {"count.md": {"intervals": intervals}, "watch.md": {"seasons": seasons}, **SETUP_PAGES}
 BRUTE = range(4, 16)  # above, brute force is what scikit-learn chooses itself; below, nobody would
 
 Result = dict[str, Any]
@@ -43,7 +44,7 @@ Result = dict[str, Any]
 
 def main(arguments: list[str] | None = None) -> None:
     ask = parsed(arguments)
-    parts = ("subspaces", "watch", "sensors", "explain", "contests", "intervals", "seasons")
+    parts = ("subspaces", "watch", "sensors", "explain", "contests", "intervals", "seasons", "setup")
     results: Result = {"cells": []} | {name: {} for name in parts}
     results |= load(ask.out / "results.json")
     results["machine"] = machine()
@@ -148,6 +149,14 @@ def accuracy_part(results: Result, ask: argparse.Namespace) -> None:
         results["repetitions"] = ask.repetitions
 
 
+def setup_part(results: Result, ask: argparse.Namespace) -> None:
+    """Spreads, radii and profiles on real tables; the tables go to docs/scale.md, radius.md and profile.md."""
+    for table in () if ask.quick else run("setup.py", "available"):
+        say(f"setup: {table}")
+        results["setup"][table] = run("setup.py", table)
+        save(ask.out, results)
+
+
 PARTS = {
     "count": count_part,
     "contests": contests_part,
@@ -158,6 +167,7 @@ PARTS = {
     "accuracy": accuracy_part,
     "intervals": intervals_part,
     "seasons": seasons_part,
+    "setup": setup_part,
 }
 
 
