@@ -91,6 +91,19 @@ def test_every_question_survives_the_way_there(ana: Service, question: Any) -> N
     assert ana.open("ward").ask(query, anyway=True).parameters == json.loads(json.dumps(query.to_json()))
 
 
+def test_a_scale_is_a_number_on_the_way_there_and_belongs_to_who_paid_for_it(ana: Service, service: Served) -> None:
+    ward = ana.open("ward")
+    spreads = ward.scale(epsilon="5", anyway=True)
+    answer = ward.count(**ASK, epsilon="0.5", scale=spreads, anyway=True)
+    assert answer.parameters["scale"] == spreads.ledger_id
+    assert any(f"ledger entry {spreads.ledger_id}" in note for note in answer.notes)
+    other = connect(service.url, service.token("bob").token).open("ward")
+    with pytest.raises(ServiceError, match="not yours"):
+        other.count(**ASK, epsilon="0.5", scale=spreads, anyway=True)
+    with pytest.raises(ParameterError, match="no release of scale"):
+        ward.count(**ASK, epsilon="0.5", scale=answer, anyway=True)
+
+
 def test_many_releases_come_in_pages(service: Served) -> None:
     cy = connect(service.url, service.token("cy").token).open("ward")
     made = [cy.count(**ASK, epsilon="0.01", anyway=True).ledger_id for _ in range(3)]
