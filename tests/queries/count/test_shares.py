@@ -39,7 +39,7 @@ def points():
 
 
 def test_a_share_is_read_as_it_is_written():
-    assert asked().share == asked(share="1/50").share == asked(share="0.02").share == Fraction(1, 50)
+    assert asked().share == asked(share="1/50").share == asked(share=0.02).share == Fraction(1, 50)
     assert Count.from_json(asked().to_json()) == asked()
 
 
@@ -48,10 +48,9 @@ def test_a_share_is_read_as_it_is_written():
     [
         ({"share": None}, ParameterError, "needs one of them"),
         ({"radius": 1.0}, ParameterError, "takes no more"),
-        ({"share": 0.02}, ParameterError, "is a float"),
         ({"share": "0%"}, ParameterError, "between 0 and 1"),
         ({"share": "100%"}, ParameterError, "between 0 and 1"),
-        ({"share": "many"}, ParameterError, "not a number"),
+        ({"share": "many"}, ParameterError, "no share"),
         ({"by": ("ward",)}, ParameterError, "a count of all records"),
         ({"mechanism": "global"}, ParameterError, "by the extension"),
         ({"loss": Loss.zcdp("1")}, LossMismatch, "state epsilon"),

@@ -35,6 +35,7 @@ from wallflower.neighbours.limits import (
 )
 from wallflower.neighbours.noisy_count import GAP, STEP, SURE, count_noise, noisy_steps, usual_slack, whole
 from wallflower.neighbours.noisy_count import interval as noise_interval
+from wallflower.neighbours.radii import read_share
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.progress import Effort
@@ -42,7 +43,7 @@ from wallflower.queries.count import words
 from wallflower.queries.count.groups import DEFAULT_SLACK, GroupCount, GroupView
 from wallflower.queries.count.parameters import BoundedCount as BoundedCount
 from wallflower.queries.count.parameters import check_reach, check_slack, check_smooth
-from wallflower.queries.count.shares import CountAtRadius, RadiusDraw, check_drawable, halves, plan_share, read_share
+from wallflower.queries.count.shares import CountAtRadius, RadiusDraw, check_drawable, halves, plan_share
 from wallflower.query import (
     COVERS,
     Condition,

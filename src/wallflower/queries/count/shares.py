@@ -16,7 +16,7 @@ from wallflower.errors import LossMismatch, ParameterError
 from wallflower.neighbours.limits import per_column
 from wallflower.neighbours.radii import Tally, choose_radii, radius_grid
 from wallflower.noise import Noise
-from wallflower.privacy import Exact, Kind, Loss, exact
+from wallflower.privacy import Kind, Loss
 from wallflower.query import Plan, Reading, least_amount, two_digits_up
 
 ENOUGH: Final = 11  # sensitivities: so many wanted outliers, times ε, are told from none
@@ -37,19 +37,6 @@ class CountAtRadius(int):
         """What is read off the count, and its radius."""
         words = f"At a radius of {self.radius:.3g}: {reading.words[0].lower()}{reading.words[1:]}"
         return replace(reading, words=words, extras={"radius": self.radius, **reading.extras})
-
-
-def read_share(share: Exact) -> Fraction:
-    """A share of the records, exactly as it was written.
-
-    >>> read_share("2%"), read_share("1/50"), read_share("0.02")
-    (Fraction(1, 50), Fraction(1, 50), Fraction(1, 50))
-    """
-    text = share.strip() if isinstance(share, str) else ""
-    found = exact(text[:-1].strip(), "share") / 100 if text.endswith("%") else exact(share, "share")
-    if not 0 < found < 1:
-        raise ParameterError(f"share: {share!r} is not between 0 and 1; pass a part of the records, such as '2%'.")
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
