@@ -158,7 +158,7 @@ def test_the_other_questions_are_asked_and_drawn(chromium: Browser, served: tupl
     offered, service = served
     sue = visitor(chromium, service, viewport={"width": 390, "height": 844}, color_scheme="dark")
     sue.sign_in(offered.steward)
-    for question in ("When does an outlier occur?", "What is usual, in a history that is not watched?"):
+    for question in ("When does an outlier occur?", "What is usual, as a whole or at each phase of a season?"):
         sue.plan(question, "beds")
         sue.ask()
         sue.sees_plot()

@@ -20,6 +20,9 @@ EXPLAIN = {
     "epsilon": "0.01",
     "anyway": True,
 }
+SCALE = {"epsilon": "0.01", "anyway": True}
+RADIUS = {"neighbours": 3, "share": "10%", "epsilon": "0.01", "anyway": True}
+PROFILE = {"neighbours": 3, "epsilon": "0.01", "anyway": True}
 BASELINE = {"low": -5.0, "high": 5.0, "epsilon": "0.01", "anyway": True}
 NOBODY = {"anonymous": 401, "expired": 401, "revoked": 401}
 
@@ -78,6 +81,12 @@ TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
     ("POST", "/v1/datasets/{dataset}/ask/watch"): ("/v1/datasets/ward/ask/watch", WATCH, callers(200)),
     ("POST", "/v1/datasets/{dataset}/plan/explain"): ("/v1/datasets/ward/plan/explain", EXPLAIN, stewards(200)),
     ("POST", "/v1/datasets/{dataset}/ask/explain"): ("/v1/datasets/ward/ask/explain", EXPLAIN, stewards(200)),
+    ("POST", "/v1/datasets/{dataset}/plan/scale"): ("/v1/datasets/ward/plan/scale", SCALE, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/ask/scale"): ("/v1/datasets/ward/ask/scale", SCALE, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/plan/radius"): ("/v1/datasets/ward/plan/radius", RADIUS, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/ask/radius"): ("/v1/datasets/ward/ask/radius", RADIUS, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/plan/profile"): ("/v1/datasets/ward/plan/profile", PROFILE, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/ask/profile"): ("/v1/datasets/ward/ask/profile", PROFILE, callers(200)),
     ("POST", "/v1/datasets/{dataset}/plan/baseline"): ("/v1/datasets/ward/plan/baseline", BASELINE, callers(200)),
     ("POST", "/v1/datasets/{dataset}/ask/baseline"): ("/v1/datasets/ward/ask/baseline", BASELINE, callers(200)),
     ("POST", "/v1/datasets/{dataset}/watches/watch"): ("/v1/datasets/beds/watches/watch", WATCH, callers(201)),

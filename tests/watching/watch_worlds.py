@@ -71,7 +71,7 @@ class StateInMemory:
     disks: dict[str, Kept]
     dies_after_keeping = False
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, vault: object = None) -> None:
         self.path = path
 
     @property

@@ -211,7 +211,7 @@ def _sensitivity(name: str, form: Callable[[Cells], Cells] = lambda cells: cells
             worst = max(worst, float(np.abs(sums[0] - sums[1]).sum()))
             claimed = float(script.asked[0][1])
     return Finding(
-        name=f"seasons: {name}",
+        name=name if expected else f"seasons: {name}",
         way=Way.WORLD,
         claimed=claimed,
         lower=worst,
