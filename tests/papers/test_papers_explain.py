@@ -292,7 +292,7 @@ def test_the_printed_walk_counts_a_context_as_often_as_it_is_met() -> None:
 
 
 def test_more_loss_finds_more(grounds: list[Ground]) -> None:
-    low, high = (runs(TIGHT, grounds, epsilon=loss, samples=20, repetitions=10).utility for loss in ("0.001", "5"))
+    low, high = (runs(TIGHT, grounds, epsilon=loss, samples=20, repetitions=400).utility for loss in ("0.001", "5"))
     assert low < high
     assert runs(GUIDED, grounds, epsilon="5", samples=512, repetitions=3).utility > 0.9
 
