@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from fractions import Fraction
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.gauge import Gauge
+from wallflower.queries.watch.staircase import Table
 from wallflower.release import release
 from wallflower.watching import watching
 
@@ -87,18 +89,43 @@ def test_a_key_pays_once(book: Ledger) -> None:
     ],
 )
 def test_single_decisions_are_those_of_a_batch_for_every_word(public: Any, epsilon: str) -> None:
-    rule = door._Rule(Watch(**public, loss=Loss(epsilon)), Schema.of(["x"]))
+    rule = door.Rule(Watch(**public, loss=Loss(epsilon)), Schema.of(["x"]))
     quick, gauge, detector = rule.quick(), rule.gauge, rule.detector
     assert quick is not None
     edges = [gauge.step * (place + 0.5) for place in (-3, -1, 0, 1, 2, 10**4)]
     ends = [public["low"], public["high"], np.nextafter(public["low"], 9e99), -0.0, 5e-324, 1e300, np.inf, np.nan]
     xs = np.array([*edges, *ends, *(-x for x in ends), *np.linspace(public["low"], public["high"], 41)])
-    entries = door.Table.of(Fraction(epsilon)).thresholds.tolist()
+    entries = Table.of(Fraction(epsilon)).thresholds.tolist()
     words = sorted({0, 2**64 - 1, *entries, *(entry - 1 for entry in entries), *(entry + 1 for entry in entries)})
     words = [word for word in words if word < 2**64]
     for x in xs.tolist():
         batch = detector.decide(rule.measured(np.full(len(words), x)), (), 0, Scripted(words))
         assert [quick(x, word) for word in words] == batch.flags.tolist()
+
+
+COVARIANCE = ((2.0, 0.5, 0.0), (0.5, 1.0, 0.25), (0.0, 0.25, 3.0))
+
+
+@pytest.mark.parametrize(
+    "public",
+    [
+        {"statistic": "sum", "centre": 0.3},
+        {"statistic": "weighted", "weights": (0.5, -2.0, 0.1)},
+        {"statistic": "max", "mean": (0.1, 0.2, 0.3), "covariance": COVARIANCE},
+        {"statistic": "mahalanobis", "mean": (0.1, 0.2, 0.3), "covariance": COVARIANCE},
+    ],
+    ids=lambda public: public["statistic"],
+)
+def test_single_rows_are_decided_as_those_of_a_batch(public: Any) -> None:
+    query = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("1"), **public)
+    rule = door.Rule(query, Schema.of(["a", "b", "c"]))
+    quick = rule.quick()
+    assert quick is not None
+    ends = [-5.0, 5.0, -0.0, 1e300, np.nan, np.inf, -np.inf, 0.7, -2.3]
+    rows = np.array([*np.random.default_rng(3).normal(0, 3, (200, 3)), *product(ends, repeat=3)])
+    words = [int(word) for word in system_noise().words(len(rows))]
+    batch = rule.detector.decide(rule.measured(rows), (), 0, Scripted(words))
+    assert [quick(row, word) for row, word in zip(rows.tolist(), words, strict=True)] == batch.flags.tolist()
 
 
 def test_words_drawn_ahead_are_used_once_and_in_order(book: Ledger, monkeypatch: Any) -> None:
@@ -116,7 +143,7 @@ def test_an_observation_is_a_number_a_sequence_or_a_mapping(book: Ledger, monkey
     seen: list[list[list[float]]] = []
     measure = Gauge.measure
     monkeypatch.setattr(Gauge, "measure", lambda self, rows: seen.append(rows.tolist()) or measure(self, rows))
-    with opened(book, columns=["a", "b"]) as watch:
+    with opened(book, SCORES, columns=["a", "b"]) as watch:  # which has no quick way
         watch.decide([1, "2.5"])
         watch.decide((True, None))
         watch.decide({"b": 3.0, "a": 4})
@@ -155,7 +182,7 @@ def test_a_row_of_a_frame_is_read_by_the_names_of_its_columns(book: Ledger, monk
     measure = Gauge.measure
     monkeypatch.setattr(Gauge, "measure", lambda self, rows: seen.append(rows.tolist()) or measure(self, rows))
     frame = pd.DataFrame({"b": [10.0, 20.0], "a": [1.0, 2.0]})
-    with opened(book, columns=["a", "b"]) as watch:
+    with opened(book, SCORES, columns=["a", "b"]) as watch:  # which has no quick way
         for _, row in frame.iterrows():
             assert watch.decide(row) in (True, False)
     assert str(seen) == "[[[1.0, 10.0]], [[2.0, 20.0]]]"
@@ -253,7 +280,7 @@ def test_a_schema_scales_a_stream_as_it_scales_a_table(book: Ledger, own: Any, s
     query = Watch(threshold=2.0, loss=Loss("0.5"), **own)
     raw = np.array([[38.5, 0.3], [1e6, -7.0], [0.0, 1.0]])
     points = Points.from_array(raw, schema=schema)
-    rule = door._Rule(query, schema)
+    rule = door.Rule(query, schema)
     assert rule.measured(raw).tolist() == query.gauge(2, points.schema).measure(points.values).tolist()
     with watching(query, schema=schema, dataset="ward", ledger=book) as watch:
         assert watch.columns == ("a", "b")
@@ -263,7 +290,7 @@ def test_a_schema_scales_a_stream_as_it_scales_a_table(book: Ledger, own: Any, s
 @pytest.mark.parametrize("scaling", [{}, {"scale": {"a": 3, "b": 0.1}}], ids=["plain", "scaled"])
 def test_a_batch_has_as_many_entries_in_a_row_as_there_are_columns(scaling: Any) -> None:
     schema = Schema.of(["a", "b"], **scaling)
-    rule = door._Rule(Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.5")), schema)
+    rule = door.Rule(Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.5")), schema)
     for rows in ([], np.empty((0, 2)), np.empty((0, 2), dtype=object)):
         assert rule.measured(rows).tolist() == []
     for rows in (np.ones((4, 1)), np.ones(4), np.ones((4, 3))):
@@ -286,7 +313,7 @@ def test_an_exhausted_watch_says_so_and_looks_no_more(
         assert told.flags.sum() == 3
         assert told.flags[-1]
         assert watch.position == len(told) < len(FAR)
-        monkeypatch.setattr(door._Rule, "measured", lambda *_: pytest.fail("looked"))
+        monkeypatch.setattr(door.Rule, "measured", lambda *_: pytest.fail("looked"))
         assert watch.decide(5.0) is None
         assert watch.decide_many(FAR).exhausted
         assert len(watch.decide_many(FAR)) == 0

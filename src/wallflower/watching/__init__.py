@@ -14,9 +14,8 @@ closed, and a new one is paid for.
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import index
@@ -29,32 +28,24 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.columns import list_names, pick
-from wallflower.data import Column, Schema
-from wallflower.data.cells import scale_columns
-from wallflower.data.lines import number
-from wallflower.errors import DataError, LedgerError, ParameterError, StateError
+from wallflower.data import Schema
+from wallflower.errors import LedgerError, ParameterError, StateError
 from wallflower.ledger import Ledger
 from wallflower.noise import Noise, system_noise, words
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.claims import LiveStream
 from wallflower.queries.watch.detectors import Decisions as Found
-from wallflower.queries.watch.gauge import Gauge
-from wallflower.queries.watch.modes import mode_of
-from wallflower.queries.watch.staircase import Table
 from wallflower.release import declaration_of, default_analyst, require_use
 from wallflower.vault import read_vault
-from wallflower.watching.frames import rows_of, times_of
+from wallflower.watching.frames import rows_of
 from wallflower.watching.hold import Hold
 from wallflower.watching.payer import OpenEpoch, Payer
+from wallflower.watching.rule import Observation, Rule, names_of
 from wallflower.watching.state import Epoch, State
 
 __all__ = ["Decisions", "Watching", "watching"]
 
 USUAL: Final = 1000  # what a plan on a stream reckons with, if its schema states no rows
-
-Floats = NDArray[np.float64]
-Observation = float | Sequence[Any] | Mapping[str, Any] | NDArray[Any] | None
 
 BLOCK: Final = 4096  # words drawn ahead of single decisions
 
@@ -123,9 +114,9 @@ def watching(
     `with`.
     """
     public = Schema.read(schema) if isinstance(schema, str | Path) else schema
-    names = _names(query, columns, public)
+    names = names_of(query, columns, public)
     facts = Schema.of(names) if public is None or public.columns is None else public.only(names)
-    rule = _Rule(query, facts)
+    rule = Rule(query, facts)
     if query.season is not None:
         query.season.require_same(dataset, names)
     if query.relearn is not None:
@@ -159,7 +150,7 @@ def watching(
         if kept is not None:
             kept.close()
         raise
-    return Watching(rule, payer, found, noise, holder=own)
+    return Watching(rule, payer, kept, found, noise, holder=own)
 
 
 def _remembered(state: str | Path | None, key: str | Path | None) -> State | None:
@@ -171,13 +162,15 @@ def _remembered(state: str | Path | None, key: str | Path | None) -> State | Non
 class Watching:
     """An open watch. One process has it: in a forked child it is closed."""
 
-    def __init__(self, rule: _Rule, payer: Payer, found: OpenEpoch, noise: Noise, *, holder: str) -> None:
-        self.resumed = found.resumed
+    def __init__(
+        self, rule: Rule, payer: Payer, state: State | None, found: OpenEpoch, noise: Noise, *, holder: str
+    ) -> None:
+        self.resumed, self._state = found.resumed, state
         self._rule, self._payer, self._epoch, self._noise = rule, payer, found.epoch, noise
         self._hold = Hold(payer.ledger, found.block, position=found.epoch.position, holder=holder)
         self._is_open = True
         self._lock = RLock()
-        self._quick = rule.quick() if payer.state is None else None
+        self._quick = rule.quick() if state is None else None
         self._ahead: list[int] = []  # words for single decisions
         _OPEN.add(self)
 
@@ -215,7 +208,7 @@ class Watching:
         """
         if self._quick is None:
             return _single(self.decide_many([x], times=None if time is None else [time]))
-        entry = x if isinstance(x, float) else self._rule.row(x)[0]
+        entry = x if self._rule.is_single and isinstance(x, float) else self._rule.entry(x)
         try:
             word = self._ahead.pop()
         except IndexError:
@@ -277,13 +270,13 @@ class Watching:
                 "decided in order, none left out. Pass the next, or one that was decided."
             )
         known = max(0, min(count, last + 1 - start))
-        if known and self._payer.state is None:
+        if known and self._state is None:
             raise StateError(
                 f"observation {start} was decided before, and a watch without a state keeps no decisions. "
                 "Open the watch with state=FILE to ask again."
             )
         start = index(start)  # SQLite would keep one of numpy as bytes
-        rows = [] if self._payer.state is None else self._payer.state.stored(self._epoch, start, known)
+        rows = [] if self._state is None else self._state.stored(self._epoch, start, known)
         flags = [flag for flag, _ in rows]
         return self._decisions(start, flags, [score or 0 for _, score in rows], [flag is None for flag in flags])
 
@@ -305,9 +298,9 @@ class Watching:
             block=self._hold.block.number,
             exhausted=self._rule.detector.is_over(self._epoch.spent),
         )
-        if self._payer.state is not None:
+        if self._state is not None:
             kept = scores.tolist() if self._rule.query.scores else [None] * len(flags)
-            self._payer.state.keep(after, [(None, None)] * skipped + list(zip(flags.tolist(), kept, strict=True)))
+            self._state.keep(after, [(None, None)] * skipped + list(zip(flags.tolist(), kept, strict=True)))
         return after
 
     def _looks(self, distances: NDArray[np.int64], last: int) -> Iterator[Found]:
@@ -326,7 +319,7 @@ class Watching:
 
     def _held(self, last: int) -> int | None:
         """Hold all up to an observation; gives the most that may be spent on it. Without a state nothing goes on."""
-        epoch, state = self._epoch, self._payer.state
+        epoch, state = self._epoch, self._state
         if state is None:
             return None
         if not self._hold.cover(epoch.position, last, epoch.spent, self._rule.detector.ahead):
@@ -362,11 +355,11 @@ class Watching:
         """In a forked child: the watch stays with the parent."""
         if self._is_open:
             self._retire()
-            if self._payer.state is not None:
-                self._payer.state.abandon()
+            if self._state is not None:
+                self._state.abandon()
 
     def _put_down(self) -> None:
-        state = self._payer.state
+        state = self._state
         if state is not None:
             with suppress(LedgerError, StateError):  # what is held and not given back is passed over
                 self._hold.put_down(state.position_of(self._epoch), self._epoch.spent)
@@ -376,116 +369,6 @@ class Watching:
         """Decide nothing any more, and forget what was drawn ahead: a child would use it a second time."""
         self._epoch, self._is_open = replace(self._epoch, position=self.position), False
         self._ahead.clear()
-
-
-class _Rule:
-    """From an observation to a decision, by public facts alone."""
-
-    def __init__(self, query: Watch, facts: Schema) -> None:
-        self.query, self.columns, self._facts = query, facts.names or (), facts
-        self.gauge = query.gauge(len(self.columns), facts)
-        self.detector = query.detector(self.gauge)
-        query.require_reach(self.gauge)
-        self._known = frozenset(self.columns)
-        self._season = query.season
-        self._is_plain = all(map(_is_plain, facts.columns or (), self.gauge.bounds.low, self.gauge.bounds.high))
-
-    def row(self, x: Observation) -> list[float]:
-        """The entries of one observation, NaN where there is none."""
-        named: Any = getattr(x, "items", None)  # a Mapping, or a row of a pandas frame
-        if named is not None:
-            cells_of = dict(named())
-            if self._season is not None:
-                cells_of.pop(self._season.time, None)
-            if not cells_of.keys() <= self._known:
-                raise DataError(
-                    f"an observation has names that are not columns; the columns are {list_names(self.columns)}. "
-                    "Leave the others out."
-                )
-            return [number(cells_of.get(name)) for name in self.columns]
-        many = isinstance(x, Sequence) and not isinstance(x, str | bytes)
-        cells: Sequence[Any] = x.ravel() if isinstance(x, np.ndarray) else x if many else [x]  # type: ignore[assignment]
-        if len(cells) != len(self.columns):
-            raise DataError(
-                f"an observation has {len(self.columns)} entries here ({list_names(self.columns)}). "
-                "Pass as many, in order."
-            )
-        return [number(cell) for cell in cells]
-
-    def in_spreads(self, rows: Any, given: Any, times: Sequence[str] | None) -> Any:
-        """Observations as they are measured: by phase in spreads of theirs, else as they came."""
-        season = self._season
-        if season is None:
-            return rows
-        if season.time is not None and times is None:
-            times = times_of(given, season.time)
-        if season.time is not None and (times is None or len(times) != len(rows)):
-            raise DataError(
-                f"the phase of an observation is read off its time ({season.time}), and there is not one for each. "
-                "Pass times=[...] with the batch, or a frame that has them."
-            )
-        places = season.places(times, len(rows))
-        found = self._numbers(rows)
-        return season.standardise(scale_columns(found.T, self._facts), places)
-
-    def measured(self, rows: Any) -> NDArray[np.int64]:
-        """The distance of each observation."""
-        found = self._numbers(rows)
-        is_ready = self._is_plain or self._season is not None
-        return self.gauge.measure(found if is_ready else scale_columns(found.T, self._facts))
-
-    def _numbers(self, rows: Any) -> Floats:
-        array = np.asarray(rows) if hasattr(rows, "__array__") else None
-        if array is None or array.dtype.kind not in "biuf":
-            array = np.array([self.row(x) for x in rows], dtype=np.float64).reshape(-1, len(self.columns))
-        return self.gauge.shaped(array)
-
-    def quick(self) -> Callable[[float, int], bool] | None:
-        """The same for one number and one word, where that is all it takes, without the overhead of arrays."""
-        is_plain = self._is_plain and len(self.columns) == 1 and self.query.statistic == "sum"
-        if not is_plain or self._season is not None or self.query.scores or mode_of(self.query) != "staircase":
-            return None
-        return _quick(self.gauge, self.detector.threshold, Table.of(self.detector.epsilon))
-
-
-def _quick(gauge: Gauge, threshold: int, table: Table) -> Callable[[float, int], bool]:
-    """What gauge and staircase do, on plain numbers: the tests hold both to the same decisions."""
-    (low,), (high,) = gauge.bounds.low, gauge.bounds.high
-    middle, step, move, floor = low / 2 + high / 2, gauge.step, gauge.move, math.floor
-    centre = floor(low / step + 0.5) - int(gauge.measure(np.array([low]))[0])
-    entries, last = table.thresholds.tolist(), len(table.thresholds) - 1
-    first = table.offset + 1
-
-    def flag(x: float, word: int) -> bool:
-        if x != x:
-            x = middle
-        elif x < low:
-            x = low
-        elif x > high:
-            x = high
-        distance = floor(x / step + 0.5) - centre
-        place = ((distance if distance >= 0 else -distance) - threshold) // move + first
-        return bool(word < entries[0 if place < 0 else last if place > last else place])
-
-    return flag
-
-
-def _is_plain(column: Column, low: float, high: float) -> bool:
-    """Whether the schema leaves numbers from low to high as they are."""
-    is_wide = (column.low is None or column.low <= low) and (column.high is None or high <= column.high)
-    return is_wide and (column.center, column.scale) == (0, 1)
-
-
-def _names(query: Watch, columns: Sequence[str] | None, schema: Schema | None) -> tuple[str, ...]:
-    stated = None if schema is None or schema.columns is None else schema.numbers
-    given = tuple(columns) if columns is not None else None
-    names = query.columns or given or stated
-    if not names or (query.columns and given not in (None, query.columns)):
-        raise ParameterError(
-            "columns: a watch must know what the entries of an observation are called, and be told once. "
-            "Pass columns=[...], or state them in the query or the schema."
-        )
-    return pick(names, names if stated is None else stated)
 
 
 def _single(found: Decisions) -> bool | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from wallflower.errors import EpochClosed, KeyConflict, StateError
 from wallflower.ledger import Block, Declaration, Ledger
@@ -19,7 +19,17 @@ from wallflower.ledger.chain import canonical
 from wallflower.privacy import Chargeable
 from wallflower.units import Claim
 from wallflower.watching.hold import bounded_spending
-from wallflower.watching.state import FORM, Epoch, State
+from wallflower.watching.state import FORM, Epoch
+
+
+class Memory(Protocol):
+    """What remembers epochs: the state of a watch, or the store of a fleet."""
+
+    def newest(self) -> Epoch | None: ...
+
+    def begin(self, about: dict[str, Any], secret: tuple[int, ...]) -> Epoch: ...
+
+    def closed(self, why: str) -> EpochClosed: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +51,7 @@ class Payer:
     dataset: str
     analyst: str
     ledger: Ledger
-    state: State | None
+    state: Memory | None
     heed: Callable[[], None]  # refuses, or warns of, what is of no use; asked before the charge alone
 
     def opened(
@@ -98,7 +108,7 @@ class Payer:
                 "to one question. Ask the same again, or give this one a state file of its own."
             )
 
-    def _require_newest(self, epoch: Epoch, state: State) -> Block:
+    def _require_newest(self, epoch: Epoch, state: Memory) -> Block:
         block = self.ledger.latest_block(epoch.about["charge"], epoch.about["epoch"])
         if block is None:
             raise EpochClosed(

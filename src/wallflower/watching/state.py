@@ -96,7 +96,7 @@ class State:
         """With a vault the secret of an epoch is sealed; what was decided is told anyway, and stays readable."""
         self._vault = vault or OpenVault()
         self._path = Path(path).expanduser().absolute()
-        self._lock = _locked(self._path)
+        self._lock = lock_file(self._path)
         try:
             self._db = self._connected()
         except BaseException:
@@ -248,7 +248,7 @@ class State:
 _ABANDONED: Final[list[sqlite3.Connection]] = []
 
 
-def _locked(path: Path) -> FileIO:
+def lock_file(path: Path) -> FileIO:
     """The lock of a state file, or a refusal at once."""
     beside = path.with_name(f"{path.name}.lock")
     try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from typing import Any, Final
 
@@ -47,8 +48,15 @@ class Bounds:
 
     def hold(self, rows: Floats) -> Floats:
         """The rows, every entry within its bounds; what is no number counts as the middle."""
-        low, high = np.array(self.low), np.array(self.high)
-        return np.clip(np.where(np.isnan(rows), low / 2 + high / 2, rows), low, high)
+        low, middle, high = _ends(self.low, self.high)
+        return np.minimum(np.maximum(np.where(np.isnan(rows), middle, rows), low), high)
+
+
+@lru_cache(maxsize=64)
+def _ends(low: tuple[float, ...], high: tuple[float, ...]) -> tuple[Floats, Floats, Floats]:
+    """Low, middle and high of every column: made once, since one observation at a time would make them each time."""
+    ends = np.array(low), np.array(high)
+    return ends[0], ends[0] / 2 + ends[1] / 2, ends[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

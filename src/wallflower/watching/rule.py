@@ -1,0 +1,157 @@
+"""From an observation to a decision, by public facts alone: how entries are read, measured and judged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower.columns import list_names, pick
+from wallflower.data import Column, Schema
+from wallflower.data.cells import scale_columns
+from wallflower.data.lines import number
+from wallflower.errors import DataError, ParameterError
+from wallflower.queries.watch import Watch
+from wallflower.queries.watch.gauge import Gauge
+from wallflower.queries.watch.modes import mode_of
+from wallflower.queries.watch.staircase import Table
+from wallflower.watching.frames import times_of
+
+Floats = NDArray[np.float64]
+Observation = float | Sequence[Any] | Mapping[str, Any] | NDArray[Any] | None
+
+
+class Rule:
+    """From an observation to a decision, by public facts alone."""
+
+    def __init__(self, query: Watch, facts: Schema) -> None:
+        self.query, self.columns, self._facts = query, facts.names or (), facts
+        self.gauge = query.gauge(len(self.columns), facts)
+        self.detector = query.detector(self.gauge)
+        query.require_reach(self.gauge)
+        self._known = frozenset(self.columns)
+        self._season = query.season
+        self.is_single = len(self.columns) == 1 and query.statistic == "sum"
+        self._is_plain = all(map(_is_plain, facts.columns or (), self.gauge.bounds.low, self.gauge.bounds.high))
+
+    def row(self, x: Observation) -> list[float]:
+        """The entries of one observation, NaN where there is none."""
+        named: Any = getattr(x, "items", None)  # a Mapping, or a row of a pandas frame
+        if named is not None:
+            cells_of = dict(named())
+            if self._season is not None:
+                cells_of.pop(self._season.time, None)
+            if not cells_of.keys() <= self._known:
+                raise DataError(
+                    f"an observation has names that are not columns; the columns are {list_names(self.columns)}. "
+                    "Leave the others out."
+                )
+            return [number(cells_of.get(name)) for name in self.columns]
+        many = isinstance(x, Sequence) and not isinstance(x, str | bytes)
+        cells: Sequence[Any] = x.ravel() if isinstance(x, np.ndarray) else x if many else [x]  # type: ignore[assignment]
+        if len(cells) != len(self.columns):
+            raise DataError(
+                f"an observation has {len(self.columns)} entries here ({list_names(self.columns)}). "
+                "Pass as many, in order."
+            )
+        return [number(cell) for cell in cells]
+
+    def entry(self, x: Observation) -> Any:
+        """One observation as a quick decision takes it: a number, or the row."""
+        return self.row(x)[0] if self.is_single else self.row(x)
+
+    def in_spreads(self, rows: Any, given: Any, times: Sequence[str] | None) -> Any:
+        """Observations as they are measured: by phase in spreads of theirs, else as they came."""
+        season = self._season
+        if season is None:
+            return rows
+        if season.time is not None and times is None:
+            times = times_of(given, season.time)
+        if season.time is not None and (times is None or len(times) != len(rows)):
+            raise DataError(
+                f"the phase of an observation is read off its time ({season.time}), and there is not one for each. "
+                "Pass times=[...] with the batch, or a frame that has them."
+            )
+        places = season.places(times, len(rows))
+        found = self._numbers(rows)
+        return season.standardise(scale_columns(found.T, self._facts), places)
+
+    def measured(self, rows: Any) -> NDArray[np.int64]:
+        """The distance of each observation."""
+        found = self._numbers(rows)
+        is_ready = self._is_plain or self._season is not None
+        return self.gauge.measure(found if is_ready else scale_columns(found.T, self._facts))
+
+    def _numbers(self, rows: Any) -> Floats:
+        array = np.asarray(rows) if hasattr(rows, "__array__") else None
+        if array is None or array.dtype.kind not in "biuf":
+            array = np.array([self.row(x) for x in rows], dtype=np.float64).reshape(-1, len(self.columns))
+        return self.gauge.shaped(array)
+
+    def quick(self) -> Callable[[Any, int], bool] | None:
+        """The same for one observation and one word, without the overhead of batches: of a single column it takes the
+        number, of several the row. None where that is not all it takes.
+        """
+        is_other = self._season is not None or self.query.scores or mode_of(self.query) != "staircase"
+        if is_other or not self._is_plain:
+            return None
+        table = Table.of(self.detector.epsilon)
+        quick = _quick_number if self.is_single else _quick_row
+        return quick(self.gauge, self.detector.threshold, table)
+
+
+def _quick_number(gauge: Gauge, threshold: int, table: Table) -> Callable[[float, int], bool]:
+    """What gauge and staircase do, on plain numbers: the tests hold both to the same decisions."""
+    (low,), (high,) = gauge.bounds.low, gauge.bounds.high
+    middle, step, move, floor = low / 2 + high / 2, gauge.step, gauge.move, math.floor
+    centre = floor(low / step + 0.5) - int(gauge.measure(np.array([low]))[0])
+    entries, last = table.thresholds.tolist(), len(table.thresholds) - 1
+    first = table.offset + 1
+
+    def flag(x: float, word: int) -> bool:
+        if x != x:
+            x = middle
+        elif x < low:
+            x = low
+        elif x > high:
+            x = high
+        distance = floor(x / step + 0.5) - centre
+        place = ((distance if distance >= 0 else -distance) - threshold) // move + first
+        return bool(word < entries[0 if place < 0 else last if place > last else place])
+
+    return flag
+
+
+def _quick_row(gauge: Gauge, threshold: int, table: Table) -> Callable[[Sequence[float], int], bool]:
+    """The gauge on one row, and the staircase on plain numbers."""
+    entries, last = table.thresholds.tolist(), len(table.thresholds) - 1
+    first, move, distance_of = table.offset + 1, gauge.move, gauge.distance
+
+    def flag(row: Sequence[float], word: int) -> bool:
+        distance = int(distance_of(np.array([row]))[0])
+        place = (abs(distance) - threshold) // move + first
+        return bool(word < entries[0 if place < 0 else last if place > last else place])
+
+    return flag
+
+
+def _is_plain(column: Column, low: float, high: float) -> bool:
+    """Whether the schema leaves numbers from low to high as they are."""
+    is_wide = (column.low is None or column.low <= low) and (column.high is None or high <= column.high)
+    return is_wide and (column.center, column.scale) == (0, 1)
+
+
+def names_of(query: Watch, columns: Sequence[str] | None, schema: Schema | None) -> tuple[str, ...]:
+    """What the entries of an observation are called."""
+    stated = None if schema is None or schema.columns is None else schema.numbers
+    given = tuple(columns) if columns is not None else None
+    names = query.columns or given or stated
+    if not names or (query.columns and given not in (None, query.columns)):
+        raise ParameterError(
+            "columns: a watch must know what the entries of an observation are called, and be told once. "
+            "Pass columns=[...], or state them in the query or the schema."
+        )
+    return pick(names, names if stated is None else stated)
