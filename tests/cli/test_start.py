@@ -73,7 +73,8 @@ def test_a_draft_holds_what_was_said_and_nothing_of_a_record(capsys: Any) -> Non
     assert (schema.rows, schema.name, schema.clip) == (400, "people", True)
     assert schema.file is not None
     assert schema.file.separator == ";"
-    assert '# [columns."note"]' in text
+    assert '# [columns."note"]  text: categories' in text
+    assert 'date: unit = "days"' in text, "nobody declared that it is no date"
     assert "told by the cells" in text
 
 

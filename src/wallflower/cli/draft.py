@@ -246,8 +246,9 @@ def _text(draft: Draft, schema: Schema, given: Mapping[str, Any]) -> str:
         name = next((name for name in draft.notes if line == f"[columns.{_quoted(name)}]"), None)
         if name is not None:
             lines.append(f"# {draft.notes[name]}")
+    hints = _HINTS if draft.declared else _HINTS | {"text": _HINTS["text"] + "; " + _HINTS["date"]}
     open_ = [
-        f"# [columns.{_quoted(name)}]  {_HINTS.get(kind, _HINTS['text'])}"
+        f"# [columns.{_quoted(name)}]  {hints.get(kind, hints['text'])}"
         for name, kind in draft.types.items()
         if name not in draft.columns and kind != "leave"
     ]
