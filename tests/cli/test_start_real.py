@@ -57,7 +57,8 @@ def fetch(file: str, folder: Path) -> None:
 )
 def test_from_a_raw_file_to_a_count_within_a_fifth_of_the_truth(file: str, tmp_path: Path) -> None:
     """False alarms: at ε = 0.35 the radius has fewer than half of the outliers asked for with a chance below 1e-9, by
-    the law of the choice, so that a fifth is more than 240 records, and usually 480. The noise of the count is Laplace of a scale of 20 to 26 and the extension is a few dozen off: e^(-(480 - 100) / 26) is below 1e-6."""
+    the law of the choice, so that a fifth is more than 240 records, and usually 480. The noise of the count is Laplace
+    of a scale of 20 to 26 and the extension is a few dozen off: e^(-(480 - 100) / 26) is below 1e-6."""
     home, desk = tmp_path / "home", tmp_path / "desk"
     home.mkdir()
     desk.mkdir()
