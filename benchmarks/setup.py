@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from wallflower.data import Points
 from wallflower.errors import SourceError
-from wallflower.neighbours.radii import MIDDLE, Tally, outlier_curve, radius_errors, radius_grid, target_steps
+from wallflower.neighbours.radii import USUAL, Tally, middle_of, outlier_curve, radius_errors, target_steps
 from wallflower.noise import system_noise
 from wallflower.papers.data.tables import find_file
 from wallflower.privacy import Loss
 from wallflower.queries.profile import RADII, Profile
 from wallflower.queries.scale import Scale
-from wallflower.queries.scale.exact import bins_of, errors_of, histogram, pair_up, value_of
+from wallflower.queries.scale.exact import bins_of, errors_of, histogram, pair_up, spreads_of, value_of
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +39,8 @@ NEIGHBOURS, SLACK = 5, 3
 EPSILONS: Final = ("0.1", "0.3", "1", "3")
 SHARES: Final = ("1/100", "1/20")
 DRAWS, SPREADS = 200, 10
-HALF: Final = Fraction(1, 2)
+HALF, UPPER = Fraction(1, 2), Fraction(3, 4)
+PAIRING: Final = 0  # the key of the pairs that columns are scaled by, where the scaling is given
 
 
 def available() -> list[str]:
@@ -81,12 +82,28 @@ def spreads(values: Floats, epsilon: str) -> tuple[float, float]:
     return float(np.median(off)), float(np.mean(np.array(off) > 1))
 
 
-def radius_error(curve: Any, between: Any, n: int, tally: Tally, share: str, epsilon: str) -> float:
-    """The mean of |share of outliers at the radius - share asked for|, in percentage points, from the law."""
+def radius_error(curve: Any, told: Any, n: int, tally: Tally, share: str, epsilon: str) -> tuple[float, float]:
+    """Mean and deviation of |share of outliers at the radius - share asked for|, in percentage points, by the law of
+    the choice; `told` has the outliers at what is released where each radius of the grid is chosen."""
     errors = radius_errors(curve, target_steps(Fraction(share), n, tally))
     weights = np.exp(-(errors - errors.min()) * float(Fraction(epsilon)) / (2 * tally.sensitivity))
-    missed = np.abs(between / tally.unit / n - float(Fraction(share)))
-    return float(100 * (missed @ weights) / weights.sum())
+    weights /= weights.sum()
+    missed = 100 * np.abs(told / tally.unit / n - float(Fraction(share)))
+    mean = float(missed @ weights)
+    return mean, float(np.sqrt((missed - mean) ** 2 @ weights))
+
+
+def radius_errors_of(values: Floats, tally: Tally) -> dict[str, Any]:
+    """What a radius misses by: as it is released, half a step further, and at the grid itself."""
+    further = [middle_of(USUAL, place) for place in range(len(USUAL))]
+    fine, between = outlier_curve(values, USUAL, tally), outlier_curve(values, further, tally)
+    found = {s: [radius_error(fine, between, len(values), tally, s, e) for e in EPSILONS] for s in SHARES}
+    edge = {s: [radius_error(fine, fine, len(values), tally, s, e)[0] for e in EPSILONS] for s in SHARES}
+    return {
+        "radius": {share: [mean for mean, _ in row] for share, row in found.items()},
+        "radius deviation": {share: [deviation for _, deviation in row] for share, row in found.items()},
+        "radius at the grid": edge,
+    }
 
 
 def profile_error(curve: Any, n: int, tally: Tally, epsilon: str, *, graded: bool) -> float:
@@ -101,13 +118,12 @@ def profile_error(curve: Any, n: int, tally: Tally, epsilon: str, *, graded: boo
 
 def measure(name: str) -> dict[str, Any]:
     raw = table(name)
-    values, n = raw / raw.std(axis=0), len(raw)
+    spread = spreads_of(raw, PAIRING, UPPER, [[column] for column in range(raw.shape[1])])
+    values, n = raw / np.array(spread), len(raw)
     told: dict[str, Any] = {"n": n, "columns": raw.shape[1]}
     told["scale"] = {epsilon: spreads(raw, epsilon) for epsilon in EPSILONS[:3]}
     tally = Tally(neighbours=NEIGHBOURS, slack=SLACK, columns=raw.shape[1])
-    fine = outlier_curve(values, radius_grid(), tally)
-    between = outlier_curve(values, [radius * MIDDLE for radius in radius_grid()], tally)
-    told["radius"] = {s: [radius_error(fine, between, n, tally, s, e) for e in EPSILONS] for s in SHARES}
+    told |= radius_errors_of(values, tally)
     for word, graded in (("cube", False), ("graded", True)):
         counted = Tally(neighbours=NEIGHBOURS, slack=None if graded else SLACK, columns=raw.shape[1])
         curve = outlier_curve(values, RADII, counted)

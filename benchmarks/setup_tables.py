@@ -19,9 +19,16 @@ def spreads(results: Result) -> str:
 
 
 def radii(results: Result) -> str:
+    return _radii(results, "radius")
+
+
+def radii_at_the_grid(results: Result) -> str:
+    return _radii(results, "radius at the grid")
+
+
+def _radii(results: Result, what: str) -> str:
     rows = [
-        [_title(name, found), *(_points(found["radius"][share]) for share in SHARES)]
-        for name, found in _measured(results)
+        [_title(name, found), *(_points(found[what][share]) for share in SHARES)] for name, found in _measured(results)
     ]
     return grid(["table", *SHARES.values()], rows)
 
@@ -47,6 +54,6 @@ def _points(errors: list[float]) -> str:
 
 SETUP_PAGES = {
     "scale.md": {"setup scale": spreads},
-    "radius.md": {"setup radius": radii},
+    "radius.md": {"setup radius": radii, "setup radius at the grid": radii_at_the_grid},
     "profile.md": {"setup profile": profiles},
 }

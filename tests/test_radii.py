@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,11 +15,13 @@ from hypothesis import strategies as st
 from wallflower.audit.laws import law_of
 from wallflower.errors import ParameterError
 from wallflower.neighbours.radii import (
+    USUAL,
     Tally,
     choose_radii,
     curve_around,
     error_reach,
     fall,
+    middle_of,
     outlier_curve,
     pick_radii,
     radius_errors,
@@ -100,12 +103,13 @@ def test_the_draw_has_the_law_of_the_exponential_mechanism_on_the_errors():
     found = law_of(
         lambda noise: tuple(pick_radii(around, len(CROSS), grid, shares, tally, epsilon=epsilon, noise=noise))
     )
-    assert set(choose_radii(CROSS, grid, shares, tally, epsilon=epsilon, noise=system_noise())) <= set(grid)
+    further = [middle_of(grid, place) for place in range(len(grid))]
+    assert set(choose_radii(CROSS, grid, shares, tally, epsilon=epsilon, noise=system_noise())) <= set(further)
     rate = 9 / (2 * tally.sensitivity)
     weights = {
         (one, two): math.exp(-rate * max(rows[0][i], rows[1][j]))
-        for i, one in enumerate(grid)
-        for j, two in enumerate(grid)
+        for i, one in enumerate(further)
+        for j, two in enumerate(further)
     }
     whole = sum(weights.values())
     assert {pair: found.get(pair, 0.0) for pair in weights} == pytest.approx(
@@ -116,6 +120,13 @@ def test_the_draw_has_the_law_of_the_exponential_mechanism_on_the_errors():
 def test_what_is_cut_off_is_never_chosen():
     reach = error_reach(WAYS[0], 100, 1, Fraction(1, 2))
     assert 100 * math.exp(-reach * 0.5 / (2 * WAYS[0].sensitivity)) <= 1e-13
+
+
+def test_the_usual_grid_is_fine_where_radii_are_and_wide_where_there_is_little_left():
+    steps = np.diff(np.log2(USUAL))
+    assert steps == pytest.approx([1 / 16] * 96 + [1 / 2] * 4)
+    assert (USUAL[0], USUAL[-1]) == (1 / 16, 16)
+    assert all(a < middle_of(USUAL, place) < b for place, (a, b) in enumerate(pairwise(USUAL)))
 
 
 @pytest.mark.parametrize("ends", [(1.0, 1.0), (2.0, 1.0), (0.0, 1.0), (1e-50, 1e50)])

@@ -272,8 +272,8 @@ class Questions:
         neighbours: int,
         share: Exact,
         columns: tuple[str, ...] | None = None,
-        smallest: float = 0.0625,
-        largest: float = 8.0,
+        smallest: float | None = None,
+        largest: float | None = None,
         slack: int | None = None,
         graded: bool = False,
         normalise: bool = True,
@@ -290,8 +290,8 @@ class Questions:
         neighbours  with fewer than this many others near, a record is an outlier
         share       the wanted share of outliers among the records: 1%, 0.01 or 1/100
         columns     the columns distances are taken over; all number columns unless given
-        smallest    the smallest radius that is looked at
-        largest     the largest radius that is looked at
+        smallest    the smallest radius that is looked at; left out: 1/16
+        largest     the largest radius that is looked at; both left out: 16, with wider steps from 4 on
         slack       how much of the others one record may carry; chosen from public facts
         graded      the share of the outlier mass, which needs less loss, instead of outliers
         normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
@@ -522,8 +522,8 @@ class Plans:
         neighbours: int,
         share: Exact,
         columns: tuple[str, ...] | None = None,
-        smallest: float = 0.0625,
-        largest: float = 8.0,
+        smallest: float | None = None,
+        largest: float | None = None,
         slack: int | None = None,
         graded: bool = False,
         normalise: bool = True,

@@ -38,8 +38,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FINE: Final = 16  # radii in an octave, of a grid to choose from
-SMALLEST, LARGEST = 1 / 16, 8.0  # of radii, where columns are scaled to a spread of 1
-MIDDLE: Final = 2 ** (1 / (2 * FINE))  # half a step further: the curve crosses what is wanted between two radii
+COARSE: Final = 2  # and where radii are wide, and nearly all of them leave no outlier
+SMALLEST, WIDE, LARGEST = 1 / 16, 4.0, 16.0  # of radii, where columns are scaled to a spread of 1
 MOST: Final = 2000  # radii of a grid
 SURE: Final = 30.0  # candidates whose error is this many times 2Δ/ε have a chance below e^-30 each, beside the best
 
@@ -79,7 +79,7 @@ class Tally:
         return math.floor((len(values) - float(bounds.lower)) * self.unit + 0.5)  # (C)
 
 
-def radius_grid(smallest: float = SMALLEST, largest: float = LARGEST, fine: int = FINE) -> tuple[float, ...]:
+def radius_grid(smallest: float, largest: float, fine: int = FINE) -> tuple[float, ...]:
     """Public radii from the smallest to the largest, `fine` of them in an octave.
 
     >>> grid = radius_grid(0.5, 2.0, 2)
@@ -95,6 +95,18 @@ def radius_grid(smallest: float = SMALLEST, largest: float = LARGEST, fine: int 
             "the second above the first, and not too far."
         )
     return tuple(smallest * 2.0 ** (place / fine) for place in range(math.floor(octaves * fine + 1e-9) + 1))
+
+
+USUAL: Final = (*radius_grid(SMALLEST, WIDE), *radius_grid(WIDE, LARGEST, COARSE)[1:])
+
+
+def middle_of(radii: Sequence[float], place: int) -> float:
+    """Half a step beyond a radius of a grid: between it and the next the curve crosses what is wanted.  (E)
+
+    >>> middle_of((1.0, 4.0, 9.0), 1), middle_of((1.0, 4.0, 9.0), 2)
+    (6.0, 9.0)
+    """
+    return math.sqrt(radii[place] * radii[min(place + 1, len(radii) - 1)])
 
 
 def outlier_curve(
@@ -164,7 +176,8 @@ def choose_radii(
 ) -> list[float]:
     """For each share of the records a radius at which about so many are outliers: all for the price of one choice.
 
-    Released    a radius of the public grid for each share        Neighbours  replace one record, N public
+    Released    a radius for each share, half a step beyond one of the public grid
+    Neighbours  replace one record, N public
     Guarantee   pure ε-DP, and ε²/8-zCDP                          Proof       proof.md of `radius`, label (T)
     """
     curve = curve_around(values, radii, shares, tally, epsilon)
@@ -196,7 +209,7 @@ def pick_radii(
     targets = [target_steps(share, n, tally) for share in shares]
     errors = [np.minimum(radius_errors(curve, target), reach) for target in targets]
     places = choose_together(errors, sensitivity=tally.sensitivity, epsilon=epsilon, noise=noise)
-    return [radii[place] for place in places]
+    return [middle_of(radii, place) for place in places]
 
 
 def count_curve(values: Floats, radii: Sequence[float], neighbours: int, *, normalise: bool) -> list[int]:

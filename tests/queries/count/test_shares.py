@@ -8,7 +8,7 @@ import pytest
 import wallflower as wf
 from wallflower import Count, Loss, Points
 from wallflower.errors import LossMismatch, ParameterError
-from wallflower.neighbours.radii import radius_grid
+from wallflower.neighbours.radii import USUAL, middle_of
 from wallflower.noise import system_noise
 from wallflower.queries.count import shares
 from wallflower.queries.count.exact import count_outliers
@@ -71,7 +71,7 @@ def test_the_count_has_half_of_the_loss_and_all_of_delta(points):
 def test_radius_and_count_are_told_together(points, tmp_path):
     made = wf.open(points, ledger=tmp_path / "ledger.db").count(neighbours=5, share="5%", epsilon="1")
     radius = made.extras["radius"]
-    assert radius in radius_grid()
+    assert radius in {middle_of(USUAL, place) for place in range(len(USUAL))}
     assert made.words.startswith(f"At a radius of {radius:.3g}: about")
     assert str(made.booked) == "ε=1"
 
@@ -79,9 +79,9 @@ def test_radius_and_count_are_told_together(points, tmp_path):
 def test_the_drawn_radius_gives_about_the_wanted_share(points):
     """At ε = 40 an error of 20 records or more has a chance below 1e-12."""
     value = asked(share="5%", loss=Loss("40"), slack=5).answer(points, system_noise())
-    found = count_outliers(points.values, value.radius, 5)
-    finer = count_outliers(points.values, value.radius * 2 ** (1 / 16), 5)
-    assert finer - 20 <= 150 <= found + 20
+    before = count_outliers(points.values, value.radius * 2 ** (-1 / 32), 5)
+    after = count_outliers(points.values, value.radius * 2 ** (1 / 32), 5)
+    assert after - 20 <= 150 <= before + 20
 
 
 def test_an_honest_interval_knows_its_floor(points):

@@ -13,8 +13,7 @@ from typing import Final, Self
 
 from wallflower.data import Points
 from wallflower.errors import LossMismatch, ParameterError
-from wallflower.neighbours.limits import per_column
-from wallflower.neighbours.radii import Tally, choose_radii, radius_grid
+from wallflower.neighbours.radii import USUAL, Tally, choose_radii
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.query import Plan, Reading, least_amount, two_digits_up
@@ -48,16 +47,13 @@ class RadiusDraw:
     slack: int
     normalise: bool
     loss: Loss
-    radii: tuple[float, ...] = radius_grid()
+    radii: tuple[float, ...] = USUAL
 
     def draw(self, data: Points, noise: Noise) -> float:
         """The radius, for the ε of the loss.  (D)"""
-        width = sum(map(len, data.places))
-        scaled = {per_column(each, data.dimension, width, normalise=self.normalise)[0]: each for each in self.radii}
-        _, normalise = per_column(1.0, data.dimension, width, normalise=self.normalise)
-        tally = Tally(neighbours=self.neighbours, slack=self.slack, normalise=normalise)
-        (found,) = choose_radii(data.values, tuple(scaled), [self.share], tally, epsilon=self.loss.epsilon, noise=noise)
-        return scaled[found]
+        tally = Tally(neighbours=self.neighbours, slack=self.slack, normalise=self.normalise, columns=data.dimension)
+        (found,) = choose_radii(data.values, self.radii, [self.share], tally, epsilon=self.loss.epsilon, noise=noise)
+        return found
 
     def is_useful(self, n: int) -> bool:
         """Whether a radius drawn so is better than any other of the grid, from public facts."""

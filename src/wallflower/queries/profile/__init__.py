@@ -30,7 +30,7 @@ from wallflower.neighbours.limits import (
     view_points,
 )
 from wallflower.neighbours.noisy_count import usual_slack
-from wallflower.neighbours.radii import MIDDLE, Tally, choose_radii, outlier_curve, radius_grid, read_share
+from wallflower.neighbours.radii import USUAL, Tally, choose_radii, outlier_curve, read_share
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.progress import Effort
@@ -124,7 +124,7 @@ class Profile(Query[Points, Value]):
     @property
     def places(self) -> tuple[float, ...]:
         """The public radii that the curve is looked at."""
-        return radius_grid() if self.shares is not None else self.radii or RADII
+        return USUAL if self.shares is not None else self.radii or RADII
 
     @property
     def wanted(self) -> list[Fraction]:
@@ -154,10 +154,7 @@ class Profile(Query[Points, Value]):
         tally, epsilon = self.tally(data.n, data.dimension), self.loss.epsilon
         if self.shares is not None:
             found = choose_radii(data.values, self.places, self.wanted, tally, epsilon=epsilon, noise=noise)  # (T)
-            return {
-                "shares": [str(share) for share in self.wanted],
-                "radii": sorted((r * MIDDLE for r in found), reverse=True),
-            }
+            return {"shares": [str(share) for share in self.wanted], "radii": sorted(found, reverse=True)}
         steps = outlier_curve(data.values, self.places, tally).tolist()  # (C)
         drawn = self.noise(data.n, data.dimension).draw(noise)  # (P)
         return self.finish([step + more for step, more in zip(steps, drawn, strict=True)], data.n, tally)

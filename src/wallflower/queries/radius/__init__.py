@@ -4,7 +4,7 @@ A count depends on its radius more than on anything else, and nobody knows the r
 the radius is released at which about that share of the records are outliers; one choice is paid for, however many
 radii are looked at.
 
-Released    one radius of a public grid              Neighbours  replace one record, N public
+Released    one radius, from a public grid            Neighbours  replace one record, N public
 Guarantee   pure ε-DP, and ε²/8-zCDP                 Arithmetic  whole-number errors, an exact draw
 Proof       proof.md, labels (C) (E) (T) (R)
 """
@@ -30,8 +30,8 @@ from wallflower.neighbours.limits import (
 from wallflower.neighbours.noisy_count import usual_slack
 from wallflower.neighbours.radii import (
     LARGEST,
-    MIDDLE,
     SMALLEST,
+    USUAL,
     Tally,
     choose_radii,
     radius_grid,
@@ -79,8 +79,13 @@ class Radius(Query[Points, float]):
     columns: tuple[str, ...] | None = field(
         default=None, metadata={"help": "the columns distances are taken over; all number columns unless given"}
     )
-    smallest: float = field(default=SMALLEST, metadata={"help": "the smallest radius that is looked at"})
-    largest: float = field(default=LARGEST, metadata={"help": "the largest radius that is looked at"})
+    smallest: float | None = field(
+        default=None, metadata={"help": "the smallest radius that is looked at; left out: 1/16"}
+    )
+    largest: float | None = field(
+        default=None,
+        metadata={"help": "the largest radius that is looked at; both left out: 16, with wider steps from 4 on"},
+    )
     slack: int | None = field(
         default=None, metadata={"help": "how much of the others one record may carry; chosen from public facts"}
     )
@@ -107,7 +112,11 @@ class Radius(Query[Points, float]):
     @property
     def grid(self) -> tuple[float, ...]:
         """The public radii."""
-        return radius_grid(self.smallest, self.largest)
+        if self.smallest is None and self.largest is None:
+            return USUAL
+        return radius_grid(
+            SMALLEST if self.smallest is None else self.smallest, LARGEST if self.largest is None else self.largest
+        )
 
     def cost(self) -> Loss:
         return self.loss
@@ -128,7 +137,7 @@ class Radius(Query[Points, float]):
     def answer(self, data: Points, noise: Noise) -> float:
         tally, epsilon = self.tally(data.n, data.dimension), self.loss.epsilon
         (radius,) = choose_radii(data.values, self.grid, [self.share], tally, epsilon=epsilon, noise=noise)  # (T)
-        return radius * MIDDLE
+        return radius
 
     def reading(self, value: float, facts: PublicFacts) -> Reading:
         what, off = "outlier mass" if self.graded else "outliers", self.off(facts.n, facts.dimension)
