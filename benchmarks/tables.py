@@ -25,6 +25,7 @@ WATCH_OURS = {
     "event_batch": "wallflower, event",
     "event_single": "wallflower, event",
     "event_durable": "wallflower, event, durable",
+    "fleet_batch": "wallflower, fleet of 1,000 streams",
     "person_batch": "wallflower, person",
     "window_batch": "wallflower, person in a window",
 }

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -57,11 +58,12 @@ class Place:
         self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="watch-")))
 
     def watching(self, columns: int, *, state: bool = False, **parameters: Any) -> Any:
-        query = wf.Watch(**{"threshold": 4 * math.sqrt(columns), "loss": wf.Loss("1")} | parameters, **BOUNDS)
+        query = wf.Watch(**{"threshold": 4 * math.sqrt(columns), "loss": wf.Loss("1")} | BOUNDS | parameters)
         names = [f"x{place}" for place in range(columns)]
         kept = self.folder / "state.db" if state else None
         with wf.Ledger.open(self.folder / "ledger.db") as ledger:
             ledger.declare("stream", wf.Protection(rows="time", unit="entry"), by="owner")
+            ledger.grant("stream", wf.Loss("100000"), by="owner")
         opened = watching(query, columns=names, dataset="stream", ledger=self.folder / "ledger.db", state=kept)
         return self.stack.enter_context(opened)
 
@@ -84,7 +86,9 @@ def event_durable(rows: Floats, place: Place) -> Decisions:
 
 def person_batch(rows: Floats, place: Place) -> Decisions:
     """The sparse vector, its threshold so far away that the ten flags are never used up."""
-    live = place.watching(rows.shape[1], threshold=1e6, level="person", cutoff=10)
+    far = 1e3 * rows.shape[1]
+    wide = {"threshold": far, "low": -far, "high": far, "loss": wf.Loss("100000")}
+    live = place.watching(rows.shape[1], **wide, level="person", cutoff=10)
     return lambda: live.decide_many(rows).flags
 
 
@@ -92,6 +96,20 @@ def window_batch(rows: Floats, place: Place) -> Decisions:
     """The staircase, for a person in any 24 consecutive observations."""
     live = place.watching(rows.shape[1], level="person", window=24)
     return lambda: live.decide_many(rows).flags
+
+
+def fleet_batch(rows: Floats, place: Place) -> Decisions:
+    """A fleet of a thousand streams, one observation of each in a batch, kept before it is told."""
+    query = wf.Watch(threshold=4 * math.sqrt(rows.shape[1]), loss=wf.Loss("1"), **BOUNDS)
+    names = [f"x{column}" for column in range(rows.shape[1])]
+    with wf.Ledger.open(place.folder / "ledger.db") as ledger:
+        ledger.declare("fleet", wf.Protection(rows="time", unit="entry"), by="owner")
+    made = wf.fleet(
+        query, columns=names, dataset="fleet", ledger=place.folder / "ledger.db", store=place.folder / "fleet.db"
+    )
+    live = place.stack.enter_context(made)
+    streams, clock = [f"m{stream}" for stream in range(ONE_BY_ONE)], count()
+    return lambda: live.decide_many(streams, [next(clock)] * ONE_BY_ONE, rows[:ONE_BY_ONE]).flags
 
 
 def river_gaussian(rows: Floats, place: Place) -> Decisions:
@@ -160,7 +178,7 @@ def plain(rows: Floats) -> list[Any]:
     return (rows[:, 0] if rows.shape[1] == 1 else rows).tolist()
 
 
-OURS = (event_batch, event_single, event_durable, person_batch, window_batch)
+OURS = (event_batch, event_single, event_durable, fleet_batch, person_batch, window_batch)
 CONTESTANTS = {work.__name__: work for work in (*OURS, river_gaussian, river_frozen, river_quantile, pyod_ecod)}
 BATCHED = ("event_batch", "person_batch", "window_batch", "pyod_ecod")
 UNIVARIATE = ("river_gaussian", "river_frozen")

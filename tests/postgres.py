@@ -54,6 +54,7 @@ class Server:
         with psycopg.connect(self.url(), autocommit=True) as db:
             db.execute("DROP SCHEMA public CASCADE")
             db.execute("CREATE SCHEMA public")
+            db.execute("DROP SCHEMA IF EXISTS wallflower_fleets CASCADE")
         return self.url()
 
 

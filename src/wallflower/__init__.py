@@ -19,6 +19,7 @@ from wallflower.remote import connect
 from wallflower.units import Protection
 from wallflower.version import VERSION
 from wallflower.watching import watching
+from wallflower.watching.fleet import fleet
 
 __version__ = VERSION
 
@@ -44,6 +45,7 @@ __all__ = [
     "Watch",
     "__version__",
     "connect",
+    "fleet",
     "load",
     "open",
     "release",

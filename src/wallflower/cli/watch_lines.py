@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 import typer
 
+from wallflower.cli.fleet_lines import decide_fleet, require_fleet
 from wallflower.cli.options import DATA, OUTPUT, READING, facts_of
 from wallflower.cli.remote import open_remote
 from wallflower.cli.show import notice, say_cap
@@ -32,11 +33,20 @@ _ASK: Final[Mapping[str, Any]] = {
             rich_help_panel=OUTPUT,
         ),
     ],
+    "fleet": Annotated[
+        bool,
+        typer.Option(
+            "--fleet",
+            help="decide for many streams: JSON lines with stream, time and value in, one JSON object a decision out",
+            rich_help_panel=OUTPUT,
+        ),
+    ],
     "state": Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="FILE",
-            help="keep every decision there before it is told; the same again after a crash",
+            help="keep every decision there before it is told; the same again after a crash; of a fleet a file or a "
+            "PostgreSQL URL",
             rich_help_panel=DATA,
         ),
     ],
@@ -61,7 +71,7 @@ _ASK: Final[Mapping[str, Any]] = {
         typer.Option("--renew", help="pay again if what the state holds cannot go on", rich_help_panel=DATA),
     ],
 }
-FLAGS: Final = ("json_lines", "goes_on", "renew")
+FLAGS: Final = ("json_lines", "fleet", "goes_on", "renew")
 
 _TABLE_ONLY: Final = {
     "as_json": "--json",
@@ -88,8 +98,10 @@ def ask_options(question: Question) -> Mapping[str, Any]:
     return _ASK if question.streams else {}
 
 
-def require_fitting(given: Mapping[str, Any]) -> None:
+def require_fitting(given: dict[str, Any]) -> None:
     """Refuse options that belong to the other way of asking, before anything is read."""
+    require_fleet(given)
+    given["json_lines"] = given["json_lines"] or given["fleet"]
     if not given["json_lines"] and given["source"] == STDIN:
         raise ParameterError(
             "standard input is a stream and has no end that is known. Add --json-lines, or name a file."
@@ -101,7 +113,12 @@ def require_fitting(given: Mapping[str, Any]) -> None:
                 f"{words}: does not go {'with' if given['json_lines'] else 'without'} --json-lines, which decides as "
                 f"observations come. Leave it out, or {'leave that out' if given['json_lines'] else 'add that'}."
             )
-    if given["json_lines"] and isinstance(given["baseline"], Seasons) and given["baseline"].time is not None:
+    if (
+        given["json_lines"]
+        and not given["fleet"]
+        and isinstance(given["baseline"], Seasons)
+        and given["baseline"].time is not None
+    ):
         raise ParameterError(
             "--baseline: by phase it needs the time of every observation, and --json-lines reads numbers alone. Watch "
             "a table, or in Python pass `times` with every batch."
@@ -114,6 +131,10 @@ def decide(query: Any, given: Mapping[str, Any]) -> None:
     """Write one JSON object for each observation of the source, as soon as it is decided."""
     facts = facts_of(given["schema"], query.wants())
     dataset = given["dataset"] or (facts.name if facts else None) or _stem(given["source"])
+    if given["fleet"]:
+        if fate := decide_fleet(query, given, dataset):
+            raise QuestionInterruption(f"Interrupted; {fate}")
+        return
     watch: Watching | None = None
     try:
         found = stream(given["source"], Selection(names=query.columns or (facts.numbers if facts else ()) or None))
@@ -194,7 +215,7 @@ def _tell(lines: str) -> None:
     sys.stdout.flush()
 
 
-def _fate(watch: Watching | None, state: Path | None) -> str:
+def _fate(watch: Watching | None, state: str | None) -> str:
     if watch is None:
         return "the ledger shows whatever was charged (wallflower ledger list)."
     told = f"{watch.position:,} observations were decided and stay charged (entry {watch.charge})"

@@ -62,7 +62,7 @@ def stream(source: str, wanted: Selection) -> Stream:
     if source.lower().endswith(".parquet"):
         return _parquet(Path(source), wanted)
     where = "standard input" if source == STDIN else source
-    batches = _arriving(source, where)
+    batches = read_lines(source, where)
     start = next((lines for batch in batches if (lines := _from_first(batch))), None)
     if start is None:
         raise DataError(f"{where}: there is nothing in it. Give it CSV with a header, or JSON lines.")
@@ -89,7 +89,7 @@ def number(cell: object) -> float:
 # Lines
 
 
-def _arriving(source: str, where: str) -> Iterator[list[_Line]]:
+def read_lines(source: str, where: str) -> Iterator[list[_Line]]:
     """Whole lines, as many as are there; waits only for the first of them."""
     refusal = SourceError(f"{where}: cannot be read. Check the path, who may read it, and whether it is whole.")
     place, rest = 0, b""

@@ -57,11 +57,7 @@ class Store:
     """A database with an up-to-date ledger in it."""
 
     def __init__(self, where: str | Path | None) -> None:
-        url = _url(where if where is not None else os.environ.get(VARIABLE) or _home())
-        self.place = _shown(url)
-        self._engine = sa.create_engine(url, poolclass=sa.NullPool)
-        if url.get_backend_name() == "sqlite":
-            sa.event.listen(self._engine, "connect", _prepare)
+        self._engine, self.place = open_engine(where if where is not None else os.environ.get(VARIABLE) or _home())
         self._migrate()
 
     @contextmanager
@@ -121,6 +117,15 @@ class Store:
                 f"revisions up to {HEAD}. Upgrade wallflower."
             )
         return str(stored)
+
+
+def open_engine(where: str | Path) -> tuple[sa.Engine, str]:
+    """What connects to a file or a database, and how to call it in a message."""
+    url = _url(where)
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    if url.get_backend_name() == "sqlite":
+        sa.event.listen(engine, "connect", _prepare)
+    return engine, _shown(url)
 
 
 def _url(where: str | Path) -> sa.URL:

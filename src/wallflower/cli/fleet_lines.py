@@ -1,0 +1,89 @@
+"""A watch over many streams: one decision for each line of a fleet, as it comes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+from wallflower.cli.options import facts_of
+from wallflower.cli.show import notice, say_cap
+from wallflower.data.fleets import VALUE, Batch, fleet_batches
+from wallflower.errors import BudgetExhausted, ParameterError
+from wallflower.ledger import Ledger
+from wallflower.watching.fleet import Fleet, FleetDecisions, fleet
+
+_UNFIT: Final = {"goes_on": "--continue", "state_key": "--state-key", "server": "--server"}
+
+
+def require_fleet(given: Mapping[str, Any]) -> None:
+    """Refuse what a fleet cannot do, before anything is read."""
+    if not given["fleet"]:
+        return
+    for name, words in _UNFIT.items():
+        if given.get(name):
+            raise ParameterError(
+                f"{words}: does not go with --fleet, which keeps decisions by stream and time in a store of its own "
+                "here. Leave it out."
+            )
+    if not given["state"]:
+        raise ParameterError(
+            "--fleet: the decisions of a fleet are kept before they are told, and no place is given. Add --state with "
+            "a file, or with the URL of a PostgreSQL database."
+        )
+
+
+def decide_fleet(query: Any, given: Mapping[str, Any], dataset: str) -> str:
+    """Write one JSON object for each line of the source, as soon as it is decided. Where it was interrupted, what
+    became of it.
+    """
+    facts = facts_of(given["schema"], query.wants())
+    columns = query.columns or (facts.numbers if facts else ()) or (VALUE,)
+    own = {name: given[name] for name in ("analyst", "key", "renew", "anyway")}
+    opened: Fleet | None = None
+    try:
+        with Ledger.open(given["ledger"]) as ledger:
+            try:
+                opened = fleet(
+                    query, ledger=ledger, dataset=dataset, store=given["state"], columns=columns, schema=facts, **own
+                )
+            except BudgetExhausted:
+                say_cap(ledger, dataset)
+                raise
+            with opened:
+                _announce(opened, query, ledger, dataset)
+                for batch in fleet_batches(given["source"], columns):
+                    _write(batch, opened.decide_many(batch.streams, batch.times, batch.array))
+        return ""
+    except KeyboardInterrupt:
+        if opened is None:
+            return "the ledger shows whatever was charged (wallflower ledger list)."
+        return f"what was decided stays charged (entry {opened.charge}); the same --state takes it up again."
+
+
+def _announce(opened: Fleet, query: Any, ledger: Ledger, dataset: str) -> None:
+    if not opened.resumed:
+        notice(f"{query.cost()} was charged to {dataset} for the whole fleet (entry {opened.charge}).")
+        say_cap(ledger, dataset)
+        return
+    notice(f"Taken up again with {opened.streams:,} streams; nothing was charged. What was decided is told again.")
+    if opened.may_pass_over:
+        notice(
+            "A process did not end well: observations that it may have decided about, and whose decisions are not in "
+            "the store, are passed over."
+        )
+
+
+def _write(batch: Batch, told: FleetDecisions) -> None:
+    lines = []
+    scores = [None] * len(told) if told.scores is None else told.scores.tolist()
+    for stream, time, flag, score in zip(batch.streams, batch.times, told.outliers, scores, strict=True):
+        found: dict[str, Any] = {"stream": stream, "time": time, "outlier": flag}
+        if flag is None:
+            found["skipped"] = True
+        elif score is not None:
+            found["score"] = score
+        lines.append(json.dumps(found))
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
