@@ -17,6 +17,7 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 from typer.main import get_command
+from typer.models import CommandInfo
 
 from wallflower.cli import lab, questions, start, steward
 from wallflower.cli.sensors import sensors
@@ -64,7 +65,9 @@ def main(arguments: Sequence[str] | None = None, asked: Iterable[Question] = QUE
     """Run the command line and return its exit code."""
     sys.excepthook = _unforeseen
     try:
-        code = get_command(build(asked))(args=arguments, prog_name="wallflower", standalone_mode=False)
+        words = sys.argv[1:] if arguments is None else arguments
+        app = _narrow(build(asked), words)
+        code = get_command(app)(args=words, prog_name="wallflower", standalone_mode=False)
         sys.stdout.flush()
     except PrivacyError as refusal:
         failure(str(refusal))
@@ -81,6 +84,27 @@ def main(arguments: Sequence[str] | None = None, asked: Iterable[Question] = QUE
     if code == _INTERRUPTED:
         failure("Interrupted; the ledger shows whatever was charged (wallflower ledger list).")
     return code if isinstance(code, int) else 0
+
+
+def _narrow(app: typer.Typer, words: Iterable[str]) -> typer.Typer:
+    """Leave the command that the words name, if they do: to work out the options of all takes longer than most answers.
+
+    `plan` is as new as the app itself; other groups are shared, and stay whole.
+    """
+    left = (word for word in words if not word.startswith("-"))
+    named = next(left, None)
+    commands = [command for command in app.registered_commands if _name(command) == named]
+    groups = [group for group in app.registered_groups if group.name == named]
+    if commands or groups:
+        app.registered_commands, app.registered_groups = commands, groups
+    for group in groups:
+        if named == "plan" and group.typer_instance is not None:
+            _narrow(group.typer_instance, left)
+    return app
+
+
+def _name(command: CommandInfo) -> str | None:
+    return command.name or getattr(command.callback, "__name__", None)
 
 
 def _overview(known: Sequence[Question]) -> Callable[..., None]:

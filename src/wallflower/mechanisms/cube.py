@@ -51,10 +51,11 @@ class Cube:
 
     def reach(self, confidence: float = 0.95) -> float:
         """The smallest h on the grid with P(|z_i| <= h for every i) >= confidence."""
-        levels, weights = _law(self.size, float(self.scale))
+        levels, (held, beyond) = _law(self.size, float(self.scale))[0], _sums(self.size, float(self.scale))
 
         def inside(width: float) -> float:
-            return float(np.minimum((2 * width + 1) / (2 * levels + 1), 1.0) ** self.size @ weights)
+            first = int(np.searchsorted(levels, width, side="right"))
+            return float(held[first]) + math.exp(self.size * math.log(2 * width + 1) + float(beyond[first]))
 
         return _least(inside, confidence, int(levels[-1])) * float(self.step)
 
@@ -120,6 +121,15 @@ def _law(size: int, scale: float) -> tuple[NDArray[Any], NDArray[Any]]:
     logs = size * np.log(2 * levels + 1) - levels / scale
     weights = np.exp(logs - logs.max())
     return levels, weights / weights.sum()
+
+
+@lru_cache(maxsize=64)
+def _sums(size: int, scale: float) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The chance of all levels before each, and the logarithm of Σ exp(-level/scale) from it on, as a share of all."""
+    levels, weights = _law(size, scale)
+    logs = size * np.log(2 * levels + 1) - levels / scale
+    falls = np.logaddexp.accumulate((-levels / scale)[::-1])[::-1] - np.logaddexp.reduce(logs)
+    return np.append(0.0, np.cumsum(weights)), np.append(falls, -np.inf)
 
 
 def _least(inside: Any, confidence: float, most: int) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from anyio.to_thread import run_sync
@@ -50,9 +50,9 @@ def problem_docs(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"description": titles[status], "content": schema} for status in sorted({*usual, *statuses})}
 
 
-def router(questions: Iterable[Question]) -> APIRouter:
-    """The routes for these questions."""
-    known = tuple(questions)
+@cache
+def router(known: tuple[Question, ...]) -> APIRouter:
+    """The routes for these questions; what a service has of its own they find in the request."""
     made = APIRouter(prefix="/v1", route_class=StrictRoute, default_response_class=Plain)
     for question in known:
         _add(made, question)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query
@@ -30,6 +31,7 @@ TokenId = Annotated[str, Path(max_length=64, description="id of a token")]
 BUDGET: Final = "/datasets/{dataset}/budget"
 
 
+@cache
 def router() -> APIRouter:
     """What only a steward may do."""
     made = APIRouter(prefix="/v1", route_class=StrictRoute, default_response_class=Plain)

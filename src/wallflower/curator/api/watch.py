@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import cache
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
@@ -27,7 +27,8 @@ async def watches_of(request: Request) -> Watches:
 TheWatches = Annotated[Watches, Depends(watches_of)]
 
 
-def router(questions: Iterable[Question]) -> APIRouter:
+@cache
+def router(questions: tuple[Question, ...]) -> APIRouter:
     """A way to open a watch for each question that can be asked of a stream."""
     made = APIRouter(prefix="/v1", route_class=StrictRoute, default_response_class=Plain, tags=["watches"])
     for question in questions:

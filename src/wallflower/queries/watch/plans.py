@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -39,9 +40,11 @@ ROC_EPSILONS: Final = ("0.05", "0.1", "0.2", "0.35", "0.5", "0.75", "1", "1.5", 
 EPSILONS: Final = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10")
 STAY: Final = 10  # observations for which the verdict says what a person pays
 LOOKED: Final = 0.5  # of the observations, for an answer to be called reliable
+PLANS: Final = 64  # that are remembered: a question is planned when it is asked for, admitted, paid and read
 UNEVEN: Final = 10.0  # columns whose spreads differ by more are hardly of one unit
 
 
+@lru_cache(maxsize=PLANS)
 def prospect(query: Any, dimension: int) -> Outlook | None:
     """How often a watch would be right; None where too little is public."""
     if not _is_stated(query, dimension):
@@ -57,9 +60,11 @@ def _outlook(query: Any, gauge: Gauge, seen: Population) -> Outlook:
 def plan_of(query: Any, *, n: int, dimension: int) -> Plan:
     """What to expect of a watch."""
     ahead = prospect(query, dimension)
-    told = _limits(query, dimension) if ahead is None else _forecast(query, dimension, ahead)
-    told["verdict"] += _ending(query, n, ahead)
-    return Plan(query=query.kind, cost=query.cost(), facts={"n": n, "dimension": dimension}, **told)
+    told = _limits(query, dimension) if ahead is None else _forecast(query, dimension)
+    verdict = told["verdict"] + _ending(query, n, ahead)
+    return Plan(
+        query=query.kind, cost=query.cost(), facts={"n": n, "dimension": dimension}, **told | {"verdict": verdict}
+    )
 
 
 def _ending(query: Any, n: int, ahead: Outlook | None) -> str:
@@ -172,7 +177,10 @@ def _is_stated(query: Any, dimension: int) -> bool:
     return query.low is not None and query.high is not None and query.statement(dimension).is_enough
 
 
-def _forecast(query: Any, dimension: int, ahead: Outlook) -> dict[str, Any]:
+@lru_cache(maxsize=PLANS)
+def _forecast(query: Any, dimension: int) -> dict[str, Any]:
+    ahead = prospect(query, dimension)
+    assert ahead is not None
     gauge, seen = query.gauge(dimension), scene(_bare(query), dimension)
     rest, few = others(query.detector(gauge), gauge.step, seen, ahead.share), seen.thinned(FEW)
     smallest = least_amount(lambda amount: _at_loss(query, amount, gauge, few).is_useful)
