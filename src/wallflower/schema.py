@@ -31,6 +31,8 @@ class Column:
     `unit` makes a number of a date or a time: so many of it since the date `since`, or, without one, since midnight;
     `layout` says how a text states it (left out: as 2001-12-31 or 2001-12-31 23:59:59). `missing` is what stands for
     every cell that is empty. `weight` lets a column of labels into distances: labels that differ are so far apart.
+    `other` is the category of all labels that are not listed, and is one of them. `public` says that everybody may know
+    which label, or which bin, each record has: such a column is not protected.
     """
 
     name: str
@@ -49,6 +51,8 @@ class Column:
     layout: str | None = None
     missing: float | str | None = None
     weight: float | None = None
+    other: str | None = None
+    public: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -61,7 +65,8 @@ class Column:
             object.__setattr__(self, "edges", edges)
         if self.categories is not None:
             labels = tuple(_label(self.name, label) for label in _many(self.categories))
-            object.__setattr__(self, "categories", labels)
+            is_new = self.other is not None and str(self.other) not in map(str, labels)
+            object.__setattr__(self, "categories", (*labels, _label(self.name, self.other)) if is_new else labels)
         if self.missing is not None and self.categories is None:
             object.__setattr__(self, "missing", _finite(f"{self.name}.missing", self.missing))
         for broken, rule in self._rules():
@@ -103,9 +108,12 @@ class Column:
         yield self.low is not None and self.high is not None and not self.low < self.high, "low must be below high"
         yield self.edges == () or list(edges) != sorted(set(edges)), "edges must increase, and there must be one"
         yield self.categories == () or len(set(labels)) < len(labels), "categories must differ, and there must be one"
-        own = set(self.facts()) - {"missing", "weight"}
+        own = set(self.facts()) - {"missing", "weight", "other", "public"}
         yield bool(labels) and own != {"categories"}, "a column of labels has categories and no numbers"
         yield self.weight is not None and not (labels and self.weight > 0), "weight is above zero, and that of labels"
+        yield self.other is not None and not labels, "other belongs to categories"
+        yield not isinstance(self.public, bool), "public is true or false"
+        yield self.public and not labels and self.edges is None, "public belongs to categories or edges"
         yield bool(labels) and self.missing is not None and str(self.missing) not in labels, "missing is no category"
         yield from self._date_rules()
         yield from self._filling_rules()
@@ -281,9 +289,11 @@ class Schema:
         """What is done to these columns of every record before a question, as the schema says; never how often."""
         known = [column for column in self.columns or () if column.name in set(columns)]
         filled = [f"{c.name} as {c.missing}" for c in known if c.missing is not None]
+        pooled = [f"{c.name} as {c.other}" for c in known if c.other is not None]
         weighed = [f"{c.name} {c.weight:g}" for c in known if c.weight is not None]
         words = {
             "Missing values are read by a public rule: ": filled,
+            "Labels that are not listed are read as one: ": pooled,
             "Labels that differ count as a distance: ": weighed,
             "Left out of what is read: ": list(self.without),
         }

@@ -33,6 +33,7 @@ class Questions:
         scale: int | ReleaseLike | None = None,
         interval: Literal["noise", "honest"] = "noise",
         by: tuple[str, ...] | None = None,
+        public_groups: bool = False,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
@@ -42,24 +43,25 @@ class Questions:
     ) -> Release[Any]:
         """How many outliers are there?
 
-        neighbours  with fewer than this many others near, a record is an outlier
-        radius      records at most this far apart (root of the mean squared difference) are near
-        share       instead of a radius: draw the one at which so many are outliers, such as 2%, for half the loss
-        columns     the columns distances are taken over; all number columns unless given
-        mechanism   extension: noise independent of the dimension; global, smooth: the paper's, done right: extension,
-                    global, smooth
-        slack       how much of the others one record may carry; chosen from public facts
-        normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
-        scale       divide every column by its spread: the ledger entry of a release of scale, or the release itself
-        epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
-        delta       probability δ by which ε may fail, such as 1e-6; left out: none
-        rho         zero-concentrated privacy loss ρ, instead of ε and δ
-        loss        the same as a Loss
+        neighbours     with fewer than this many others near, a record is an outlier
+        radius         records at most this far apart (root of the mean squared difference) are near
+        share          instead of a radius: draw the one at which so many are outliers, such as 2%, for half the loss
+        columns        the columns distances are taken over; all number columns unless given
+        mechanism      extension: noise independent of the dimension; global, smooth: the paper's, done right:
+                       extension, global, smooth
+        slack          how much of the others one record may carry; chosen from public facts
+        normalise      distances per column (as in Okada et al. 2015) rather than plain Euclid
+        scale          divide every column by its spread: the ledger entry of a release of scale, or the release itself
+        public_groups  with by: the schema states that groups are public; exact sizes, and about half the noise
+        epsilon        privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta          probability δ by which ε may fail, such as 1e-6; left out: none
+        rho            zero-concentrated privacy loss ρ, instead of ε and δ
+        loss           the same as a Loss
 
         With mechanism extension:
-        interval    noise: only the upper end is proved; honest: both ends are, with half of the loss for each: noise,
-                    honest
-        by          count every group of these label columns, one or two, by itself: one price for all groups
+        interval       noise: only the upper end is proved; honest: both ends are, with half of the loss for each:
+                       noise, honest
+        by             count every group of these label columns, one or two, by itself: one price for all groups
         """
         raise NotImplementedError
 
@@ -407,6 +409,7 @@ class Plans:
         scale: int | ReleaseLike | None = None,
         interval: Literal["noise", "honest"] = "noise",
         by: tuple[str, ...] | None = None,
+        public_groups: bool = False,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,

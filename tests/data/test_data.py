@@ -5,7 +5,7 @@ import pickle
 import subprocess
 import sys
 import tomllib
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
 
 import numpy as np
@@ -324,3 +324,26 @@ def test_a_scale_that_overflows_is_refused_when_the_table_is_loaded():
     schema = Schema.of(["a"], scale={"a": 1e-20})
     with pytest.raises(DataError, match="larger scale"):
         load(np.array([[1e300], [1.0]]), schema=schema)
+
+
+def test_labels_that_are_not_listed_are_one_category_where_the_schema_names_it(tmp_path):
+    (tmp_path / "t.csv").write_text("ward,x\neast,1\nnorth,2\n,3\nwest,4\n")
+    facts = Column("ward", categories=("east", "west"), other="elsewhere")
+    assert facts.labels == ("east", "west", "elsewhere")
+    assert Column("ward", **facts.facts()) == facts
+    table = load(tmp_path / "t.csv", schema=Schema(columns=(facts, Column("x"))))
+    assert table.codes("ward").tolist() == [0, 2, 2, 1]
+    filled = replace(facts, missing="west")
+    assert load(tmp_path / "t.csv", schema=Schema(columns=(filled, Column("x")))).codes("ward").tolist() == [0, 2, 1, 1]
+    assert any("ward as elsewhere" in note for note in table.schema.notes(["ward"]))
+    with pytest.raises(DataError, match=r"other = \.\.\."):
+        load(tmp_path / "t.csv", schema=Schema(columns=(Column("ward", categories=("east",)), Column("x"))))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"other": "rest"}, {"public": True}, {"public": "yes", "edges": (1.0,)}, {"other": "", "categories": ("a",)}],
+)
+def test_other_and_public_belong_to_labels(wrong):
+    with pytest.raises(ParameterError):
+        Column("x", **wrong)

@@ -136,6 +136,7 @@ _FACTS: Final[Mapping[str, Callable[[str, str], dict[str, Any]]]] = {
     "values": labels_fact,
     "date": _date_fact,
     "missing": _filling_fact,
+    "other": lambda _, text: {"other": text},
     "scale": lambda name, text: {"scale": _number_of(name, text)},
     "weight": lambda name, text: {"weight": _number_of(name, text)},
 }

@@ -62,6 +62,7 @@ def _drafting() -> Any:
         _said("values", "NAME=A,B,...", "public categories of a column of labels; years as year=2008..2013"),
         _said("weight", "NAME=NUMBER", "let labels into distances: so far apart are two that differ"),
         _said("date", "NAME=UNIT,SINCE[,LAYOUT]", "a column of dates as numbers, such as day=days,2000-01-01"),
+        _said("other", "NAME=LABEL", "the category of all labels that are not listed"),
         _said("missing", "NAME=VALUE", "what stands for a cell that is empty"),
         option("rows", _one("rows", "people|time", "what a row is: of a person, or a moment of a stream")),
         option("protects", _one("protects", "UNIT", "whose loss the budget bounds: record, membership, entry, person")),

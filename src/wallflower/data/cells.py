@@ -167,11 +167,13 @@ def _coded(cells: Any, column: Column) -> Any:
         filling = column.labels.index(str(column.missing))
         codes = _compute.if_else(_compute.and_(empty, codes.is_null()), np.int32(filling).item(), codes)
         codes = codes.cast(_pa.int32())
+    if column.other is not None:
+        codes = codes.fill_null(column.labels.index(str(column.other)))
     if codes.null_count:
         raise DataError(
             f"column {column.name!r} has a label that is missing or not among its public categories "
-            f"({list_names(column.labels)}). Add a category for the rest, state what stands for a missing one "
-            "(missing = ...), or correct the data.",
+            f"({list_names(column.labels)}). Name a category for the rest (other = ...), state what stands for a "
+            "missing one (missing = ...), or correct the data.",
             column=column.name,
         )
     return _pa.DictionaryArray.from_arrays(codes, labels)

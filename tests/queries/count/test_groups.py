@@ -10,6 +10,7 @@ from worlds import outliers
 
 import wallflower as wf
 from wallflower import Count, Loss, Schema
+from wallflower.data import Column
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.queries.count.audit_groups import BROKEN
 from wallflower.query import Bars, HeatMap
@@ -70,6 +71,43 @@ def test_noise_is_for_twice_the_slack_and_a_tenth_of_the_loss_goes_to_sizes():
     noise = Silence()
     told(asked(slack=4, loss=Loss("2")), table(), noise)
     assert noise.scales == [Fraction(2 * (4 * 128 + 1)) / Fraction(9, 5), Fraction(2) / Fraction(1, 5)] * 3
+
+
+OPEN = Schema(
+    columns=(
+        *(Column(name) for name in ("x", "y")),
+        Column("ward", categories=WARDS, public=True),
+        Column("age", edges=(18, 65)),
+    )
+)
+
+
+def test_public_groups_have_exact_sizes_and_noise_for_one_more_than_the_slack():
+    noise, data = Silence(), table(schema=OPEN)
+    query = asked(slack=4, loss=Loss("2"), public_groups=True)
+    rows = told(query, data, noise)
+    assert noise.scales == [Fraction(5 * 128 + 1, 2)] * 3
+    assert [row["size"] for row in rows] == np.bincount(data.codes("ward"), minlength=3).tolist()
+    assert "another of the same group" in " ".join(query.reading(rows, query.view(data)).notes)
+    plan = query.plan_on(query.view(data))
+    assert plan.options[0].figures["sizes"] == 0
+    assert plan.options[0].figures["half_width"] < asked(slack=4, loss=Loss("2")).grouped.reach * 0.6
+
+
+def test_groups_are_public_only_where_the_schema_says_so():
+    for by in (("ward",), ("ward", "age")):
+        with pytest.raises(DataError, match=r"not public by the schema.*public = true"):
+            asked(by=by, public_groups=True).view(table(schema=SCHEMA if len(by) == 1 else OPEN))
+    with pytest.raises(ParameterError, match="no groups are asked for"):
+        asked(by=None, public_groups=True)
+
+
+def test_labels_that_are_not_listed_form_one_group():
+    listed = Column("ward", categories=("A",), other="other")
+    schema = Schema(columns=(Column("x"), Column("y"), listed, Column("age")))
+    rows = told(asked(columns=("x", "y")), table(schema=schema))
+    sizes = np.bincount(table().codes("ward"), minlength=3)
+    assert [(row["ward"], row["size"]) for row in rows] == [("A", sizes[0]), ("other", sizes[1:].sum())]
 
 
 def test_bins_make_groups_and_two_columns_make_a_map():
@@ -185,7 +223,9 @@ def test_a_record_that_changes_its_group_moves_both_counts_by_the_slack(slack, c
 @pytest.mark.slow
 def test_what_is_sound_holds_and_what_is_broken_is_caught(quick_findings):
     found = {finding.name: finding for finding in quick_findings("count")}
-    for name in ("exact counts of two groups", "groups: what their noise hides together", "groups, pure"):
+    sound = ("exact counts of two groups", "groups: what their noise hides together", "groups, pure")
+    for name in (*sound, "groups that are public"):
         assert not found[name].caught
-    for name in ("groups, a tenth short", "neighbours of other groups count", *BROKEN):
+    public = ("public groups, a tenth short", "public groups, and a record changes its group")
+    for name in ("groups, a tenth short", "neighbours of other groups count", *public, *BROKEN):
         assert found[f"broken: {name}"].caught

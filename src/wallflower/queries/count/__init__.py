@@ -135,6 +135,11 @@ class Count(Query[Points | GroupView, Any]):
         },
     )
 
+    public_groups: bool = field(
+        default=False,
+        metadata={"help": "with by: the schema states that groups are public; exact sizes, and about half the noise"},
+    )
+
     def __post_init__(self) -> None:
         settle(self)
         check_neighbours(self.neighbours)
@@ -155,6 +160,8 @@ class Count(Query[Points | GroupView, Any]):
             check_drawable(self.loss, is_plain=self.by is None and self.mechanism == "extension")
         if self.grouped is not None and self.interval != "noise":
             raise ParameterError("interval: counts by group have intervals of noise only. Leave it out, or by.")
+        if self.public_groups and self.by is None:
+            raise ParameterError("public_groups: no groups are asked for. Leave it out, or name them by `by`.")
 
     def cost(self) -> Loss:
         return self.loss
@@ -198,6 +205,7 @@ class Count(Query[Points | GroupView, Any]):
             slack=DEFAULT_SLACK if self.slack is None else self.slack,
             loss=self.loss,
             normalise=self.normalise,
+            public=self.public_groups,
         )
 
     def view(self, data: Any) -> Points | GroupView:

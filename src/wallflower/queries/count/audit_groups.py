@@ -18,7 +18,7 @@ from wallflower.audit import Finding, Floats, ScriptedNoise, World, audit_bound,
 from wallflower.audit.laws import audit_parts, law_of, loss_between
 from wallflower.audit.scripts import ShortNoise
 from wallflower.columns import float_array, text_array
-from wallflower.data import Schema, Table
+from wallflower.data import Column, Schema, Table
 from wallflower.lazy import load
 from wallflower.mechanisms import Additive, calibrate
 from wallflower.neighbours.noisy_count import STEP
@@ -29,12 +29,13 @@ from wallflower.queries.count.groups import OUTLIERS, SIZE, SIZES, GroupCount, G
 LOSS: Final = Loss("1")
 SLACK, PLENTY = 2, 1000
 WARDS: Final = ("A", "B")
-SCHEMA: Final = Schema.of(["x", "ward"], categories={"ward": WARDS})
+SCHEMA: Final = Schema(columns=(Column("x"), Column("ward", categories=WARDS, public=True)))
 
 # A record is a place and a ward. The one in the middle, in whichever ward it is, makes inliers of the two beside it.
 SMALL: Final = World(tuple(product((-1.0, 0.0, 1.0), (0.0, 1.0))), 5)
 BESIDE: Final = [[-1.0, 0.0], [1.0, 0.0], [-1.0, 1.0], [1.0, 1.0]]
 TABLES: Final = ([[0.0, 0.0], *BESIDE], [[0.0, 1.0], *BESIDE])
+KEEPING: Final = ([[0.0, 0.0], *BESIDE], [[9.0, 0.0], *BESIDE])  # it goes far away, within its ward
 
 
 def group_findings() -> Iterator[Finding]:
@@ -49,12 +50,19 @@ def group_findings() -> Iterator[Finding]:
     yield _attack_parts(_asked(), name=short, through=ShortNoise, expected=True)
     for name, broken in BROKEN.items():
         yield _attack_parts(_asked(broken), name=f"broken: {name}", expected=True)
+    yield _attack_counts(_asked(public=True), KEEPING, name="groups that are public")
+    for name, through, tables in (
+        ("public groups, a tenth short", ShortNoise, KEEPING),
+        ("public groups, and a record changes its group", lambda noise: noise, TABLES),
+    ):
+        yield _attack_counts(_asked(public=True), tables, name=f"broken: {name}", through=through, expected=True)
     everywhere = "broken: neighbours of other groups count"
     yield audit_exact(exact, partial(_brute_counts, is_within=False), SMALL.arrays(), name=everywhere, expected=True)
 
 
-def _asked(kind: type[GroupCount] = GroupCount, *, slack: int = SLACK) -> GroupCount:
-    return kind(neighbours=1, radius=1.0, by=("ward",), columns=None, slack=slack, loss=LOSS, normalise=False)
+def _asked(kind: type[GroupCount] = GroupCount, *, slack: int = SLACK, public: bool = False) -> GroupCount:
+    own: dict[str, Any] = {"slack": slack, "public": public}
+    return kind(neighbours=1, radius=1.0, by=("ward",), columns=None, loss=LOSS, normalise=False, **own)
 
 
 def _table(values: Any) -> Table:
@@ -122,6 +130,21 @@ def _attack_parts(
 
         first, second = (law_of(partial(told, view)) for view in views)
         parts[f"{part} of {WARDS[group]}"] = loss_between(first, second, LOSS)
+    return audit_parts(parts, claimed=float(LOSS.amount), name=name, expected=expected)
+
+
+def _attack_counts(
+    query: GroupCount, tables: Any, *, name: str, through: Any = lambda noise: noise, expected: bool = False
+) -> Finding:
+    """What the counts tell of one record, where sizes have no noise.  (B4)"""
+    views, parts = [query.view(_table(values)) for values in tables], {}
+    for group, ward in enumerate(WARDS):
+
+        def told(view: GroupView, noise: Noise, group: int = group) -> int:
+            return int(query.answer(view, _Alone(through(noise), group))[group][OUTLIERS])  # type: ignore[arg-type]
+
+        first, second = (law_of(partial(told, view)) for view in views)
+        parts[f"{OUTLIERS} of {ward}"] = loss_between(first, second, LOSS)
     return audit_parts(parts, claimed=float(LOSS.amount), name=name, expected=expected)
 
 

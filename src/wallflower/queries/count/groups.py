@@ -2,7 +2,8 @@
 
 A record is an outlier of its group when fewer than `neighbours` others *of that group* are near. Every group of the
 public domain is told, empty ones too, and a noisy size beside its count. A replaced record can leave one group and join
-another; both counts together then move by at most twice the slack (proof.md, labels (B1) (B2) (B3)).
+another; both counts together then move by at most twice the slack (proof.md, labels (B1) (B2) (B3)). Where the schema
+states that everybody may know the group of each record, it keeps its group, and sizes are no secret (label (B4)).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from wallflower.data import Points, Table
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.mechanisms import Additive, calibrate
 from wallflower.neighbours.limits import per_column, view_points
-from wallflower.neighbours.noisy_count import STEP, SURE, exact_steps, interval, whole
+from wallflower.neighbours.noisy_count import STEP, SURE, count_noise, exact_steps, interval, whole
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.count.words import EPSILONS, USEFUL
@@ -41,6 +42,12 @@ FAINT: Final = 10  # deviations of the count: a smaller group is drawn without a
 ONE_SIDED: Final = (
     "Each upper end holds with 97.5 %, whatever the data; the lower ends cover the noise alone. A group of no more "
     "than {} records consists of outliers."
+)
+
+
+KEEPS: Final = (
+    "Who has which {} is public by the schema, and so are the sizes: hidden is that one record is replaced by another "
+    "of the same group."
 )
 
 
@@ -89,6 +96,7 @@ class GroupCount:
     slack: int
     loss: Loss
     normalise: bool
+    public: bool = False  # by the schema: everybody may know who is in which group
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.by) <= MOST_COLUMNS or len(set(self.by)) < len(self.by):
@@ -107,13 +115,15 @@ class GroupCount:
     @property
     def law(self) -> Additive:
         """The noise of each count."""
+        if self.public:
+            return count_noise(self.slack, self.loss)  # (B4)
         each = 2 * (self.slack * STEP.denominator + 1)  # (B1) (B2)
         return calibrate(each, Loss((1 - SIZES) * self.loss.amount), step=STEP)
 
     @property
-    def size_law(self) -> Additive:
-        """The noise of each size."""
-        return calibrate(2, Loss(SIZES * self.loss.amount), step=Fraction(1))  # (B3)
+    def size_law(self) -> Additive | None:
+        """The noise of each size; None where sizes are public."""
+        return None if self.public else calibrate(2, Loss(SIZES * self.loss.amount), step=Fraction(1))  # (B3)
 
     @property
     def reach(self) -> float:
@@ -129,6 +139,8 @@ class GroupCount:
             )
         by = pick(self.by, data.columns)
         facts = {column.name: column for column in data.schema.columns or ()}
+        if self.public:
+            _require_public([facts[name] for name in by])
         columns = self.columns or tuple(name for name in data.schema.measured if name not in by)
         view = GroupView(
             points=view_points(data, pick(columns, data.columns), self.neighbours, labels=True),
@@ -149,7 +161,7 @@ class GroupCount:
         with progress.steps("counting groups", data.groups) as step:
             for labels, records in data.members():
                 count = whole(Fraction(self._steps(records, data.dimension) + law.draw(noise)), data.n)
-                size = min(max(len(records) + size_law.draw(noise), 0), data.n)
+                size = len(records) if size_law is None else min(max(len(records) + size_law.draw(noise), 0), data.n)
                 rows.append(dict(zip(data.by, labels, strict=True)) | {OUTLIERS: count, SIZE: size})
                 step()
         return rows
@@ -162,15 +174,15 @@ class GroupCount:
 
     def reading(self, value: list[Row], facts: PublicFacts) -> Reading:
         intervals = self._intervals(value, facts.n)
-        most = max(value, key=lambda row: int(row[OUTLIERS]))
+        most, about = max(value, key=lambda row: int(row[OUTLIERS])), "" if self.public else "about "
         return Reading(
             mechanism="extension",
             interval=None,
             words=f"Of {len(value):,} groups by {' and '.join(self.by)}, {self._name(most)} has the highest count: "
-            f"about {most[OUTLIERS]:,} of about {most[SIZE]:,} records are outliers. The noise in each group is within "
-            f"±{self.reach:.3g} (95 %).",
+            f"about {most[OUTLIERS]:,} of {about}{most[SIZE]:,} records are outliers. The noise in each group is "
+            f"within ±{self.reach:.3g} (95 %).",
             extras={"slack": self.slack, "groups": len(value), "intervals": [list(ends) for ends in intervals]},
-            notes=(ONE_SIDED.format(self.neighbours),),
+            notes=(ONE_SIDED.format(self.neighbours), *((KEEPS.format(" and ".join(self.by)),) if self.public else ())),
             quality=self._quality(value),
         )
 
@@ -208,7 +220,8 @@ class GroupCount:
         small = (
             f"In a group of fewer than {math.ceil(width / USEFUL):,} records the noise is above a tenth of its size."
         )
-        figures = (self.law.mean_error(), width, self.law.deviation(), self.size_law.half_width(SURE))
+        sizes = self.size_law.half_width(SURE) if self.size_law else 0.0
+        figures = (self.law.mean_error(), width, self.law.deviation(), sizes)
         return Plan(
             query=kind,
             cost=self.loss,
@@ -249,6 +262,17 @@ class GroupCount:
 
     def _at(self, amount: str) -> GroupCount:
         return replace(self, loss=Loss(amount))
+
+
+def _require_public(columns: list[Column]) -> None:
+    """Refuse to take groups for public that nobody has said it of."""
+    private = [column.name for column in columns if not column.public]
+    if private:
+        raise DataError(
+            f"public_groups: {' and '.join(private)} is not public by the schema. Leave it out, which hides who is in "
+            "which group; or the data owner states `public = true` for the column.",
+            column=private[0],
+        )
 
 
 def group_labels(column: Column) -> tuple[str, ...]:
