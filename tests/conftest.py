@@ -26,6 +26,12 @@ for above in Path(__file__).resolve().parents:
         os.environ.setdefault(DATA_FOLDER, str(above / "shared" / "data"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first, whole, so that no worker is left with a long one when all else is done."""
+    slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("heavy")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _home_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The key of fingerprints is made in the data home, and tests leave nothing in anybody's."""

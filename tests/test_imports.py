@@ -15,6 +15,8 @@ from pathlib import Path
 import grimp
 import pytest
 
+from types_cache import known_types
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "wallflower"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -158,7 +160,7 @@ def test_a_wrong_call_through_a_lazy_module_is_a_type_error(tmp_path: Path) -> N
     door, shadow = PACKAGE / "queries" / "count" / "__init__.py", tmp_path / "shadow.py"
     text = door.read_text(encoding="utf-8")
     shadow.write_text(text + "\n".join(wrong) + "\n", encoding="utf-8")
-    mypy = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache"), "--shadow-file", str(door)]
+    mypy = [sys.executable, "-m", "mypy", "--cache-dir", known_types(tmp_path), "--shadow-file", str(door)]
     done = subprocess.run([*mypy, str(shadow), str(door)], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     for line, words in enumerate(wrong.values(), start=len(text.splitlines()) + 1):

@@ -16,6 +16,7 @@ import pytest
 
 import wallflower as wf
 from above import Above
+from types_cache import known_types
 from wallflower import verbs
 from wallflower.dataset import KNOWN, Dataset
 from wallflower.forms import answer_type
@@ -132,7 +133,7 @@ def test_a_companion_is_a_method_too(people: Dataset) -> None:
 def test_mypy_knows_every_verb(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(RIGHT + "\n".join(WRONG) + "\n", encoding="utf-8")
-    call = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(program)]
+    call = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", known_types(tmp_path), str(program)]
     done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False)
     told: dict[int, list[str]] = {}
     for line, words in re.findall(r"program\.py:(\d+): (.*)", done.stdout):

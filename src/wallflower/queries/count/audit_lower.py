@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, combinations, product
 from typing import TYPE_CHECKING, Final, cast
 
@@ -89,8 +89,14 @@ def _over_all_cliques(
     if not len(weight):
         return 0.0
     sets = chain.from_iterable(combinations(everybody, size) for size in range(1, len(weight) + 1))
-    rows = [[weight[j] * (j in each) for j in everybody] for each in sets if apart[np.ix_(each, each)].max() <= reach]
-    solved = _optimize.linprog(-np.ones(len(weight)), A_ub=rows, b_ub=np.full(len(rows), room), bounds=(0, 1))
+    near = (each for each in sets if apart[np.ix_(each, each)].max() <= reach)
+    return _largest_sum(tuple(tuple(float(weight[j]) * (j in each) for j in everybody) for each in near), room)
+
+
+@lru_cache(maxsize=2**14)
+def _largest_sum(rows: tuple[tuple[float, ...], ...], room: float) -> float:
+    """Of shares from 0 to 1 that no row has too little room for. Most tables of a world have a programme in common."""
+    solved = _optimize.linprog(-np.ones(len(rows[0])), A_ub=rows, b_ub=np.full(len(rows), room), bounds=(0, 1))
     return round(-float(solved.fun), 4)
 
 

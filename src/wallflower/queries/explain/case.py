@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from wallflower.queries.explain.space.contexts import Domain
 from wallflower.queries.explain.space.ranked_table import RankedTable, rank_table
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Case:
     """One record among the others. `n` is the public bound: how many records there are is protected."""
 
@@ -39,7 +40,11 @@ class Case:
         return len(self.columns)
 
     def table(self) -> RankedTable:
-        """The records as the engines see them."""
+        """The records as the engines see them; made when first looked at."""
+        return self._table
+
+    @cached_property
+    def _table(self) -> RankedTable:
         codes = np.stack([_codes(self.data, domain) for domain in self.domains], axis=1)
         sizes = [len(domain.labels) for domain in self.domains]
         metric = np.clip(_numbers(self.data, self.metric), -HUGE, HUGE)  # what is beyond could overflow, and would tell
