@@ -73,7 +73,7 @@ def spreads(values: Floats, epsilon: str) -> tuple[float, float]:
     for key in range(SPREADS):
         first, second = pair_up(points.n, key)
         chosen = query.choose(query.errors(points, key), points, system_noise())
-        for column, spread in enumerate(chosen):
+        for column, spread in enumerate(chosen.values()):
             errors = errors_of(histogram(values[:, [column]], first, second), HALF, 1)
             right = np.flatnonzero(errors == errors.min()) + 1
             place = int(bins_of(spread * 0.9538725524))

@@ -250,6 +250,8 @@ class Questions:
         *,
         columns: tuple[str, ...] | None = None,
         units: tuple[tuple[str, ...], ...] | None = None,
+        location: bool = False,
+        subset: bool = False,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
@@ -259,12 +261,14 @@ class Questions:
     ) -> Release[dict[str, Any]]:
         """How wide is each column?
 
-        columns  the columns to measure; all number columns unless given
-        units    columns of one unit, which share one spread and cost as much as one column
-        epsilon  privacy loss ε to spend, exactly as written: 0.5 or 1/2
-        delta    probability δ by which ε may fail, such as 1e-6; left out: none
-        rho      zero-concentrated privacy loss ρ, instead of ε and δ
-        loss     the same as a Loss
+        columns   the columns to measure; all number columns unless given
+        units     columns of one unit, which share one spread and cost as much as one column
+        location  release the median of each column too, for bounds and for a watch, with half of the loss
+        subset    with more columns than the loss allows for, measure a random part of them, publicly drawn
+        epsilon   privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta     probability δ by which ε may fail, such as 1e-6; left out: none
+        rho       zero-concentrated privacy loss ρ, instead of ε and δ
+        loss      the same as a Loss
         """
         raise NotImplementedError
 
@@ -511,6 +515,8 @@ class Plans:
         *,
         columns: tuple[str, ...] | None = None,
         units: tuple[tuple[str, ...], ...] | None = None,
+        location: bool = False,
+        subset: bool = False,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,

@@ -97,6 +97,22 @@ def test_spreads_are_bought_once_for_all_columns_without_a_scale(capsys: Any) ->
     assert main([*command[1:], "--dry-run"]) == 0
 
 
+def test_bounds_are_bought_with_spreads_and_say_where_they_came_from(capsys: Any) -> None:
+    asked = ["init", str(table(3000)), *SAID, "--epsilon", "0.6"]
+    assert main([*asked, "--location"]) == 0
+    facts = {column.name: column.facts() for column in Schema.read("people.toml").columns or ()}
+    day, age = facts["joined"], facts["age"]
+    assert day["low"] < day["center"] - 9 * day["scale"] < day["center"] + 9 * day["scale"] < day["high"]
+    assert (age["low"], age["high"]) == (0, 120), "what was stated stays"
+    with Ledger.open() as ledger:
+        (released,) = ledger.history("people", event="release")
+        assert released.details["value"]["location"]["joined"] == pytest.approx(day["center"], abs=0.2 * day["scale"])
+    text = Path("people.toml").read_text()
+    assert f"# bounds, center and scale: released under ε=3/5, entry {released.charge} of the ledger" in text
+    assert main([*asked[:-2], "--location", "--force"]) != 0
+    assert "Add an epsilon" in capsys.readouterr().err
+
+
 def test_the_command_is_one_line_however_long_it_is(capsys: Any) -> None:
     long = Path("a-file-with-a-long-name" * 8 + ".csv")
     table().rename(long)

@@ -76,6 +76,8 @@ def init(given: dict[str, Any]) -> None:
     if is_asked:
         _ask(draft)
     protection = _protection(given, is_asked)
+    if given["location"] and given["epsilon"] is None:
+        raise ParameterError("location: bounds and centres are paid for. Add an epsilon, or leave it out.")
     if given["epsilon"] is not None:
         _buy_spreads(draft, given, protection)
     _scale_by_bounds(draft)
@@ -183,12 +185,13 @@ def _protection(given: Mapping[str, Any], is_asked: bool) -> Protection | None:
 
 
 def _buy_spreads(draft: Draft, given: Mapping[str, Any], protection: Protection | None) -> None:
-    """Spreads of the columns of numbers that nobody has stated one of, by the question `scale`: one charge for all."""
+    """Spreads, and bounds if they are wanted, of the columns of numbers that nobody has stated a scale of, by the
+    question `scale`: one charge for all."""
     stated = {name for name, facts in draft.facts.items() if "scale" in facts}
     wanted = tuple(name for name, column in draft.columns.items() if column.kind in _NUMBERS and name not in stated)
     if not wanted:
         raise ParameterError("epsilon: every column of numbers has a scale already. Leave it out; nothing was spent.")
-    query = Scale(loss=Loss(given["epsilon"]), columns=wanted)
+    query = Scale(loss=Loss(given["epsilon"]), columns=wanted, location=given["location"])
     table = load(given["source"], schema=_schema(draft, given, protection))
     with Ledger.open(given["ledger"]) as ledger, sign_of_life(query.question):
         notice_records(table, ledger, source=given["source"])
@@ -197,7 +200,19 @@ def _buy_spreads(draft: Draft, given: Mapping[str, Any], protection: Protection 
     for name, spread in made.value["scale"].items():
         draft.facts.setdefault(name, {})["scale"] = float(f"{spread:.4g}")
         draft.notes[name] = f"scale: released under {query.loss}, entry {made.ledger_id} of the ledger"
+    for name, (low, high) in made.extras.get("bounds", {}).items():
+        facts = {"low": low, "high": high} | draft.facts[name] | {"center": (low + high) / 2}
+        if _is_sound(name, facts):  # what was said of the column comes first
+            draft.facts[name], draft.notes[name] = facts, f"bounds, center and {draft.notes[name]}"
     notice(f"{made.words} {made.price}")
+
+
+def _is_sound(name: str, facts: Mapping[str, Any]) -> bool:
+    try:
+        Column(name, **facts)
+    except ParameterError:
+        return False
+    return True
 
 
 def _scale_by_bounds(draft: Draft) -> None:

@@ -28,6 +28,7 @@ from wallflower.forms import REQUIRED, Question
 
 _PUBLIC: Final = "What is public"
 _INIT: Final = "Example: wallflower init people.csv --bounds age=0,120 --values sex=F,M --weight sex=1"
+_LOCATION: Final = "spend half of the epsilon on medians, and write bounds ten spreads to either side of them"
 _ANYWAY: Final = "buy spreads even if the plan says that they are of no use"
 _REHEARSE: Final = "Example: wallflower rehearse --schema people.toml --records 5000 --neighbours 5 --radius 0.5"
 
@@ -73,6 +74,7 @@ def _drafting() -> Any:
         ),
         option("account", _one("account", "NAME", "the budget it shares with other tables about the same people")),
         option("epsilon", _one("epsilon", "NUMBER", "spend so much on private spreads of columns without a scale")),
+        option("location", Annotated[bool, typer.Option("--location", help=_LOCATION, rich_help_panel=_PUBLIC)], False),
         option("anyway", Annotated[bool, typer.Option("--anyway", help=_ANYWAY, rich_help_panel=_PUBLIC)], False),
         option("dataset", DatasetOption),
         option("ledger", LedgerOption),

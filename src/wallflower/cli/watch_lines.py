@@ -156,7 +156,8 @@ def fill(given: dict[str, Any]) -> None:
     said = given.get("baseline")
     if said is None:
         return
-    stored = _released(int(said), given) if said.isdigit() else _read(Path(said))
+    found = _released(int(said), given) if said.isdigit() else _read(Path(said))
+    stored = found.get("baseline", found)  # a scale with locations has one of its own
     if "phase" in stored:
         given["baseline"] = Seasons.of(stored)
         return
@@ -238,10 +239,11 @@ def _released(charge: int, given: Mapping[str, Any]) -> Mapping[str, Any]:
     else:
         with Ledger.open(given.get("ledger")) as ledger:
             found = ledger.release(charge)
-    if found is None or found["kind"] != "baseline":
+    if found is None or not (found["kind"] == "baseline" or "baseline" in (found["value"] or ())):
         raise ParameterError(
             f"--baseline: entry {charge} released no baseline. It is a file, or the number of an entry of the ledger "
-            "that `wallflower baseline` has made. Look for it with `wallflower ledger list`."
+            "that `wallflower baseline` has made, or `wallflower scale --location`. Look for it with "
+            "`wallflower ledger list`."
         )
     value: Mapping[str, Any] = found["value"]
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -14,7 +15,7 @@ from wallflower.errors import DataError, LossMismatch, NotUseful, ParameterError
 from wallflower.noise import system_noise
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.scale import Scale
-from wallflower.queries.scale.exact import BINS, DIVISORS, EDGES, bins_of, pair_up, spreads_of, value_of
+from wallflower.queries.scale.exact import BINS, DIVISORS, EDGES, bins_of, draw_places, pair_up, spreads_of, value_of
 from wallflower.schema import Column, Schema
 
 SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "setup_vectors.py"
@@ -116,7 +117,7 @@ def test_the_plan_says_how_far_off_spreads_are():
     beyond = 0
     for key in range(200):
         errors = asked.errors(points, key)
-        spreads = asked.choose(errors, points, system_noise())
+        spreads = asked.choose(errors, points, system_noise()).values()
         places = [int(bins_of(spread * DIVISORS[share])) - 1 for spread in spreads]
         beyond += max(int(row[place]) for row, place in zip(errors, places, strict=True)) > most
     assert beyond <= 40
@@ -212,3 +213,104 @@ def test_other_scales_are_refused_before_anything_is_charged(people):
 def test_a_scale_that_is_far_too_small_is_no_error():
     table = wf.Points.from_array([[1e300], [-1e300], [0.0]], columns=["a"])
     assert np.isfinite(table.rescale({"a": 1e-20}).values).all()
+
+
+LOCATED = RECORDS[:, :2] * np.array([1.0, 0.1]) + np.array([250.0, -40.0])
+
+
+@pytest.fixture
+def located(tmp_path):
+    book = wf.Ledger.open(tmp_path / "ledger.db")
+    book.grant("people", wf.Loss("100"), by="owner")
+    facts = Schema(columns=(Column("a", scale=2, center=100), Column("b", low=-100, high=100)))
+    with book:
+        yield wf.open(wf.Points.from_array(LOCATED, columns=("a", "b"), schema=facts, name="people"), ledger=book)
+
+
+def test_locations_are_medians_in_the_units_of_the_table(located):
+    """At ε = 10 for each part a median is off by a spread or more with a chance below e^-1000."""
+    made = located.scale(epsilon="20", location=True)
+    assert made.value["scale"]["a"] == pytest.approx(1.0, rel=0.2)
+    assert made.value["location"]["a"] == pytest.approx(250, abs=0.5)
+    assert made.value["location"]["b"] == pytest.approx(-40, abs=1.5)
+    assert made.value["beyond"] == []
+    (low, high), (lowest, highest) = made.extras["bounds"]["a"], made.extras["bounds"]["b"]
+    assert 238 < low < 242
+    assert 258 < high < 262
+    assert -76 < lowest < -64
+    assert -16 < highest < -4
+    assert "center = " in made.extras["toml"]
+    assert str(made.booked) == "ε=20"
+
+
+def test_a_location_costs_half_of_the_loss_and_needs_more_records(located):
+    asked = Scale(loss=wf.Loss("1"), location=True)
+    assert asked.epsilon_each == Fraction(1, 2)
+    assert asked.claim(wf.Points.from_array(LOCATED)).rho == Fraction(1, 16)
+    assert asked.plan(n=400, dimension=2).useful
+    assert not asked.plan(n=399, dimension=2).useful
+    assert Scale(loss=wf.Loss("1")).plan(n=100, dimension=2).useful
+    with pytest.raises(NotUseful, match="locations, and 100"):
+        located.scale(epsilon="0.04", location=True)
+
+
+def test_a_median_that_is_too_far_away_is_told_to_be(tmp_path):
+    far = wf.Points.from_array(RECORDS[:, :1] + 1e6, columns=("a",), name="far")
+    made = wf.release(Scale(loss=wf.Loss("20"), location=True), far, _granted(tmp_path, "far"))
+    assert made.value["beyond"] == ["a"]
+    assert any("State a public center" in note for note in made.notes)
+
+
+def _granted(folder, name):
+    book = wf.Ledger.open(folder / "ledger.db")
+    book.grant(name, wf.Loss("100"), by="owner")
+    return book
+
+
+def test_a_watch_judges_by_locations_and_spreads(located):
+    usual = located.scale(epsilon="20", location=True)
+    watch = wf.Watch(threshold=5.0, statistic="max", baseline=usual, loss=wf.Loss("100"))
+    assert watch.season.phases.kind == "always"
+    places = np.zeros(3, dtype=np.int64)
+    rows = (np.array([[250.0, -40.0], [258.0, -40.0], [250.0, -70.0]]) - [100, 0]) / [2, 1]
+    found = np.abs(watch.season.standardise(rows, places))
+    assert (found.max(axis=1) > 5).tolist() == [False, True, True]
+    flagged = located.watch(threshold=5.5, statistic="max", baseline=usual, epsilon="40").value
+    assert len(flagged["flagged"]) <= 40
+    with pytest.raises(ParameterError, match="locations"):
+        wf.Watch(threshold=5.0, baseline=located.scale(epsilon="1"), loss=wf.Loss("1"))
+
+
+def test_explain_takes_bounds_by_locations(located):
+    bounds = located.scale(epsilon="20", location=True).extras["bounds"]
+    domain = Schema.of(["a", "b"], edges={"a": (249.0, 251.0)}, bounds={"b": bounds["b"]}, clip=True)
+    asked = wf.Explain(
+        record="3", metric="b", context=("a",), domain=domain, size=4000, detector="clamped-grubbs", loss=wf.Loss("1")
+    )
+    assert asked.plan(n=4000, dimension=2).facts["contexts"] == 4
+
+
+def test_of_too_many_columns_a_public_part_is_measured(tmp_path):
+    names = [f"c{at}" for at in range(40)]
+    wide = wf.Points.from_array(DRAW.normal(size=(1000, 40)), columns=names, name="wide")
+    data = wf.open(wide, ledger=_granted(tmp_path, "wide"))
+    with pytest.raises(NotUseful, match=r"name 10 columns at most, pool those of one unit, or .* \(subset\)"):
+        data.scale(epsilon="0.5")
+    asked = Scale(loss=wf.Loss("0.5"), subset=True)
+    assert asked.plan(n=1000, dimension=40).useful
+    made = data.scale(epsilon="0.5", subset=True)
+    assert len(made.value["scale"]) == 10
+    assert "not measured: " in made.words
+    key = int(made.value["pairing"], 16)
+    assert list(made.value["scale"]) == [names[at] for at in draw_places(40, 10, key)]
+    assert {tuple(draw_places(40, 10, key)) for key in range(9)} != {tuple(draw_places(40, 10, 0))}
+    answer = data.count(
+        neighbours=3, radius=0.5, epsilon="1", columns=tuple(made.value["scale"]), scale=made, anyway=True
+    )
+    assert f"scale {made.ledger_id}" in answer.terms
+    with pytest.raises(ScaleMismatch, match="Name only these"):
+        data.count(neighbours=3, radius=0.5, epsilon="1", scale=made, anyway=True)
+    with pytest.raises(ParameterError, match="subset first"):
+        Scale(loss=wf.Loss("1"), subset=True, location=True)
+    whole = replace(asked, loss=wf.Loss("10"))
+    assert whole.chosen(wide, 5) == [[at] for at in range(40)]

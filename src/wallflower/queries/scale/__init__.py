@@ -2,11 +2,12 @@
 
 Distances do not move when a column is shifted, so a question about them needs a spread for each column and no location.
 Records are paired at random, publicly; the spread is a quantile of the differences within pairs, of those that are not
-0. All columns are chosen at once, for the price of one choice; columns of one unit may share one spread.
+0. All columns are chosen at once, for the price of one choice; columns of one unit may share one spread. Questions that
+need a location too, as bounds do, get the median of each column for half of the loss, by a grid in parts of its spread.
 
-Released    a spread for each column, and the key of the pairing
+Released    a spread for each column, or for a public part of them, and the key of the pairing; a location if asked for
 Guarantee   pure ε-DP, and ε²/8-zCDP                 Neighbours  replace one record, N public
-Arithmetic  whole-number errors, an exact draw       Proof       proof.md, labels (P) (S) (T) (R)
+Arithmetic  whole-number errors, an exact draw       Proof       proof.md, labels (P) (S) (M) (T) (R)
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self
 
-from wallflower.columns import pick
+import numpy as np
+
+from wallflower.columns import list_names, pick
 from wallflower.data import Points, points_of
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.mechanisms import choose_together
@@ -28,20 +31,28 @@ from wallflower.queries.scale.exact import (
     DIVISORS,
     Ints,
     candidates,
+    draw_places,
     errors_of,
     histogram,
     pair_up,
     value_of,
 )
+from wallflower.queries.scale.locations import Cells, error_limit
 from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount, settle
 from wallflower.schema import Column, Schema
 from wallflower.units import Claim
 
 ENOUGH: Final = 50  # records times ε for each spread, from which nearly all are right within a factor of 2
 PLENTY: Final = 100  # from which a higher quantile, which says more of outliers' company, can be had
+LOCATED: Final = 100  # records times the ε of locations for each column, from which medians are near the middle
+BOUND: Final = 10  # spreads to either side of a location: bounds that leave ordinary records as they are
 SURE: Final = 0.95
 MOST: Final = 1000  # columns
 KEY: Final = 2**128
+BEYOND: Final = (
+    "The median of {} is probably further than 4,096 spreads from 0, which is as far as was looked. State a public "
+    "center, or bounds, in the schema."
+)
 EPSILONS: Final = ("0.01", "0.03", "0.1", "0.2", "0.3", "0.5", "1", "2", "3", "5")
 Value = dict[str, Any]
 
@@ -69,6 +80,15 @@ class Scale(Query[Points, Value]):
         default=None, metadata={"help": "columns of one unit, which share one spread and cost as much as one column"}
     )
 
+    location: bool = field(
+        default=False,
+        metadata={"help": "release the median of each column too, for bounds and for a watch, with half of the loss"},
+    )
+    subset: bool = field(
+        default=False,
+        metadata={"help": "with more columns than the loss allows for, measure a random part of them, publicly drawn"},
+    )
+
     def __post_init__(self) -> None:
         settle(self)
         check_loss(self.kind, self.loss)
@@ -79,12 +99,18 @@ class Scale(Query[Points, Value]):
             raise ParameterError("units: a column is in two groups, or a group is empty. Name each column once.")
         if self.columns is not None and not set(pooled) <= set(self.columns):
             raise ParameterError("units: a column is not among the columns. Name it in both, or leave columns out.")
+        if self.subset and self.location:
+            raise ParameterError(
+                "subset, location: locations are released of all columns that are measured, or of none. Ask for a "
+                "subset first, and then for the locations of its columns by name."
+            )
 
     def cost(self) -> Loss:
         return self.loss
 
     def claim(self, facts: PublicFacts) -> Claim:
-        return replace(super(Scale, self).claim(facts), rho=self.loss.epsilon**2 / 8)  # (T)
+        rho = self.loss.epsilon**2 / (16 if self.location else 8)  # (T), once or twice at half
+        return replace(super(Scale, self).claim(facts), rho=rho)
 
     def view(self, data: Any) -> Points:
         points = points_of(data, self.columns)
@@ -99,52 +125,109 @@ class Scale(Query[Points, Value]):
 
     def answer(self, data: Points, noise: Noise) -> Value:
         key = noise.below(KEY)  # (P)
-        spreads = self.choose(self.errors(data, key), data, noise)
-        return {"scale": dict(zip(data.columns, spreads, strict=True)), "pairing": f"{key:032x}"}
+        spreads = self.choose(self.errors(data, key), data, noise, key)
+        told: Value = {"scale": spreads, "pairing": f"{key:032x}"}
+        return told | self._located(data, list(spreads.values()), noise) if self.location else told
+
+    def _located(self, data: Points, spreads: list[float], noise: Noise) -> Value:
+        """The middle of each column, and the same as a baseline of one phase, which a watch takes."""
+        widths = [spread / float(_facts(data, at).scale) for at, spread in enumerate(spreads)]
+        places = choose_together(
+            self.location_errors(data, widths), sensitivity=1, epsilon=self.epsilon_each, noise=noise
+        )  # (M)
+        cells = self.cells(data, widths)
+        middles = [cell.middle(place) for cell, place in zip(cells, places, strict=True)]
+        known = [_facts(data, at) for at in range(data.dimension)]
+        locations = [middle * c.scale + c.center for middle, c in zip(middles, known, strict=True)]
+        baseline: Value = {"phase": "always", "dataset": data.name, "time": None, "columns": list(data.columns)}
+        baseline |= {"centre": [[middle] for middle in middles], "spread": [[width] for width in widths]}
+        return {
+            "location": dict(zip(data.columns, locations, strict=True)),
+            "baseline": baseline | {"width": widths},
+            "beyond": [data.columns[at] for at, cell in enumerate(cells) if cell.is_end(places[at])],
+        }
+
+    def cells(self, data: Points, widths: list[float]) -> list[Cells]:
+        """The candidates for each location, once spreads are known: in the units of the points."""
+        made = []
+        for at, width in enumerate(widths):
+            c = _facts(data, at)
+            ends = [None if end is None else float((end - c.center) / c.scale) for end in (c.low, c.high)]
+            made.append(Cells.of(width, *ends))
+        return made
+
+    def location_errors(self, data: Points, widths: list[float]) -> list[Ints]:
+        """By how much each candidate of each column misses the median: one record moves it by 1 at most.  (M)"""
+        most, values = error_limit(data.dimension, self.epsilon_each), data.values
+        return [np.minimum(cell.errors(values[:, at]), most) for at, cell in enumerate(self.cells(data, widths))]
 
     def errors(self, data: Points, key: int) -> list[Ints]:
         """By how much each candidate of each group misses its quantile: what one record moves by 1 at most.  (S)"""
         first, second = pair_up(data.n, key)
         share, values = self.share_for(data.n, data.dimension), data.values
         found = []
-        for members in self.groups(data.columns):
+        for members in self.chosen(data, key):
             among = self.candidates(data, members)
             errors = errors_of(histogram(values[:, members], first, second), share, len(members))
             found.append(errors[among.start - 1 : among.stop - 1])
         return found
 
-    def choose(self, errors: list[Ints], data: Points, noise: Noise) -> list[float]:
+    def choose(self, errors: list[Ints], data: Points, noise: Noise, key: int = 0) -> dict[str, float]:
         """The spread of each column, drawn together with all others.  (T)"""
         divisor = DIVISORS[self.share_for(data.n, data.dimension)]
-        places = choose_together(errors, sensitivity=1, epsilon=self.loss.epsilon, noise=noise)
-        spreads = [0.0] * data.dimension
-        for members, place in zip(self.groups(data.columns), places, strict=True):
+        places = choose_together(errors, sensitivity=1, epsilon=self.epsilon_each, noise=noise)
+        spreads = {}
+        for members, place in zip(self.chosen(data, key), places, strict=True):
             for at in members:
                 middle = value_of(self.candidates(data, members)[place])
                 spreads[at] = middle / divisor * float(_facts(data, at).scale)
-        return spreads
+        return {data.columns[at]: spreads[at] for at in sorted(spreads)}
+
+    @property
+    def epsilon_each(self) -> Fraction:
+        """The ε of the spreads, and of the locations where they are asked for.  (T)"""
+        return self.loss.epsilon / (2 if self.location else 1)
 
     def reading(self, value: Value, facts: PublicFacts) -> Reading:
-        share, groups = self.share_for(facts.n, facts.dimension), self.coordinates(facts.dimension)
+        share, groups = self.share_for(facts.n, facts.dimension), self.measured(facts.n, facts.dimension)
         off = self.off(facts.n, groups)
         said = ", ".join(f"{name} {spread:.3g}" for name, spread in value["scale"].items())
-        fragment = Schema(columns=tuple(Column(name, scale=spread) for name, spread in value["scale"].items()))
+        middles: dict[str, float] = value.get("location", {})
+        fragment = Schema(
+            columns=tuple(
+                Column(name, scale=spread, center=middles.get(name, 0)) for name, spread in value["scale"].items()
+            )
+        )
+        located = (
+            f" Medians: {', '.join(f'{name} {middle:.4g}' for name, middle in middles.items())}." if middles else ""
+        )
+        left_out = [name for name in facts.columns if name not in value["scale"]]
+        part = f" Drawn publicly, and not measured: {list_names(left_out)}." if left_out else ""
+        bounds = {name: _around(middle, value["scale"][name]) for name, middle in middles.items()}
+        beyond = value.get("beyond")
         return Reading(
             mechanism="joint exponential",
             interval=None,
             words=f"Spreads, as of a bell curve's deviation: {said}. With 95 % none misses its quantile by more than "
-            f"{off:,} of {facts.n // 2:,} pairs.",
-            extras={"schema": fragment.to_json(), "toml": fragment.to_toml(), "quantile": str(share), "off": off},
+            f"{off:,} of {facts.n // 2:,} pairs.{located}{part}",
+            extras={"schema": fragment.to_json(), "toml": fragment.to_toml(), "quantile": str(share), "off": off}
+            | ({"bounds": bounds} if middles else {}),
+            notes=(BEYOND.format(list_names(beyond)),) if beyond else (),
             quality=self._quality(facts.n, groups),
         )
 
     def plan(self, *, n: int, dimension: int) -> Plan:
-        groups = self.coordinates(dimension)
-        useful, each = self._is_useful(n, groups), float(self.loss.epsilon) * n / groups
-        most = math.floor(n * self.loss.epsilon / ENOUGH)
-        advice = f"; name {most} columns at most, or pool those of one unit" if most else ""
-        smallest = least_amount(lambda amount: float(amount) * n >= ENOUGH * groups)
+        groups = self.measured(n, dimension)
+        useful, each = self._is_useful(n, dimension), float(self.epsilon_each) * n / groups
+        most = self._most(n)
+        ways = f"name {most} columns at most, pool those of one unit, or have a random part of them measured (subset)"
+        advice = f"; {ways}" if most else ""
+        smallest = least_amount(lambda amount: self._at(amount)._is_useful(n, dimension))
         words = f"{each:.3g} records times ε for each of {groups} spreads, and {ENOUGH} are needed"
+        if self.location:
+            words += (
+                f"; {float(self.epsilon_each) * n / dimension:.3g} for each of {dimension} locations, and {LOCATED}"
+            )
         figures = {"each": each, "off": min(1.0, self.off(n, groups) / max(1, n // 2))}
         return Plan(
             query=self.kind,
@@ -176,6 +259,18 @@ class Scale(Query[Points, Value]):
         """How many spreads are chosen."""
         return dimension - sum(len(names) - 1 for names in self.units or ())
 
+    def measured(self, n: int, dimension: int) -> int:
+        """How many spreads are chosen: of a subset as many as the loss allows for."""
+        groups = self.coordinates(dimension)
+        return min(groups, max(1, self._most(n))) if self.subset else groups
+
+    def chosen(self, data: Points, key: int) -> list[list[int]]:
+        """The groups that are measured: all, or those that the public key draws.  (P)"""
+        groups, size = self.groups(data.columns), self.measured(data.n, data.dimension)
+        if size == len(groups):
+            return groups
+        return [groups[at] for at in draw_places(len(groups), size, key)]
+
     def candidates(self, data: Points, members: list[int]) -> range:
         """The bins that a difference of these columns can be in, by what is public of them."""
         known = [_facts(data, at) for at in members]
@@ -186,25 +281,36 @@ class Scale(Query[Points, Value]):
 
     def share_for(self, n: int, dimension: int) -> Fraction:
         """Which quantile of the differences is chosen: a rule by public facts."""
-        enough = n * self.loss.epsilon >= PLENTY * self.coordinates(dimension)
+        enough = n * self.epsilon_each >= PLENTY * self.measured(n, dimension)
         return Fraction(3, 4) if enough else Fraction(1, 2)
 
     def off(self, n: int, groups: int) -> int:
         """By how many pairs the worst of all spreads misses its quantile at most, 95 times of 100.  (R)"""
         nats = groups * math.log(BINS) - math.log1p(-SURE)
-        return min(n // 2, math.ceil(2 * nats / float(self.loss.epsilon)))
+        return min(n // 2, math.ceil(2 * nats / float(self.epsilon_each)))
 
-    def _is_useful(self, n: int, groups: int) -> bool:
-        return n * self.loss.epsilon >= ENOUGH * groups
+    def _most(self, n: int) -> int:
+        """How many spreads can be had."""
+        return math.floor(n * self.epsilon_each / ENOUGH)
+
+    def _is_useful(self, n: int, dimension: int) -> bool:
+        spread = n * self.epsilon_each >= ENOUGH * self.measured(n, dimension)
+        return spread and (not self.location or n * self.epsilon_each >= LOCATED * dimension)
 
     def _quality(self, n: int, groups: int) -> Quality:
-        each = float(n * self.loss.epsilon / groups)
+        each = float(n * self.epsilon_each / groups)
         label: Label = "reliable" if each >= PLENTY else "use with care" if each >= ENOUGH else "unreliable"
         rule = f"{each:.3g} records times ε for each spread; reliable from {PLENTY} on, with care from {ENOUGH} on"
         return Quality(label, rule)
 
     def _at(self, amount: str) -> Self:
         return replace(self, loss=Loss(amount))
+
+
+def _around(middle: float, spread: float) -> tuple[float, float]:
+    """Bounds by a location and a spread, to two digits of the spread: post-processing."""
+    digits = 1 - math.floor(math.log10(spread))
+    return round(middle - BOUND * spread, digits), round(middle + BOUND * spread, digits)
 
 
 def _facts(points: Points, at: int) -> Column:

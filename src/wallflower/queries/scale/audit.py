@@ -6,6 +6,7 @@ with whom depends on nothing else.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -18,9 +19,11 @@ import numpy as np
 from wallflower.audit import Attack, Finding, Floats, Way, audit_exact
 from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.data import Points
+from wallflower.mechanisms import choose_together
 from wallflower.privacy import Loss
 from wallflower.queries.scale import Scale
 from wallflower.queries.scale.exact import EDGES, Ints, errors_of, histogram, interval, pair_up
+from wallflower.queries.scale.locations import Cells
 from wallflower.schema import Column, Schema
 
 KEY: Final = 12345
@@ -51,7 +54,7 @@ def _table(differences: tuple[float, ...], columns: int = 1) -> Points:
 
 def _law(query: Scale, table: Points) -> Law:
     errors = query.errors(table, KEY)
-    return law_of(lambda noise: tuple(query.choose(errors, table, noise)))
+    return law_of(lambda noise: tuple(query.choose(errors, table, noise).values()))
 
 
 def _laws(query: Scale, columns: int = 1) -> list[Law]:
@@ -63,6 +66,47 @@ def _attack_choice(quick: bool) -> Iterator[Finding]:
     yield audit_law(*_laws(POOLED, 2), claimed=POOLED.loss, name="two columns of one unit")
     short = replace(ONE, loss=Loss("10/9"))
     yield audit_law(*_laws(short), claimed=ONE.loss, name="broken: a tenth short", expected=True)
+
+
+# Locations. The lowest of four records goes to the far end: its cell misses the median by one more, and a
+# hundred cells beyond the others by one less.
+
+LEAST, GONE = (0.0, 1.0, 1.0, 1.0), (100.0, 1.0, 1.0, 1.0)
+LOCATING: Final = Scale(loss=Loss("2"), location=True)  # half of it locates
+
+
+def _located_law(query: Scale, records: tuple[float, ...]) -> Law:
+    facts = Schema(columns=(Column("a", low=0, high=100),))
+    table = Points.from_array(np.array(records)[:, None], columns=("a",), schema=facts)
+    errors = query.location_errors(table, [4.0])
+    return law_of(lambda noise: choose_together(errors, sensitivity=1, epsilon=query.epsilon_each, noise=noise))
+
+
+def _attack_locations(quick: bool) -> Iterator[Finding]:
+    laws = [_located_law(LOCATING, records) for records in (LEAST, GONE)]
+    yield audit_law(*laws, claimed=Loss("1"), name="locations, half of the loss")
+    for name, loss in (("at the whole loss", Loss("4")), ("a tenth short", Loss("20/9"))):
+        laws = [_located_law(replace(LOCATING, loss=loss), records) for records in (LEAST, GONE)]
+        yield audit_law(*laws, claimed=Loss("1"), name=f"broken: locations {name}", expected=True)
+    cells, cases = Cells(0.0, 1.0, 6), [table[:, 0] for table in _tables(4)]
+    yield audit_exact(cells.errors, partial(_brute_median, cells), cases, name="who misses the median, and by how much")
+    wrong = Cells(0.5, 1.0, 6)
+    yield audit_exact(
+        wrong.errors, partial(_brute_median, cells), cases, name="broken: cells begin later", expected=True
+    )
+    yield _moves("one record moves the error of a location by 1", lambda table: cells.errors(table[:, 0]), 1)
+    twice = "broken: ranks counted twice"
+    yield _moves(twice, lambda table: 2 * cells.errors(table[:, 0]), 1, expected=True)
+
+
+def _brute_median(cells: Cells, values: Floats) -> list[int]:
+    """The definition, record by record and cell by cell."""
+    places = [min(max(math.floor((x - cells.start) / cells.step), 0), cells.size - 1) for x in values.tolist()]
+    half = Fraction(len(places), 2)
+    return [
+        math.ceil(max(Fraction(0), sum(p < c for p in places) - half, half - sum(p <= c for p in places)))
+        for c in range(cells.size)
+    ]
 
 
 # The errors
@@ -135,4 +179,8 @@ def _moves(name: str, errors: Callable[[Floats], Ints], columns: int, *, expecte
     )
 
 
-ATTACKS: Final[dict[str, Attack]] = {"choice": _attack_choice, "errors": _attack_errors}
+ATTACKS: Final[dict[str, Attack]] = {
+    "choice": _attack_choice,
+    "errors": _attack_errors,
+    "locations": _attack_locations,
+}

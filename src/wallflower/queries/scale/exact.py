@@ -61,6 +61,16 @@ def pair_up(n: int, key: int) -> tuple[Ints, Ints]:
     return order[:half], order[half : 2 * half]
 
 
+def draw_places(n: int, size: int, key: int) -> list[int]:
+    """So many of n places, by a public key: words of their own, which the pairing does not use.
+
+    >>> draw_places(5, 5, 1), len(draw_places(9, 4, 1))
+    ([0, 1, 2, 3, 4], 4)
+    """
+    words = np.frombuffer(hashlib.shake_256(b"columns" + key.to_bytes(16, "big")).digest(8 * n), dtype="<u8")
+    return sorted(np.argsort(words, kind="stable")[:size].tolist())
+
+
 def histogram(values: Floats, first: Ints, second: Ints) -> Ints:
     """How many differences of all these columns are in each bin, 0 … 960."""
     with np.errstate(over="ignore", invalid="ignore"):

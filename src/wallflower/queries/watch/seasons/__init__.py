@@ -69,11 +69,13 @@ class Seasons:
             return value
         if isinstance(value, Mapping) and isinstance(value.get("value"), Mapping):
             value = value["value"]
+        if isinstance(value, Mapping) and isinstance(value.get("baseline"), Mapping):
+            value = value["baseline"]  # of a scale with locations: one phase
         if not isinstance(value, Mapping) or "phase" not in value:
             raise ParameterError(
                 "baseline: it has no phases. A watch takes what `baseline` released with a phase, such as "
-                "hour-of-week; one without gives centre and variance, which are options of their own. Pass such a "
-                "release."
+                "hour-of-week, or `scale` with locations; one without gives centre and variance, which are options of "
+                "their own. Pass such a release."
             )
         return cls.from_json(value)
 
