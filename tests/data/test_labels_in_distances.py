@@ -1,6 +1,7 @@
 """Labels in distances: records that differ in a label are `weight` apart in that column, whatever else is measured."""
 
 import math
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -152,3 +153,33 @@ def test_groups_are_counted_by_the_stated_distance(tmp_path):
         rows = np.flatnonzero(cells["sex"] == code)
         near = [sum(distance(cells, i, j, ("x", "ward")) <= 0.71 for j in rows if j != i) for i in rows]
         assert found[label] == sum(count < 3 for count in near)
+
+
+@pytest.mark.parametrize("normalise", [True, False])
+def test_curves_and_radii_go_by_the_stated_distance(normalise, tmp_path):
+    """At this loss any error above 0 has a chance below e^-100."""
+    cells, _ = made()
+    radii = (0.3, 0.5, 0.71, 0.9, 1.3)
+    asked = {"neighbours": 3, "loss": Loss("100000"), "slack": 50, "normalise": normalise}
+    curve = wf.Profile(radii=radii, **asked)
+    view = curve.view(table(tmp_path))
+    expected = [outliers(cells, view.columns, radius, 3, normalise=normalise) for radius in radii]
+    assert curve.answer(view, system_noise())["outliers"] == expected
+    wanted = next(count for count in reversed(expected) if 0 < count < ROWS)
+    share = Fraction(wanted, ROWS)
+    for query in (wf.Radius(share=share, **asked), wf.Count(share=share, **asked)):
+        value = query.answer(query.view(table(tmp_path)), system_noise())
+        radius = getattr(value, "radius", value)
+        before, after = (
+            outliers(cells, view.columns, radius * 2 ** (step / 32), 3, normalise=normalise) for step in (-1, 1)
+        )
+        assert after <= wanted <= before
+
+
+@pytest.mark.slow
+def test_attacks_on_labels_end_as_they_must(quick_findings):
+    found = {finding.name: finding for finding in quick_findings("count")}
+    assert not found["exact counts with labels in distances"].caught
+    assert not found["labels: what the noise hides"].caught
+    assert found["broken: labels taken for numbers"].caught
+    assert found["broken: a mean over coordinates instead of columns"].caught

@@ -322,7 +322,7 @@ class Count(Query[Points | GroupView, Any]):
         return cls(neighbours=5, radius=1.3, loss=Loss("0.5"))
 
     def _over_columns(self, data: Points) -> Self:
-        """The same question, where labels make columns that are several coordinates."""
+        """The same question, where labels make columns that are several coordinates.  (W)"""
         width = sum(map(len, data.places))
         radius, normalise = per_column(self.reach, data.dimension, width, normalise=self.normalise)
         return replace(self, radius=radius, normalise=normalise)

@@ -43,6 +43,7 @@ from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.count.audit_groups import group_findings
+from wallflower.queries.count.audit_labels import label_findings
 from wallflower.queries.count.audit_lower import lower_findings
 from wallflower.queries.count.audit_shares import share_findings
 from wallflower.queries.count.exact import count_outliers
@@ -389,6 +390,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "honest": lambda quick: lower_findings(),
     "groups": lambda quick: group_findings(),
     "share": lambda quick: share_findings(),
+    "labels": lambda quick: label_findings(),
 }
 BROKEN_COVERS: Final[dict[str, tuple[Cover, World]]] = {
     "Algorithm 1 skips the last record": (_broken_skip_last, PATH),
