@@ -26,6 +26,7 @@ NOUNS = frozenset(
         "Setting",
         "Spending",
         "Standing",
+        "Tiling",
         "drawing",
         "meaning",
         "nothing",
@@ -34,6 +35,7 @@ NOUNS = frozenset(
         "rounding",
         "standing",
         "setting",
+        "tiling",
     ]
 )
 PUBLIC = frozenset(("Watching", "watching"))  # what users have typed since the first version: `wf.watching`

@@ -15,13 +15,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from wallflower.data import Points, Schema, Table, load
+from wallflower.data import Points, Schema, Table, TiledTable
+from wallflower.data.scans import load_into
+from wallflower.engines import Engine
 from wallflower.errors import ParameterError
 from wallflower.forms import Question, answer_type, describe, fill, find, signature
 from wallflower.ledger import Account, Ledger, Quote
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.query import A, Plan, Query
 from wallflower.release import Release, default_analyst, notice, pay, plan_for, quote
+from wallflower.release.views import Records, view_of
 from wallflower.schema import WayToRead
 
 if TYPE_CHECKING:
@@ -69,7 +72,7 @@ class Planner(Verbs, Plans):
 
     def __init__(
         self,
-        table: Table | Points,
+        table: Records,
         questions: Iterable[Question],
         quote: Callable[[Query[Any, Any]], Quote] | None = None,
     ) -> None:
@@ -81,7 +84,7 @@ class Planner(Verbs, Plans):
 
     def of(self, query: Query[Any, Any]) -> Plan:
         """What to expect of this query here, from public facts alone, and how often the budget affords it."""
-        view = query.view(self._table)
+        view = view_of(query, self._table)
         plan = plan_for(query, view)
         return plan if self._quote is None else replace(plan, affords=self._quote(query).affords)
 
@@ -99,7 +102,7 @@ class Dataset(Verbs, Questions):
 
     def __init__(
         self,
-        table: Table | Points,
+        table: Records,
         ledger: Ledger,
         analyst: str,
         questions: Iterable[Question] = KNOWN,
@@ -150,6 +153,7 @@ def open_dataset(
     ledger: Ledger | str | Path | None = None,
     name: str | None = None,
     analyst: str | None = None,
+    engine: str | Engine | None = None,
     **written: Unpack[WayToRead],
 ) -> Dataset:
     """Open a data set to ask questions of it.
@@ -157,21 +161,30 @@ def open_dataset(
     `source` is a Table, Points, or anything `load` reads; `schema` its public facts, or the file that states them;
     `ledger` a Ledger, a path or URL, or None for the default; the budget hangs on `name`. How a file is written may be
     said besides, as to `load`: `separator`, `encoding`, `decimal`, `thousands`, `sheet`, and `without` which columns.
+    `engine` says where the records are kept: "memory", or "tiles", on disk and seen part by part. Left out: in memory,
+    if a table in Parquet fits $WALLFLOWER_MEMORY by its metadata.
     """
-    table = _loaded(source, schema, name, written)
+    table = _loaded(source, schema, name, engine, written)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     return Dataset(table, book, analyst or default_analyst(), source=source)
 
 
-def _loaded(source: object, schema: Schema | str | Path | None, name: str | None, written: WayToRead) -> Table | Points:
-    if isinstance(source, Table | Points):
-        if schema is not None or name is not None or written:
+def _loaded(
+    source: object,
+    schema: Schema | str | Path | None,
+    name: str | None,
+    engine: str | Engine | None,
+    written: WayToRead,
+) -> Records:
+    if isinstance(source, Table | Points | TiledTable):
+        if schema is not None or name is not None or engine is not None or written:
             raise ParameterError(
-                f"a {type(source).__name__} brings its own schema and name. Leave both out, or open the source instead."
+                f"a {type(source).__name__} brings its own schema and name, and where it is kept. "
+                "Leave these out, or open the source instead."
             )
         return source
     facts = schema if isinstance(schema, Schema) or schema is None else Schema.read(schema)
-    return load(source, schema=facts, name=name, **written)
+    return load_into(source, engine, schema=facts, name=name, **written)
 
 
 def _method(

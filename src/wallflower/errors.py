@@ -28,6 +28,15 @@ class ScaleMismatch(ParameterError):
     """The release that a question takes its scales from is none, or of another data set, or of other columns."""
 
 
+class EngineMismatch(ParameterError):
+    """The engine that keeps a table cannot answer the question; nothing was looked at and nothing charged."""
+
+    def __init__(self, engine: str, asked: str = "the question", instead: str = "") -> None:
+        remedy = instead or "Open the table in memory (engine='memory', --engine memory) where it fits"
+        super().__init__(f"{asked}: cannot be answered by the engine {engine!r}, tile by tile. {remedy}.")
+        self.engine = engine
+
+
 class DataError(PrivacyError, ValueError):
     """The table does not fit its public schema, or has none that would fit."""
 

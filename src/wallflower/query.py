@@ -264,6 +264,7 @@ class Query(ABC, Generic[D, A]):
     prepares: ClassVar[str | None] = None  # the question that this one only serves
     unpictured: ClassVar[str | None] = None  # why it has no picture of its own, where it has none
     streams: ClassVar[bool] = False  # whether records may come one by one, without an end
+    by_tiles: ClassVar[bool] = False  # whether it can be answered where an engine keeps the table, tile by tile
 
     @abstractmethod
     def cost(self) -> Loss:

@@ -14,6 +14,7 @@ import typer
 
 from wallflower.columns import join_list, pieces_of, split_list
 from wallflower.data import Schema
+from wallflower.data.scans import MEMORY
 from wallflower.errors import ParameterError
 from wallflower.forms import LOSS_HELP, Blank, Question, blanks, fill, spends
 from wallflower.ledger.store import VARIABLE as LEDGER
@@ -48,6 +49,15 @@ DatasetOption = Annotated[
     str | None,
     typer.Option(
         "--dataset", metavar="NAME", help="name the budget hangs on; left out: the file's", rich_help_panel=DATA
+    ),
+]
+EngineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help=f"memory, or tiles: on disk, part by part; left out: memory, if Parquet fits ${MEMORY}",
+        rich_help_panel=DATA,
     ),
 ]
 AnalystOption = Annotated[

@@ -18,6 +18,7 @@ from wallflower.cli.options import (
     SOURCE,
     AnalystOption,
     DatasetOption,
+    EngineOption,
     JsonOption,
     LedgerOption,
     SchemaOption,
@@ -30,7 +31,7 @@ from wallflower.cli.options import (
     written_of,
 )
 from wallflower.cli.show import notice, price_words, say_cap, show, show_json, sign_of_life
-from wallflower.data import Table, load
+from wallflower.data.scans import load_into
 from wallflower.errors import BudgetExhausted, ParameterError, SourceError
 from wallflower.files import replacement, write_text
 from wallflower.forms import REQUIRED, Question
@@ -40,6 +41,7 @@ from wallflower.query import Plan, Query
 from wallflower.release import Release, default_analyst, pay, plan_for, quote, require_room
 from wallflower.release import notice as notice_records
 from wallflower.release.guarantee import Guarantee
+from wallflower.release.views import Records, view_of
 
 if TYPE_CHECKING:
     import wallflower.report as _report
@@ -63,6 +65,7 @@ _ASK = {
     ],
     **READING,
     **remote.OPTIONS,
+    "engine": EngineOption,
     "anyway": Annotated[
         bool,
         typer.Option("--anyway", help="answer even if the plan says that it is of no use", rich_help_panel=DATA),
@@ -94,6 +97,7 @@ _PLAN = {
         int | None, typer.Option(min=1, help="number of columns, without a source", rich_help_panel=DATA)
     ],
     "schema": SchemaOption,
+    "engine": EngineOption,
     **READING,
     **remote.OPTIONS,
     "as_json": JsonOption,
@@ -216,17 +220,17 @@ def _expected(query: Query[Any, Any], given: Mapping[str, Any]) -> Plan:
     return query.plan(n=given["records"], dimension=dimension)
 
 
-def _plan_on(query: Query[Any, Any], table: Table) -> Plan:
-    return plan_for(query, query.view(table))
+def _plan_on(query: Query[Any, Any], table: Records) -> Plan:
+    return plan_for(query, view_of(query, table))
 
 
-def _loaded(query: Query[Any, Any], given: Mapping[str, Any], dataset: str | None) -> Table:
+def _loaded(query: Query[Any, Any], given: Mapping[str, Any], dataset: str | None) -> Records:
     facts = facts_of(given["schema"], query.wants())
     with sign_of_life("reading the data"):
-        return load(given["source"], schema=facts, name=dataset, **written_of(given))
+        return load_into(given["source"], given["engine"], schema=facts, name=dataset, **written_of(given))
 
 
-def _rehearse(query: Query[Any, Any], table: Table, ledger: Ledger, analyst: str, *, as_json: bool) -> None:
+def _rehearse(query: Query[Any, Any], table: Records, ledger: Ledger, analyst: str, *, as_json: bool) -> None:
     plan, quoted = _plan_on(query, table), quote(query, table, ledger, analyst=analyst)
     cost, left, after = quoted.cost, quoted.left, quoted.left_after
     if as_json:
@@ -242,7 +246,7 @@ def _rehearse(query: Query[Any, Any], table: Table, ledger: Ledger, analyst: str
 
 
 def _released(
-    query: Query[Any, Any], table: Table, ledger: Ledger, analyst: str, given: Mapping[str, Any]
+    query: Query[Any, Any], table: Records, ledger: Ledger, analyst: str, given: Mapping[str, Any]
 ) -> Release[Any]:
     before = _last_charge(ledger, table.name, analyst)
     notice_records(table, ledger, source=given["source"])

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wallflower.columns import Format, Selection, SourceTable, list_names, numbers_of, pick
+from wallflower.columns import SourceTable, numbers_of, pick
 from wallflower.data.cells import (
     check_numbers,
     clip_cells,
@@ -26,13 +25,26 @@ from wallflower.data.cells import (
     scale_columns,
     type_of,
 )
-from wallflower.data.sources import matrix, number_columns, read
-from wallflower.errors import DataError
+from wallflower.data.coordinates import measured_names, number_names, places_of
+from wallflower.data.sources import matrix, number_columns, read, select
+from wallflower.data.tiled import TiledPoints, TiledTable
+from wallflower.errors import DataError, EngineMismatch
 from wallflower.lazy import Lazy
 from wallflower.names import nearest_name
-from wallflower.schema import TEXTS, Column, Schema, WayToRead
+from wallflower.schema import Column, Schema, WayToRead
 
-__all__ = ["Column", "Points", "Schema", "Table", "describe", "load", "points_of", "survey"]
+__all__ = [
+    "Column",
+    "Points",
+    "Schema",
+    "Table",
+    "TiledPoints",
+    "TiledTable",
+    "describe",
+    "load",
+    "points_of",
+    "survey",
+]
 
 if TYPE_CHECKING:
     import pyarrow as _pa
@@ -89,9 +101,7 @@ class Points:
     @property
     def places(self) -> tuple[tuple[int, ...], ...]:
         """For each column, which coordinates of `values` it is: one, or of three labels and more, one a label."""
-        widths = [column.width for column in self.schema.only(self.columns).columns or ()]
-        ends = np.cumsum([0, *widths]).tolist()
-        return tuple(tuple(range(first, last)) for first, last in pairwise(ends))
+        return places_of(self.columns, self.schema)
 
     def __len__(self) -> int:
         return self.n
@@ -169,7 +179,7 @@ class Table:
         """This table, or a refusal from public facts: these columns as numbers, and so many records."""
         chosen = tuple(columns)
         if chosen:
-            self._numeric(chosen)
+            number_names(chosen, self.columns, self.schema)
         if self.n < rows:
             raise DataError(f"{self.name}: the question needs {rows} records or more. Ask it of a larger table.")
         return self
@@ -177,8 +187,10 @@ class Table:
     def points(self, columns: Iterable[str] | None = None, *, labels: bool = False) -> Points:
         """The number columns (or those named), scaled by the public schema; with `labels`, weighted labels too."""
         if not labels:
-            return TablePoints(self, self._numeric(self.numbers if columns is None else columns))
-        return TablePoints(self, self._measured(columns))
+            return TablePoints(
+                self, number_names(self.numbers if columns is None else columns, self.columns, self.schema)
+            )
+        return TablePoints(self, measured_names(columns, self.columns, self.schema))
 
     def rescale(self, scales: Mapping[str, float]) -> Table:
         """The same records by other public scales, column by column; the others keep theirs. Nothing is refused."""
@@ -202,7 +214,7 @@ class Table:
 
     def cells(self, column: str) -> Floats:
         """The numbers of a column in their own unit, moved into their bounds."""
-        (name,) = self._numeric([column])
+        (name,) = number_names([column], self.columns, self.schema)
         (facts,) = self.schema.only([name]).columns or ()
         return clip_cells(numbers_of(self.arrow[name]), facts)
 
@@ -232,29 +244,6 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table(name={self.name!r}, n={self.n}, columns={self.columns!r})"
-
-    def _numeric(self, asked: Iterable[str]) -> tuple[str, ...]:
-        names, numbers = pick(asked, self.columns), self.numbers
-        for name in names:
-            if name not in numbers:
-                raise DataError(
-                    f"column {name!r} holds labels, and points are made of numbers ({list_names(numbers) or 'none'}). "
-                    f"Leave it out; codes({name!r}) gives its codes.",
-                    column=name,
-                )
-        return names
-
-    def _measured(self, asked: Iterable[str] | None) -> tuple[str, ...]:
-        measured = self.schema.measured
-        names = pick(measured if asked is None else asked, self.columns)
-        for name in names:
-            if name not in measured:
-                raise DataError(
-                    f"column {name!r} holds labels without a weight, and distances are taken over numbers and weighted "
-                    f"labels ({list_names(measured) or 'none'}). Leave it out, or state a weight in the schema.",
-                    column=name,
-                )
-        return names
 
 
 class TablePoints(Points):
@@ -314,13 +303,7 @@ def load(
 
 def _selected(source: object, facts: Schema, limit_bytes: int | None) -> tuple[SourceTable, Schema]:
     """The columns that are wanted, and what is public about these."""
-    if facts.columns is not None and facts.without:
-        kept = [name for name in facts.names or () if name not in pick(facts.without, facts.names or ())]
-        if not kept:
-            raise DataError("every column is left out, and a question needs one. Leave out fewer of them.")
-        facts = facts.only(kept)
-    texts = frozenset(c.name for c in facts.columns or () if c.kind in TEXTS or c.unit is not None)
-    wanted = Selection(names=facts.names, texts=texts, without=facts.without, form=facts.file or Format())
+    facts, wanted = select(facts)
     return read(source, wanted, limit_bytes=limit_bytes), facts
 
 
@@ -357,6 +340,8 @@ def points_of(data: object, columns: Sequence[str] | None, *, labels: bool = Fal
     """
     if isinstance(data, Points):
         return data.subspace(columns) if columns else data
+    if isinstance(data, TiledTable):
+        raise EngineMismatch(data.engine)
     table = data if isinstance(data, Table) else load(data, schema=Schema.of(columns) if columns else None)
     return table.points(columns, labels=labels)
 

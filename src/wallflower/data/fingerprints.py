@@ -19,9 +19,10 @@ import hmac
 import math
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,7 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.columns import EXACT_BELOW, numbers_of
-from wallflower.data import Points, Table, TablePoints
+from wallflower.data import Points, Table, TablePoints, TiledTable
+from wallflower.engines.order import sort_rows
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 
@@ -46,6 +48,7 @@ ENOUGH: Final = 13  # of 256: one row in twenty
 RARE: Final = 100  # at most one row in so many may have a twin
 
 _TAG_BYTES: Final = 16
+_BLOCK: Final = 1 << 20  # rows of a table that an engine keeps, in memory at a time
 _LOCAL: Final = ("duckdb", "sqlite")
 
 Bits = NDArray[np.uint64]
@@ -67,7 +70,7 @@ class Fingerprint:
 
         Independent tables share rows by chance, though no more of them than there are expected twins inside both: a
         row that is met a and b times on average is common ab times, and has (a² + b²)/2 twins. Tables with twins have
-        no sketch (`_least`). That few show in either, and yet 13 rows of the sample are common, happens to fewer than
+        no sketch (`_Least`). That few show in either, and yet 13 rows of the sample are common, happens to fewer than
         one of 10,000 pairs. Rows that differ by design, as the hours of a year, do match without being the same.
         """
         ours, theirs = set(self.least), set(least)
@@ -76,7 +79,9 @@ class Fingerprint:
         return common / len(sample) if common >= ENOUGH else 0.0
 
 
-def fingerprint(table: Table | Points, key: bytes, *, source: str | os.PathLike[str] | None = None) -> Fingerprint:
+def fingerprint(
+    table: Table | Points | TiledTable, key: bytes, *, source: str | os.PathLike[str] | None = None
+) -> Fingerprint:
     """The tags of a table, the same for every order of rows and columns, names of columns and ways to write a number.
 
     Points of a table count as its columns, unscaled. Other points are known only as they were scaled, so the same array
@@ -86,10 +91,14 @@ def fingerprint(table: Table | Points, key: bytes, *, source: str | os.PathLike[
         raise ParameterError(
             f"key: it has another length than {KEY_BYTES} bytes, and a short one can be guessed. Use steward_key()."
         )
-    rows = _sorted_rows(_columns(table, _subkey(key, "label")))
+    tag, least = hmac.new(_subkey(key, "rows"), digestmod="sha256"), _Least(_subkey(key, "row"))
+    tag.update(table.dimension.to_bytes(8, "little"))
+    for rows in _sorted_rows(table, _subkey(key, "label")):
+        tag.update(rows.tobytes())
+        least.add(rows)
     return Fingerprint(
-        rows=_rows_tag(rows, _subkey(key, "rows")),
-        least=_least(rows, _subkey(key, "row")),
+        rows=tag.hexdigest(),
+        least=least.tags(),
         source=None if source is None else _tag(_subkey(key, "source"), _place(os.fspath(source)).encode("utf-8")),
     )
 
@@ -137,9 +146,12 @@ def _number_bits(values: NDArray[np.float64]) -> Bits:
 def _text_bits(cells: Any, key: bytes) -> Bits:
     whole = cells.combine_chunks()
     coded = whole if _types.is_dictionary(whole.type) else _compute.fill_null(whole, "").dictionary_encode()
-    text = b"".join(_label_bits(label, key) for label in coded.dictionary.to_pylist())
-    bits: Bits = np.frombuffer(text, dtype="<u8")[numbers_of(coded.indices)]
+    bits: Bits = _labels_bits(coded.dictionary.to_pylist(), key)[numbers_of(coded.indices)]
     return bits
+
+
+def _labels_bits(labels: Iterable[str], key: bytes) -> Bits:
+    return np.frombuffer(b"".join(_label_bits(label, key) for label in labels), dtype="<u8")
 
 
 def _label_bits(label: str, key: bytes) -> bytes:
@@ -153,43 +165,73 @@ def _label_bits(label: str, key: bytes) -> bytes:
     return blake2b(label.encode("utf-8"), key=key, digest_size=8).digest()
 
 
-def _sorted_rows(columns: list[Bits]) -> Bits:
-    rows = np.sort(np.column_stack(columns), axis=1)
-    order = np.lexsort(rows.T[::-1])
-    return np.ascontiguousarray(rows[order], dtype="<u8")
+def _sorted_rows(table: Table | Points | TiledTable, key: bytes) -> Iterator[Bits]:
+    """The rows in lexicographic order, cells sorted inside each: all at once, or in blocks where an engine has them."""
+    if not isinstance(table, TiledTable):
+        rows = np.sort(np.column_stack(_columns(table, key)), axis=1)
+        yield np.ascontiguousarray(rows[np.lexsort(rows.T[::-1])], dtype="<u8")
+        return
+    labels = [_labels_bits(c.labels, key) if c.categories is not None else None for c in table.schema.columns or ()]
+    chunks = (
+        np.sort(np.column_stack([_chunk_bits(c, bits) for c, bits in zip(cells, labels, strict=True)]), axis=1)
+        for cells in table.sheet.chunks(range(table.dimension))
+    )
+    for block in sort_rows(chunks, _BLOCK):
+        yield np.ascontiguousarray(block, dtype="<u8")
+
+
+def _chunk_bits(cells: NDArray[Any], labels: Bits | None) -> Bits:
+    return _number_bits(cells) if labels is None else labels[cells]
 
 
 # Tags of rows
 
 
-def _rows_tag(rows: Bits, key: bytes) -> str:
-    return _tag(key, rows.shape[1].to_bytes(8, "little") + rows.tobytes())
-
-
-def _least(rows: Bits, key: bytes) -> tuple[str, ...]:
-    """The least tags of rows that occur once, or none where rows coincide by chance.
+class _Least:
+    """The least tags of rows that occur once, or none where rows coincide by chance; rows come in order, in blocks.
 
     How often they do shows inside the table: the chance that a further record of its population equals a row that
     occurs once is estimated by the share of records whose row occurs twice [Goo53]. Values of few kinds, as ages or
     answers, thus have no sketch, while one row that occurs very often, as all zeros, takes nothing from the others.
     """
-    singles, twins = _singles(rows)
-    if 2 * twins * RARE > len(singles):
-        return ()
-    width, text = rows.shape[1] * 8, singles.tobytes()
-    # BLAKE2 with a key is a keyed hash as HMAC is, and four times as quick on messages as short as a row.
-    tags = (
-        blake2b(text[start : start + width], key=key, digest_size=_TAG_BYTES).digest()
-        for start in range(0, len(text), width)
-    )
-    return tuple(tag.hex() for tag in heapq.nsmallest(SKETCH, tags))
 
+    def __init__(self, key: bytes) -> None:
+        self._key, self._singles, self._twins = key, 0, 0
+        self._tags: list[bytes] = []
+        self._open: tuple[Bits, int] | None = None  # the last row so far, which may go on, and how often it came
 
-def _singles(rows: Bits) -> tuple[Bits, int]:
-    """The rows that occur once, and how many occur twice."""
-    starts = np.flatnonzero(np.append(True, (rows[1:] != rows[:-1]).any(axis=1)))
-    counts = np.diff(np.append(starts, len(rows)))
-    return rows[starts[counts == 1]], int((counts == 2).sum())
+    def add(self, rows: Bits) -> None:
+        starts = np.flatnonzero(np.append(True, (rows[1:] != rows[:-1]).any(axis=1)))
+        counts = np.diff(np.append(starts, len(rows)))
+        if self._open is not None and np.array_equal(self._open[0], rows[0]):
+            counts[0] += self._open[1]
+        else:
+            self._close()
+        self._take(rows[starts[:-1]], counts[:-1])
+        self._open = rows[-1].copy(), int(counts[-1])
+
+    def tags(self) -> tuple[str, ...]:
+        """What was least, once all rows have come."""
+        self._close()
+        return () if 2 * self._twins * RARE > self._singles else tuple(tag.hex() for tag in self._tags)
+
+    def _close(self) -> None:
+        if self._open is not None:
+            row, count = self._open
+            self._take(row[None], np.array([count]))
+            self._open = None
+
+    def _take(self, rows: Bits, counts: NDArray[np.int64]) -> None:
+        single = rows[counts == 1]
+        self._singles += len(single)
+        self._twins += int((counts == 2).sum())
+        width, text = rows.shape[1] * 8, single.tobytes()
+        # BLAKE2 with a key is a keyed hash as HMAC is, and four times as quick on messages as short as a row.
+        tags = (
+            blake2b(text[start : start + width], key=self._key, digest_size=_TAG_BYTES).digest()
+            for start in range(0, len(text), width)
+        )
+        self._tags = heapq.nsmallest(SKETCH, chain(self._tags, tags))
 
 
 # Sources

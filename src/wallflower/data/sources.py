@@ -22,6 +22,7 @@ from wallflower.columns import (
     arrow_of,
     call_or_refuse,
     list_names,
+    pick,
     text_array,
     too_large,
     too_precise,
@@ -31,6 +32,7 @@ from wallflower.data.texts import GUESSED, json_lines, not_open, not_readable, r
 from wallflower.data.workbooks import WORKBOOKS, workbook
 from wallflower.errors import DataError, ParameterError, SourceError
 from wallflower.lazy import Lazy
+from wallflower.schema import TEXTS, Schema
 
 if TYPE_CHECKING:
     import polars.exceptions as _polars_errors
@@ -60,6 +62,17 @@ def read(source: object, wanted: Selection, *, limit_bytes: int | None = None) -
             "polars tables, and 2-D arrays. Turn it into one of these."
         )
     return SourceTable(table=call_or_refuse(lambda: reader(source, wanted), lambda _: _not_a_table(source)))
+
+
+def select(facts: Schema) -> tuple[Schema, Selection]:
+    """What is public about the columns that are wanted, and how these are asked for."""
+    if facts.columns is not None and facts.without:
+        kept = [name for name in facts.names or () if name not in pick(facts.without, facts.names or ())]
+        if not kept:
+            raise DataError("every column is left out, and a question needs one. Leave out fewer of them.")
+        facts = facts.only(kept)
+    texts = frozenset(c.name for c in facts.columns or () if c.kind in TEXTS or c.unit is not None)
+    return facts, Selection(names=facts.names, texts=texts, without=facts.without, form=facts.file or Format())
 
 
 def matrix(array: Any) -> NDArray[np.float64]:
@@ -100,9 +113,9 @@ def _limit(limit_bytes: int | None) -> int:
 
 
 def _file(path: Path, wanted: Selection, limit: int) -> SourceTable:
-    parts = call_or_refuse(lambda: _parts(path, limit), lambda error: not_open(path, error))
-    suffix = ".parquet" if path.is_dir() else _suffix(path)
-    _require_fitting(path, suffix, wanted.form)
+    parts = call_or_refuse(lambda: parts_of(path, limit), lambda error: not_open(path, error))
+    suffix = ".parquet" if path.is_dir() else suffix_of(path)
+    require_fitting(path, suffix, wanted.form)
     if path.is_dir() and any(part.parent != path for part in parts):
         together = call_or_refuse(
             lambda: _read_partitions(path, parts, wanted), lambda error: not_readable(path, error)
@@ -123,7 +136,7 @@ def _concatenated(path: Path, tables: Sequence[Any]) -> Any:
     )
 
 
-def _require_fitting(path: Path, suffix: str, form: Format) -> None:
+def require_fitting(path: Path, suffix: str, form: Format) -> None:
     """Refuse what is said of a file that its kind has no use for, rather than leave it unheard."""
     kind = suffix.removesuffix(".gz")
     known = {".csv": FORMAT[:4], ".tsv": FORMAT[:4], ".jsonl": FORMAT[1:2], ".ndjson": FORMAT[1:2]}
@@ -137,19 +150,19 @@ def _require_fitting(path: Path, suffix: str, form: Format) -> None:
         )
 
 
-def _partitions(folder: Path) -> list[Path]:
+def partitions(folder: Path) -> list[Path]:
     """The files of a directory, and of those below it that are called key=value; all lie equally deep."""
     found, folders = sorted(folder.glob("*.parquet")), [folder]
     while not found and folders:
         folders = sorted(one for upper in folders for one in upper.glob("*=*") if one.is_dir())
         found = sorted(part for one in folders for part in one.glob("*.parquet"))
-    keys = {tuple(_pair(name)[0] for name in part.relative_to(folder).parts[:-1]) for part in found}
+    keys = {tuple(pair_of(name)[0] for name in part.relative_to(folder).parts[:-1]) for part in found}
     if len(keys) > 1:
         raise SourceError(f"{folder}: its folders differ in what they are named by. Name all as key=value, alike.")
     return found
 
 
-def _suffix(path: Path) -> str:
+def suffix_of(path: Path) -> str:
     for suffix in _READERS:
         if path.name.lower().endswith(suffix):
             return suffix
@@ -163,8 +176,9 @@ def _part(path: Path, suffix: str, wanted: Selection, limit: int) -> Any:
     return call_or_refuse(lambda: _READERS[suffix](path, wanted, limit), lambda error: not_readable(path, error))
 
 
-def _parts(path: Path, limit: int) -> list[Path]:
-    parts = _partitions(path) if path.is_dir() else [path]
+def parts_of(path: Path, limit: int) -> list[Path]:
+    """The files of a table, none of them empty, and all together within the limit."""
+    parts = partitions(path) if path.is_dir() else [path]
     if not parts:
         raise SourceError(f"{path}: is a directory without .parquet files. Name a file, or a directory that has some.")
     sizes = [part.stat().st_size for part in parts]
@@ -185,7 +199,7 @@ def _parquet(path: Path, wanted: Selection, _: int) -> Any:
 
 def _partition(folder: Path, part: Path, wanted: Selection) -> Any:
     """A file of a partitioned directory: what the names of its folders say, as key=value, are columns of it."""
-    keys = dict(_pair(name) for name in part.relative_to(folder).parts[:-1])
+    keys = dict(pair_of(name) for name in part.relative_to(folder).parts[:-1])
     with _parquet_reader.ParquetFile(part) as file:
         chosen = wanted.choose([*file.schema_arrow.names, *keys])
         found = file.read(columns=[name for name in chosen if name not in keys])
@@ -194,14 +208,14 @@ def _partition(folder: Path, part: Path, wanted: Selection) -> Any:
     return _pa.table(cells)
 
 
-def _pair(name: str) -> tuple[str, str | None]:
+def pair_of(name: str) -> tuple[str, str | None]:
     key, _, value = name.partition("=")
     return unquote(key), None if value == _NO_VALUE else unquote(value)
 
 
 def _read_partitions(folder: Path, parts: Sequence[Path], wanted: Selection) -> Any:
     together = _concatenated(folder, [_partition(folder, part, wanted) for part in parts])
-    keys = {_pair(name)[0] for name in parts[0].relative_to(folder).parts[:-1]}
+    keys = {pair_of(name)[0] for name in parts[0].relative_to(folder).parts[:-1]}
     columns = {name: together[name] for name in together.column_names}
     return _pa.table({
         name: type_cells(name, cells, name in wanted.texts, wanted.form) if name in keys else cells

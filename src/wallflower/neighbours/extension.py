@@ -20,9 +20,11 @@ from wallflower.errors import ParameterError
 from wallflower.jit import kernel
 from wallflower.neighbours.limits import check_neighbours
 from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, grow_tree, lists
-from wallflower.neighbours.region import Certificate, Region, add
+from wallflower.neighbours.region import Certificate, Part, Region, add
 
 TOLERANCE = 1e-7
+UNIT = 720_720  # equal shares are whole parts of this, so that their sums are exact in any order  (N)
+SPARES = np.array([spare for spare in range(1, 66) if UNIT % spare == 0])
 PROGRESS = 0.98
 HEADROOM = 0.9
 ROOMY = 0.99
@@ -48,13 +50,31 @@ def certify(tree: Tree, neighbours: int, slack: float, tolerance: float = TOLERA
     Whoever asks a supplier that stays crowded is taken into a region where supply is decided exactly. Everybody else
     stays served as before, but who could pay less at the region's prices joins, until the bounds meet.
     """
-    demand = uniform(tree, neighbours)
+    bounds = allot(tree, neighbours, slack, tolerance).bounds
+    assert bounds is not None  # all neighbours of a whole table are known
+    return bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Allotment:
+    """Bounds on what the consumers get, and the prices that prove the upper one; or what must be known better first:
+    consumers whose neighbours are `missing`, and suppliers that others outside of this part fill."""
+
+    bounds: Certificate | None
+    prices: Floats | None = None
+    missing: Index | None = None
+    full: Index | None = None
+
+
+def allot(tree: Tree, neighbours: int, slack: float, tolerance: float, part: Part | None = None) -> Allotment:
+    """Serve the consumers, of the whole table or of a part of one, as well as `slack` allows."""
+    demand = uniform(tree, neighbours, part)
     total = float(np.count_nonzero(demand.share))
     if (demand.loads > slack).any():
         spread(demand, tree, neighbours, slack)
     if (demand.loads > slack).any():
-        return settle(demand, tree, neighbours, slack, tolerance, total)
-    return Certificate(demand.served(neighbours), total)  # (C1)
+        return settle(demand, tree, neighbours, slack, tolerance, total, part)
+    return Allotment(Certificate(demand.served(neighbours), total))  # (C1)
 
 
 def spread(demand: Demand, tree: Tree, neighbours: int, slack: float) -> None:
@@ -64,19 +84,27 @@ def spread(demand: Demand, tree: Tree, neighbours: int, slack: float) -> None:
         relieve(demand, neighbours, slack)
 
 
-def settle(demand: Demand, tree: Tree, neighbours: int, slack: float, tolerance: float, total: float) -> Certificate:
+def settle(
+    demand: Demand, tree: Tree, neighbours: int, slack: float, tolerance: float, total: float, part: Part | None = None
+) -> Allotment:
     """Decide the region around crowded suppliers, and widen it until the bounds meet (C2)."""
-    region, aim = Region(tree, neighbours), tolerance / 2
+    region, aim = Region(tree, neighbours, whole=None if part is None else part.whole & part.consumers), tolerance / 2
+    left = slack if part is None else slack - part.base / UNIT  # (C4)
     region.join(demand.withdraw(demand.askers(demand.loads > ROOMY * slack)))
     while True:
         widen(region, demand, slack)
         room = slack - demand.loads
+        if part is not None:
+            full = np.unique(region.supplier[demand.loads[region.supplier] > ROOMY * slack])
+            missing = region.missing()
+            if len(missing) + len(full):
+                return Allotment(None, missing=missing, full=full)
         region.settle(room, aim)
         lower = demand.served(neighbours) + region.served(room)
-        worth, prices, savings = region.dearest(slack)
+        worth, prices, savings = region.dearest(left)
         bounds = Certificate(lower, max(lower, total + min(worth, 0.0)))  # no prices at all prove E <= total
         if bounds.upper - bounds.lower <= tolerance:
-            return bounds
+            return Allotment(bounds, prices=prices if worth < 0.0 else np.zeros(tree.n))
         payers = demand.payers(prices, savings, tolerance / 4)
         if len(payers) == 0:  # the bounds differ by rounding: decide all again, more exactly, with all who pay
             aim, region.settled, payers = aim / 4, 0, demand.askers(region.prices > 0)
@@ -96,15 +124,16 @@ def widen(region: Region, demand: Demand, slack: float) -> None:
 
 @dataclass(slots=True)
 class Demand:
-    """Who asks what of whom. Most consumers ask `share[j]` of each of the first `found[j]` of `met[j]`; the `active`
-    ones have a row of their own instead: `flow[a, e]` of `listed[a, e]`, e < `length[a]`. `settled` is the load of the
-    former, as a sum and what rounding took from it."""
+    """Who asks what of whom. Most consumers ask `share[j]` UNITs of each of the first `asked[j]` of the `found[j]` in
+    `met[j]`; the `active` ones have a row of their own instead: `flow[a, e]` of `listed[a, e]`, e < `length[a]`.
+    `settled` is the load of the former, in UNITs."""
 
     met: Index
     found: Ints
-    share: Floats
+    asked: Ints
+    share: Ints
     loads: Floats
-    settled: Floats
+    settled: Ints
     active: Index
     listed: Index
     length: Ints
@@ -112,7 +141,8 @@ class Demand:
 
     def total_up(self) -> None:
         """Add up what every supplier is asked for.  (N)"""
-        sums = self.settled.copy()
+        sums = np.zeros((2, len(self.loads)))
+        np.divide(self.settled, UNIT, out=sums[0])
         _add_rows(self.listed, self.length, self.flow, sums)
         np.add(sums[0], sums[1], out=self.loads)
 
@@ -123,11 +153,11 @@ class Demand:
     def activate(self, suppliers: Flags) -> None:
         """Give rows of their own to the consumers that ask something of any of these suppliers."""
         hit = np.zeros(len(self.share), dtype=np.bool_)
-        _mark(self.met, self.found, self.share, suppliers, hit)
+        _mark(self.met, self.asked, self.share, suppliers, hit)
         new = np.flatnonzero(hit).astype(np.int32)
-        _add_shares(self.met, self.found, -self.share, new, self.settled)
-        flow = np.where(np.arange(self.listed.shape[1]) < self.found[new, None], self.share[new, None], 0.0)
-        self.share[new] = 0.0
+        add_shares(self.met, self.asked, -self.share, new, self.settled)
+        flow = np.where(np.arange(self.listed.shape[1]) < self.asked[new, None], self.share[new, None] / UNIT, 0.0)
+        self.share[new] = 0
         rows = np.zeros((len(new), self.listed.shape[1]), dtype=np.int32)
         rows[:, : self.met.shape[1]] = self.met[new]
         self.active = np.concatenate([self.active, new])
@@ -170,25 +200,39 @@ class Demand:
         return gone
 
 
-def uniform(tree: Tree, neighbours: int) -> Demand:
+def uniform(tree: Tree, neighbours: int, part: Part | None = None) -> Demand:
     """Every inlier asks the same of each of the first neighbours it meets: 1/(D-k+1) of each of D serves it."""
     width = min(max(tree.n - 1, 0), generous(neighbours))
     met, found = lists(tree, width)
+    asked, share = equal_shares(found, neighbours)
+    if part is not None:
+        share[~part.consumers] = 0
     nobody = np.empty(0, dtype=np.int32)
     demand = Demand(
         met=met,
         found=found,
-        share=np.where(found >= neighbours, 1.0 / np.maximum(found - neighbours + 1, 1), 0.0),
+        asked=asked,
+        share=share,
         loads=np.zeros(tree.n),
-        settled=np.zeros((2, tree.n)),
+        settled=np.zeros(tree.n, dtype=np.int64) if part is None else part.base.copy(),
         active=nobody,
         listed=np.empty((0, width), dtype=np.int32),
         length=np.empty(0, dtype=np.int64),
         flow=np.empty((0, width)),
     )
-    _add_shares(met, found, demand.share, np.flatnonzero(demand.share).astype(np.int32), demand.settled)
+    add_shares(met, asked, share, np.flatnonzero(share).astype(np.int32), demand.settled)
     demand.total_up()
     return demand
+
+
+def equal_shares(found: Ints, neighbours: int) -> tuple[Ints, Ints]:
+    """Of how many of its neighbours each consumer asks, and how much of each, in UNITs; outliers ask nothing.
+
+    >>> equal_shares(np.array([2, 3, 19, 20]), 3)
+    (array([ 0,  3, 18, 20]), array([     0, 720720,  45045,  40040]))
+    """
+    spare = SPARES[np.searchsorted(SPARES, np.maximum(found - neighbours + 1, 1), side="right") - 1]
+    return np.where(found >= neighbours, neighbours - 1 + spare, 0), np.where(found >= neighbours, UNIT // spare, 0)
 
 
 def generous(neighbours: int) -> int:
@@ -213,10 +257,11 @@ def relieve(demand: Demand, neighbours: int, slack: float) -> None:
 
 
 @kernel
-def _add_shares(met: Index, found: Ints, share: Floats, who: Index, sums: Floats) -> None:
+def add_shares(met: Index, asked: Ints, share: Ints, who: Index, loads: Ints) -> None:
+    """Add what these consumers ask to the loads of their suppliers."""
     for j in who:
-        for e in range(found[j]):
-            add(sums, met[j, e], share[j])
+        for e in range(asked[j]):
+            loads[met[j, e]] += share[j]
 
 
 @kernel
@@ -249,10 +294,10 @@ def _paid(listed: Index, length: Ints, flow: Floats, prices: Floats) -> Floats:
 
 
 @kernel
-def _mark(met: Index, found: Ints, share: Floats, suppliers: Flags, hit: Flags) -> None:
+def _mark(met: Index, asked: Ints, share: Ints, suppliers: Flags, hit: Flags) -> None:
     for j in range(len(share)):
         if share[j] > 0:
-            for e in range(found[j]):
+            for e in range(asked[j]):
                 if suppliers[met[j, e]]:
                     hit[j] = True
                     break

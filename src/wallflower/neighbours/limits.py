@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from wallflower.data import Points, points_of
+from wallflower.data import Points, TiledPoints, TiledTable, points_of
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.lazy import Lazy
 from wallflower.privacy import Kind, Loss, Neighbours
@@ -78,12 +78,23 @@ def view_points(data: Any, columns: tuple[str, ...] | None, neighbours: int, *, 
     With `labels`, columns of labels that have a weight are part of the distances; then ask for these by `per_column`.
     """
     points = points_of(data, columns, labels=labels)
-    if points.n <= neighbours:
-        raise DataError(
-            f"asked for {neighbours} neighbours among {points.n} records: every record would be an outlier. "
-            f"Choose fewer than {points.n} neighbours."
-        )
+    _require_enough(points.n, neighbours)
     return points
+
+
+def view_tiles(table: TiledTable, columns: tuple[str, ...] | None, neighbours: int) -> TiledPoints:
+    """The same of a table that an engine keeps, with labels."""
+    points = table.points(columns, labels=True)
+    _require_enough(points.n, neighbours)
+    return points
+
+
+def _require_enough(n: int, neighbours: int) -> None:
+    if n <= neighbours:
+        raise DataError(
+            f"asked for {neighbours} neighbours among {n} records: every record would be an outlier. "
+            f"Choose fewer than {n} neighbours."
+        )
 
 
 def per_column(radius: float, columns: int, coordinates: int, *, normalise: bool) -> tuple[float, bool]:
@@ -99,7 +110,7 @@ def per_column(radius: float, columns: int, coordinates: int, *, normalise: bool
     return radius * math.sqrt(columns), False
 
 
-def require_single_coordinates(points: Points, asked: str, instead: str) -> None:
+def require_single_coordinates(points: Points | TiledPoints, asked: str, instead: str) -> None:
     """Refuse columns that are several coordinates where a bound goes by the number of columns (G)."""
     wide = [name for name, places in zip(points.columns, points.places, strict=True) if len(places) > 1]
     if wide:
@@ -110,7 +121,7 @@ def require_single_coordinates(points: Points, asked: str, instead: str) -> None
         )
 
 
-def unit_cautions(points: Points, scale: object = None) -> tuple[str, ...]:
+def unit_cautions(points: Points | TiledPoints, scale: object = None) -> tuple[str, ...]:
     """What to warn of before distances are taken over several columns, from what is public about their units; or which
     release says how they compare."""
     if scale is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from wallflower.data import TiledPoints
 from wallflower.lazy import Lazy
 from wallflower.mechanisms import Additive, calibrate
 from wallflower.noise import Noise
@@ -21,9 +22,13 @@ from wallflower.privacy import Kind, Loss
 if TYPE_CHECKING:
     import wallflower.neighbours.extension as _extension
     import wallflower.neighbours.pairs as _near
+    import wallflower.neighbours.repair as _repair
+    import wallflower.neighbours.tiles as _tiles
 else:
     _extension = Lazy("wallflower.neighbours.extension")
     _near = Lazy("wallflower.neighbours.pairs")
+    _repair = Lazy("wallflower.neighbours.repair")
+    _tiles = Lazy("wallflower.neighbours.tiles")
 
 Floats = NDArray[np.float64]
 
@@ -55,7 +60,7 @@ def count_noise(slack: int, loss: Loss) -> Additive:
 
 
 def noisy_steps(
-    values: NDArray[np.float64],
+    points: Floats | TiledPoints,
     radius: float,
     neighbours: int,
     slack: int,
@@ -65,15 +70,27 @@ def noisy_steps(
     normalise: bool,
 ) -> int:
     """The number of outliers with noise, in steps of the grid."""
-    steps = exact_steps(values, radius, neighbours, slack, normalise=normalise)
+    steps = exact_steps(points, radius, neighbours, slack, normalise=normalise)
     return steps + count_noise(slack, loss).draw(noise)  # (N)
 
 
-def exact_steps(values: NDArray[np.float64], radius: float, neighbours: int, slack: int, *, normalise: bool) -> int:
+def exact_steps(points: Floats | TiledPoints, radius: float, neighbours: int, slack: int, *, normalise: bool) -> int:
     """The number of outliers by the extension, in steps of the grid and without noise: not private."""
-    tree = _near.grow_tree(values, radius, normalise=normalise)
-    bounds = _extension.certify(tree, neighbours, float(slack), GAP)
-    return math.floor((len(values) - float(bounds.lower)) * STEP.denominator + 0.5)
+    if isinstance(points, TiledPoints):
+        n, reach = points.n, _near.squared_reach(radius, points.width, normalise=normalise)
+        with points.tile(size=_tiles.tile_size(points.width, neighbours)) as tiles:
+            bounds = _repair.certify_tiles(tiles, reach, neighbours, float(slack), GAP)  # (T)
+    else:
+        n, tree = len(points), _near.grow_tree(points, radius, normalise=normalise)
+        bounds = _extension.certify(tree, neighbours, float(slack), GAP)
+    return math.floor((n - float(bounds.lower)) * STEP.denominator + 0.5)
+
+
+def exact_count(points: TiledPoints, radius: float, neighbours: int, *, normalise: bool) -> int:
+    """The number of outliers of a table that is cut into tiles, without noise: not private."""
+    reach = _near.squared_reach(radius, points.width, normalise=normalise)
+    with points.tile(size=_tiles.tile_size(points.width, neighbours)) as tiles:
+        return points.n - int(_tiles.count_inliers(tiles, reach, neighbours))
 
 
 def whole(steps: Fraction, n: int) -> int:

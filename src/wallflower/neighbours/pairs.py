@@ -125,6 +125,17 @@ def lists(tree: Tree, length: int, of: Index | None = None) -> tuple[Index, Ints
     return met, found
 
 
+def visit(tree: Tree, points: Floats, length: int, skip: Index) -> tuple[Index, Ints]:
+    """The first `length` records near each of these points, which may come from elsewhere, and how many those are.
+
+    A point that is record `skip[q]` of the tree itself does not meet that one; -1 for those that are not in it.
+    """
+    met = np.zeros((len(points), length), dtype=np.int32)
+    found = np.zeros(len(points), dtype=np.int64)
+    on_all_cores(len(points), lambda a, b: _visit(*_parts(tree), points[a:b], skip[a:b], met[a:b], found[a:b]), few=FEW)
+    return met, found
+
+
 def on_all_cores(items: int, work: Callable[[int, int], object], *, few: int = 2) -> None:
     """Call `work(start, stop)` over slices of `range(items)`, on every core this process may use; fewer items than
     `few` are done sooner than a thread is started."""
@@ -257,6 +268,45 @@ def _search(
             stack[0] = node ^ 1
             node //= 2
         found[q] = min(met_now, cap)
+
+
+@kernel
+def _visit(
+    starts: Ints,
+    low: Floats,
+    high: Floats,
+    blocks: Floats,
+    reach: float,
+    points: Floats,
+    skip: Index,
+    met: Index,
+    found: Ints,
+) -> None:
+    """Meet the records near each point from the root on, with the pair test of `_search`; note them in `met`."""
+    leaves, cap = len(starts) - 1, met.shape[1]
+    sums, stack = np.empty(blocks.shape[2]), np.empty(64, np.int64)
+    for q in range(len(points)):
+        point, top, met_now = points[q], 0, 0
+        stack[0] = 1
+        while top >= 0 and met_now < cap:
+            node = stack[top]
+            top -= 1
+            verdict = _reach_of(point, low[node], high[node], reach)
+            if verdict < 0:
+                continue
+            if node < leaves:
+                stack[top + 1], stack[top + 2] = 2 * node + 1, 2 * node
+                top += 2
+                continue
+            leaf = node - leaves
+            if verdict == 0:
+                _sweep(point, blocks[leaf], reach, sums)
+            else:
+                sums[:] = 0.0
+            own = leaf if starts[leaf] <= skip[q] < starts[leaf + 1] else -1
+            slot = skip[q] - starts[leaf] if own == leaf else q % max(1, starts[leaf + 1] - starts[leaf])
+            met_now = _collect(sums, reach, starts, leaf, own, slot, cap, met[q], met_now)
+        found[q] = met_now
 
 
 @kernel

@@ -32,6 +32,16 @@ class Certificate:
     upper: float
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What must be known of a table that is part of a larger one, in tree order: whose demand is decided here, what all
+    others ask of each supplier (in units, `extension.py`), and whose neighbours are all in this part."""
+
+    consumers: Flags
+    base: Ints
+    whole: Flags
+
+
 @dataclass(slots=True)
 class Region:
     """Edge e joins `consumer[e]`, a row of `who`, to `supplier[e]`, sorted by consumer: all neighbours of all of `who`.
@@ -46,6 +56,7 @@ class Region:
     cap: Floats = field(default_factory=lambda: np.empty(0))
     prices: Floats = field(default_factory=lambda: np.empty(0))
     settled: int = 0
+    whole: Flags | None = None  # whose neighbours are all in the tree, where not everybody's are
 
     def join(self, new: Index) -> None:
         """Take these consumers into the region."""
@@ -55,6 +66,10 @@ class Region:
         self.who = np.concatenate([self.who, new])
         self.flow = np.concatenate([self.flow, np.zeros(len(supplier))])
         self.cap = np.concatenate([self.cap, np.zeros(len(new))])
+
+    def missing(self) -> Index:
+        """The consumers whose neighbours are not all known."""
+        return self.who[:0] if self.whole is None else self.who[~self.whole[self.who]]
 
     def settle(self, room: Floats, tolerance: float) -> None:
         """Decide who gets what of the room, to within `tolerance` in all. Contests that nobody joined stand."""
@@ -113,9 +128,10 @@ class Region:
         got = total(self.consumer, flow * fit[self.supplier], len(self.who))
         return float(np.clip(got - (self.neighbours - 1) * self.cap, 0.0, 1.0).sum())
 
-    def dearest(self, slack: float) -> tuple[float, Floats, Floats]:
+    def dearest(self, slack: float | Floats) -> tuple[float, Floats, Floats]:
         """The best bound that these prices prove: slack sum p - sum of what consumers save, which is at most 1 each and
-        the least they can pay; also the prices, small ones cut, and what each consumer saves."""
+        the least they can pay; also the prices, small ones cut, and what each consumer saves. Whose neighbours are not
+        all known is not held to save anything.  (C4)"""
         priced = np.flatnonzero(self.prices > 0).astype(np.int32)
         row, consumer = neighbourhoods(self.tree, priced)
         order = np.lexsort((self.prices[priced[row]], consumer))
@@ -128,7 +144,9 @@ class Region:
             kept = np.where(self.prices > cut, self.prices, 0.0)
             least = np.zeros(self.tree.n)
             least[who] = _least(starts, np.where(price > cut, price, 0.0), near, self.neighbours)
-            worth = slack * float(kept.sum()) - float(least.sum())
+            if self.whole is not None:
+                least[~self.whole] = 0.0
+            worth = float((slack * kept).sum()) - float(least.sum())
             if worth < best[0]:
                 best = (worth, kept, least)
         return best

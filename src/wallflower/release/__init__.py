@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol
 
-from wallflower.data import Points, Schema, Table, load
+from wallflower.data import Points, Schema, Table, TiledPoints, TiledTable, load
 from wallflower.data.fingerprints import fingerprint
 from wallflower.errors import LedgerUnreachable, NotUseful
 from wallflower.lazy import Lazy
@@ -30,6 +30,7 @@ from wallflower.release.guarantee import Facts, Guarantee, certainty
 from wallflower.release.rows import rows_of_value, to_csv
 from wallflower.release.scales import rescale
 from wallflower.release.steward_key import steward_key
+from wallflower.release.views import Records, view_of
 from wallflower.release.words import readable
 from wallflower.units import Protection
 from wallflower.version import VERSION
@@ -215,7 +216,7 @@ def release(
     door for programs, which plan by themselves. The methods of `wf.open`, the command line and the service refuse it.
     """
     with _opened(ledger) as book:
-        table = data if isinstance(data, Table | Points) else _load(query, data, book)
+        table = data if isinstance(data, Table | Points | TiledTable) else _load(query, data, book)
         return pay(query, table, book, analyst=analyst or default_analyst(), key=key, anyway=anyway).answer()
 
 
@@ -293,7 +294,7 @@ def _record(ledger: Ledger, receipt: Receipt, body: Mapping[str, Any]) -> None:
 
 def pay(
     query: Query[D, A],
-    table: Table | Points,
+    table: Records,
     ledger: Ledger,
     *,
     analyst: str,
@@ -302,7 +303,7 @@ def pay(
 ) -> Payment[D, A]:
     """Charge a question, durably, or refuse it from public facts; nobody has looked yet."""
     table = rescale(query, table, ledger)
-    view = query.view(table)
+    view = view_of(query, table)
     plan = plan_for(query, view)
     if not (plan.useful or anyway or _is_paid(ledger, table.name, analyst, key)):
         require_room(quote(query, table, ledger, analyst=analyst))
@@ -320,7 +321,7 @@ def plan_for(query: Query[D, A], view: D) -> Plan:
 
 def _reading_notes(view: Any) -> tuple[str, ...]:
     """What the schema says is done to every record: public, and told with what comes of it."""
-    return view.schema.notes(view.columns) if isinstance(view, Table | Points) else ()
+    return view.schema.notes(view.columns) if isinstance(view, Table | Points | TiledPoints) else ()
 
 
 def require_room(quoted: Quote) -> None:
@@ -338,9 +339,9 @@ def require_use(plan: Plan, *, anyway: bool | None = False) -> None:
     warnings.warn(f"{plan.query}: {plan.verdict}. It is paid for all the same.", stacklevel=4)
 
 
-def quote(query: Query[D, A], table: Table | Points, ledger: Ledger, *, analyst: str) -> Quote:
+def quote(query: Query[D, A], table: Records, ledger: Ledger, *, analyst: str) -> Quote:
     """What a question would cost now, from public facts; nothing is charged."""
-    view = query.view(rescale(query, table, ledger))
+    view = view_of(query, rescale(query, table, ledger))
     claim, declared = query.claim(view), declaration_of(table.name, table.schema)
     return ledger.quote(table.name, query, analyst=analyst, claim=claim, declared=declared)
 
@@ -357,7 +358,7 @@ def declaration_of(dataset: str, schema: Schema) -> Declaration | None:
     )
 
 
-def notice(table: Table | Points, ledger: Ledger, *, source: object = None, key: bytes | None = None) -> None:
+def notice(table: Records, ledger: Ledger, *, source: object = None, key: bytes | None = None) -> None:
     """Compare what is about to be asked with what other data sets hold: one content has one budget.
 
     It depends on records, so only whoever holds them is told, when they are loaded and before anything is asked.

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any, Final
 
 from wallflower.columns import list_names
-from wallflower.data import Points, Table
+from wallflower.data import Points
 from wallflower.errors import ScaleMismatch
 from wallflower.ledger import Ledger
 from wallflower.names import account_name
 from wallflower.query import Query
+from wallflower.release.views import Records
 
 KIND: Final = "scale"
 
 
-def rescale(query: Query[Any, Any], table: Table | Points, ledger: Ledger) -> Table | Points:
+def rescale(query: Query[Any, Any], table: Records, ledger: Ledger) -> Records:
     """The table as the question wants it: scaled by the release that it names, if it names one."""
     number = getattr(query, "scale", None)
     if number is None:
@@ -30,7 +31,7 @@ def rescale(query: Query[Any, Any], table: Table | Points, ledger: Ledger) -> Ta
             "measured on; pass one of the same data set."
         )
     scales: dict[str, float] = stored["value"]["scale"]
-    numbers = table.numbers if isinstance(table, Table) else table.columns
+    numbers = table.columns if isinstance(table, Points) else table.numbers
     wanted = getattr(query, "columns", None) or numbers
     missing = [name for name in wanted if name in numbers and name not in scales]
     if missing:

@@ -183,3 +183,24 @@ def test_spreading_keeps_everybody_served_and_relieves():
     assert demand.served(5) == pytest.approx(total, abs=1e-9)
     assert (demand.flow >= 0).all()
     assert np.maximum(demand.loads - 3, 0).sum() < 0.5 * before
+
+
+@given(found=st.lists(st.integers(0, 90), min_size=1), k=st.integers(1, 30))
+def test_equal_shares_are_whole_units_that_serve_exactly(found, k):
+    asked, share = room.equal_shares(np.array(found), k)
+    assert (asked <= found).all()
+    inlier = np.array(found) >= k
+    assert ((asked - k + 1) * share == np.where(inlier, room.UNIT, 0)).all()
+    assert (room.UNIT % share[inlier] == 0).all()
+
+
+def test_loads_of_equal_shares_are_the_same_in_any_order():
+    draw = np.random.default_rng(7)
+    met = draw.integers(0, 40, (500, 20)).astype(np.int32)
+    asked, share = room.equal_shares(draw.integers(0, 21, 500), 5)
+    loads, again = np.zeros(40, dtype=np.int64), np.zeros(40, dtype=np.int64)
+    who = np.flatnonzero(share).astype(np.int32)
+    room.add_shares(met, asked, share, who, loads)
+    room.add_shares(met, asked, share, draw.permutation(who), again)
+    assert loads.tolist() == again.tolist()
+    assert loads.sum() == (asked * share).sum()

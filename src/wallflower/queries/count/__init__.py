@@ -6,7 +6,7 @@ The extension never counts too few; an honest interval has a second number that 
 
 Released    one whole number in [0, N], or two       Neighbours  replace one record, N public
 Guarantee   pure ε-DP, (ε, δ)-DP or ρ-zCDP           Arithmetic  whole-number noise on a grid of 1/128
-Proof       proof.md, labels (E) (C1) (C2) (N), (Q1) (Q2) (H) (A); the paper's own: (G) (U) (S) (L)
+Proof       proof.md, labels (E) (C1) (C2) (N) (T), (Q1) (Q2) (H) (A); the paper's own: (G) (U) (S) (L)
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from wallflower.data import Points
+from wallflower.data import Points, TiledPoints, TiledTable
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.mechanisms import Additive, calibrate, smooth_additive, smooth_beta
@@ -44,6 +44,7 @@ from wallflower.queries.count.groups import DEFAULT_SLACK, GroupCount, GroupView
 from wallflower.queries.count.parameters import BoundedCount as BoundedCount
 from wallflower.queries.count.parameters import check_reach, check_slack, check_smooth
 from wallflower.queries.count.shares import CountAtRadius, RadiusDraw, check_drawable, halves, plan_share
+from wallflower.queries.count.tiled import count_exactly, view_of_tiles
 from wallflower.query import (
     COVERS,
     Condition,
@@ -62,12 +63,10 @@ from wallflower.query import (
 
 if TYPE_CHECKING:
     import wallflower.neighbours.pairs as _pairs
-    import wallflower.queries.count.exact as _exact
     import wallflower.queries.count.lower as _lower
     import wallflower.queries.count.sensitivity as _sensitivity
 else:
     _pairs = Lazy("wallflower.neighbours.pairs")
-    _exact = Lazy("wallflower.queries.count.exact")
     _lower = Lazy("wallflower.queries.count.lower")
     _sensitivity = Lazy("wallflower.queries.count.sensitivity")
 
@@ -76,7 +75,7 @@ INTERVALS: Final = ("noise", "honest")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Count(Query[Points | GroupView, Any]):
+class Count(Query[Points | TiledPoints | GroupView, Any]):
     """Count the outliers.
 
     >>> Count(radius=0.5, neighbours=3, loss=Loss("0.5")).cost()
@@ -88,6 +87,7 @@ class Count(Query[Points | GroupView, Any]):
     question: ClassVar[str] = "How many outliers are there?"
     proof: ClassVar[str] = "queries/count/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
+    by_tiles: ClassVar[bool] = True
     unpictured: ClassVar[str] = "a number, which the report draws with its interval; counts by group have a picture"
 
     neighbours: int = field(metadata={"help": "with fewer than this many others near, a record is an outlier"})
@@ -208,7 +208,11 @@ class Count(Query[Points | GroupView, Any]):
             public=self.public_groups,
         )
 
-    def view(self, data: Any) -> Points | GroupView:
+    def view(self, data: Any) -> Points | TiledPoints | GroupView:
+        if isinstance(data, TiledTable):
+            tiled = view_of_tiles(self, data)
+            self.noise(tiled.n, tiled.dimension)
+            return tiled
         if self.grouped is not None:
             return self.grouped.view(data)
         points = view_points(data, self.columns, self.neighbours, labels=True)
@@ -218,14 +222,15 @@ class Count(Query[Points | GroupView, Any]):
         asked.noise(points.n, points.dimension)  # refused here if it is beyond what can be drawn, before the charge
         return points
 
-    def cautions(self, data: Points | GroupView) -> tuple[str, ...]:
+    def cautions(self, data: Points | TiledPoints | GroupView) -> tuple[str, ...]:
         return unit_cautions(data.points if isinstance(data, GroupView) else data, self.scale)
 
-    def answer(self, data: Points | GroupView, noise: Noise) -> Any:
+    def answer(self, data: Points | TiledPoints | GroupView, noise: Noise) -> Any:
         if isinstance(data, GroupView):
             assert self.grouped is not None
             return self.grouped.answer(data, noise)
         if self.share is not None:
+            assert isinstance(data, Points)
             radius = self.radius_draw(data.n, data.dimension).draw(data, noise)
             return CountAtRadius(self.at_radius(radius).answer(data, noise), radius)
         asked = self._over_columns(data)
@@ -263,7 +268,7 @@ class Count(Query[Points | GroupView, Any]):
     def picture(self, value: Any, facts: PublicFacts) -> Picture | None:
         return None if self.grouped is None else self.grouped.picture(value, facts)
 
-    def plan_on(self, data: Points | GroupView) -> Plan:
+    def plan_on(self, data: Points | TiledPoints | GroupView) -> Plan:
         if isinstance(data, GroupView):
             assert self.grouped is not None
             return self.grouped.plan(self.kind, n=data.n, dimension=data.dimension, groups=data.groups)
@@ -321,7 +326,7 @@ class Count(Query[Points | GroupView, Any]):
     def example(cls) -> Self:
         return cls(neighbours=5, radius=1.3, loss=Loss("0.5"))
 
-    def _over_columns(self, data: Points) -> Self:
+    def _over_columns(self, data: Points | TiledPoints) -> Self:
         """The same question, where labels make columns that are several coordinates.  (W)"""
         width = sum(map(len, data.places))
         radius, normalise = per_column(self.reach, data.dimension, width, normalise=self.normalise)
@@ -404,14 +409,15 @@ def _smooth_noise(query: Count, n: int, dimension: int) -> Additive:
     return smooth_additive(float(most), query.loss.epsilon, step=STEP)
 
 
-def _extension_answer(query: Count, data: Points, noise: Noise) -> Fraction:
+def _extension_answer(query: Count, data: Points | TiledPoints, noise: Noise) -> Fraction:
     slack = query.slack_for(data.n, data.dimension)  # (P) (E) (C1) (C2) (N)
-    normalise = query.normalise
-    steps = noisy_steps(data.values, query.reach, query.neighbours, slack, query.each, noise, normalise=normalise)
+    normalise, points = query.normalise, data if isinstance(data, TiledPoints) else data.values
+    steps = noisy_steps(points, query.reach, query.neighbours, slack, query.each, noise, normalise=normalise)
     return Fraction(steps)
 
 
-def _floor(query: Count, data: Points, noise: Noise) -> int:
+def _floor(query: Count, data: Points | TiledPoints, noise: Noise) -> int:
+    assert isinstance(data, Points)
     slack = query.slack_for(data.n, data.dimension)  # (P) (Q1) (Q2) (Q3) (H): one record moves it by at most that
     tree = _pairs.grow_tree(data.values, query.reach, normalise=query.normalise)
     bounds = _lower.certify_lower(tree, query.neighbours, float(slack), GAP)
@@ -419,13 +425,13 @@ def _floor(query: Count, data: Points, noise: Noise) -> int:
     return whole(Fraction(steps + query.floor_noise(data.n, data.dimension).draw(noise)), data.n)
 
 
-def _global_answer(query: Count, data: Points, noise: Noise) -> Fraction:
-    count: int = _exact.count_outliers(data.values, query.reach, query.neighbours, normalise=query.normalise)
-    return (count + _global_noise(query, data.n, data.dimension).draw(noise)) / STEP  # (G)
+def _global_answer(query: Count, data: Points | TiledPoints, noise: Noise) -> Fraction:
+    return (count_exactly(query, data) + _global_noise(query, data.n, data.dimension).draw(noise)) / STEP  # (G)
 
 
-def _smooth_answer(query: Count, data: Points, noise: Noise) -> Fraction:
-    count: int = _exact.count_outliers(data.values, query.reach, query.neighbours, normalise=query.normalise)
+def _smooth_answer(query: Count, data: Points | TiledPoints, noise: Noise) -> Fraction:
+    assert isinstance(data, Points)
+    count = count_exactly(query, data)
     beta = smooth_beta(query.loss.epsilon, query.loss.delta, least=1, step=STEP)
     bound = _sensitivity.rounded_smooth_bound(
         data.values, query.reach, query.neighbours, beta=beta, normalise=query.normalise
@@ -438,7 +444,7 @@ _NOISE: Final[Mapping[str, Callable[[Count, int, int], Additive]]] = {
     "global": _global_noise,
     "smooth": _smooth_noise,
 }
-_ANSWERS: Final[Mapping[str, Callable[[Count, Points, Noise], Fraction]]] = {
+_ANSWERS: Final[Mapping[str, Callable[[Count, Points | TiledPoints, Noise], Fraction]]] = {
     "extension": _extension_answer,
     "global": _global_answer,
     "smooth": _smooth_answer,

@@ -1,0 +1,202 @@
+"""Tables that are read some records at a time, for an engine to keep: Parquet, and whatever is in memory already.
+
+The number of records is in the metadata of the files, and is held to the schema's before a record is read. Cells are
+held to the schema chunk by chunk, with the refusals of a table that is read whole.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Unpack
+
+from wallflower.columns import Selection, call_or_refuse, list_names, numbers_of, text_array
+from wallflower.data import Table, load
+from wallflower.data.cells import fit_cells, is_text, not_numbers
+from wallflower.data.sources import pair_of, parts_of, read, require_fitting, select
+from wallflower.data.texts import not_open, not_readable, type_cells
+from wallflower.data.tiled import TiledTable
+from wallflower.engines import Cells, Engine
+from wallflower.engines.local import LocalEngine
+from wallflower.errors import DataError, ParameterError, SourceError
+from wallflower.lazy import Lazy
+from wallflower.names import nearest_name
+from wallflower.schema import Schema, WayToRead
+
+if TYPE_CHECKING:
+    import pyarrow as _pa
+    import pyarrow.parquet as _parquet_reader
+else:
+    _pa = Lazy("pyarrow")
+    _parquet_reader = Lazy("pyarrow.parquet")
+
+ENGINES: Final = ("memory", "tiles")
+CHUNK: Final = 1 << 17  # records
+MEMORY: Final = "WALLFLOWER_MEMORY"
+ROW_BYTES, CELL_BYTES = 200, 40  # what a question takes in memory, for each record and for each of its cells
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A source that is read in parts: which columns, how many records, and the chunks as Arrow tables."""
+
+    columns: tuple[str, ...]
+    rows: int
+    stem: str | None
+    chunks: Iterator[Any]
+
+
+def keep(
+    source: object,
+    engine: Engine,
+    *,
+    schema: Schema | None = None,
+    name: str | None = None,
+    **written: Unpack[WayToRead],
+) -> TiledTable:
+    """Let an engine keep a table, held to its public schema."""
+    facts, wanted = select((schema or Schema()).but_read(written))
+    scan = scan_of(source, wanted)
+    stem = scan.stem and (nearest_name(scan.stem) or scan.stem)
+    called = name or facts.name or stem or "unnamed"
+    if scan.rows < 2:
+        raise DataError(f"{called}: fewer than two records, and one record has no neighbours. Load more of them.")
+    if facts.rows is not None and facts.rows != scan.rows:
+        raise DataError(f"{called}: the schema says {facts.rows} records, the source has another number. Correct one.")
+    stated = facts.columns is not None
+    facts = facts.only(scan.columns)
+    unfit = [column.name for column in facts.columns or () if column.identifier or column.time]
+    if unfit:
+        raise DataError(
+            f"column {unfit[0]!r} is an identifier or a time, and engines keep numbers and labels. "
+            f"Leave it out (without, --without {unfit[0]}), or open the table in memory.",
+            column=unfit[0],
+        )
+    cells = (_cells(chunk, facts, is_stated=stated) for chunk in scan.chunks)
+    sheet = engine.keep("reading the data", cells, math.ceil(scan.rows / CHUNK))
+    if sheet.n != scan.rows:
+        raise SourceError(f"{called}: the source has another number of records than it says. Check how it was written.")
+    return TiledTable(sheet=sheet, schema=facts, name=called, engine=engine.name)
+
+
+def load_into(
+    source: object,
+    engine: str | Engine | None,
+    *,
+    schema: Schema | None = None,
+    name: str | None = None,
+    **written: Unpack[WayToRead],
+) -> Table | TiledTable:
+    """A table in memory, or kept by an engine: as asked, or as the size of the table suggests."""
+    if engine is None:
+        engine = "memory" if fits_memory(source, schema, **written) else "tiles"
+    if engine == "memory":
+        return load(source, schema=schema, name=name, **written)
+    return keep(source, _engine(engine), schema=schema, name=name, **written)
+
+
+def _engine(engine: str | Engine) -> Engine:
+    if not isinstance(engine, str):
+        return engine
+    if engine not in ENGINES:
+        raise ParameterError(f"engine: {engine[:40]!r} is not known; there are {list_names(ENGINES)}. Choose one.")
+    return LocalEngine()
+
+
+def fits_memory(source: object, schema: Schema | None, **written: Unpack[WayToRead]) -> bool:
+    """Whether a table in Parquet may be held in memory, by its metadata alone; other sources are limited in bytes."""
+    if not _is_parquet(source):
+        return True
+    _, wanted = select((schema or Schema()).but_read(written))
+    scan = scan_of(source, wanted)
+    return scan.rows * (ROW_BYTES + CELL_BYTES * len(scan.columns)) <= _memory()
+
+
+def scan_of(source: object, wanted: Selection) -> Scan:
+    """The source, opened to be read in parts."""
+    if _is_parquet(source):
+        return _parquet(Path(source), wanted)  # type: ignore[arg-type]
+    if isinstance(source, str | os.PathLike):
+        raise SourceError(
+            f"{Path(source).name}: an engine reads Parquet, a file or a directory of them, or a table in memory. "
+            "Convert it, or open it in memory (engine='memory', --engine memory)."
+        )
+    table = read(source, wanted).table
+    return Scan(tuple(table.column_names), table.num_rows, None, _sliced(table))
+
+
+def _is_parquet(source: object) -> bool:
+    if not isinstance(source, str | os.PathLike) or "://" in str(source):
+        return False
+    return Path(source).is_dir() or Path(source).name.lower().endswith(".parquet")
+
+
+def _parquet(path: Path, wanted: Selection) -> Scan:
+    require_fitting(path, ".parquet", wanted.form)
+    parts = call_or_refuse(lambda: parts_of(path, sys.maxsize), lambda error: not_open(path, error))
+    heads = call_or_refuse(lambda: [_head(part) for part in parts], lambda error: not_readable(path, error))
+    keys = [dict(pair_of(name) for name in part.relative_to(path).parts[:-1]) for part in parts]
+    chosen = wanted.choose([*heads[0][0], *keys[0]])
+    for names, _ in heads[1:]:
+        if not {*chosen} <= {*names, *keys[0]}:
+            raise SourceError(f"{path}: its files differ in their columns. Write them with one schema.")
+    chunks = (chunk for part, key in zip(parts, keys, strict=True) for chunk in _part(path, part, key, chosen, wanted))
+    stem = path.stem if path.is_dir() else path.name[: -len(".parquet")]
+    return Scan(tuple(chosen), sum(rows for _, rows in heads), stem, chunks)
+
+
+def _head(part: Path) -> tuple[list[str], int]:
+    with _parquet_reader.ParquetFile(part) as file:
+        return file.schema_arrow.names, file.metadata.num_rows
+
+
+def _part(path: Path, part: Path, keys: dict[str, str | None], chosen: list[str], wanted: Selection) -> Iterator[Any]:
+    """The records of a file; what the names of its folders say, as key=value, are columns of it."""
+
+    def refusal(error: BaseException) -> SourceError | DataError:
+        return not_readable(path, error)
+
+    file = call_or_refuse(lambda: _parquet_reader.ParquetFile(part), refusal)
+    with file:
+        batches = file.iter_batches(batch_size=CHUNK, columns=[name for name in chosen if name not in keys])
+        while (batch := call_or_refuse(lambda: next(batches, None), refusal)) is not None:
+            rows = batch.num_rows
+            said = {name: _said(name, keys[name], rows, wanted) for name in chosen if name in keys}
+            yield _pa.table({name: said[name] if name in keys else batch[name] for name in chosen})
+
+
+def _said(name: str, value: str | None, rows: int, wanted: Selection) -> Any:
+    cells = _pa.chunked_array([text_array([value] * rows)])
+    return type_cells(name, cells, name in wanted.texts, wanted.form)
+
+
+def _sliced(table: Any) -> Iterator[Any]:
+    for start in range(0, table.num_rows, CHUNK):
+        yield table.slice(start, CHUNK)
+
+
+def _cells(chunk: Any, facts: Schema, *, is_stated: bool) -> Cells:
+    """The cells of a chunk, held to the schema: numbers as they came, labels as codes."""
+    columns = facts.columns or ()
+    text = [c.name for c in columns if c.categories is None and c.unit is None and is_text(chunk[c.name].type)]
+    if text:
+        raise not_numbers(text, is_public=is_stated or len(text) < len(columns))
+    fitted = [fit_cells(chunk[column.name], column, facts.clip) for column in columns]
+    return [
+        numbers_of(cells.indices if column.categories is not None else cells)
+        for column, cells in zip(columns, fitted, strict=True)
+    ]
+
+
+def _memory() -> int:
+    """How many bytes tables in memory may take: WALLFLOWER_MEMORY, or half of what the machine has."""
+    text = os.environ.get(MEMORY)
+    if text is None:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    if not text.strip().isdigit() or int(text) < 1:
+        raise ParameterError(f"{MEMORY} is {text[:40]!r}; it is a whole number of bytes above zero. Correct it.")
+    return int(text)

@@ -1,0 +1,114 @@
+"""A table that an engine keeps: its public facts, and no records.
+
+Its cells were held to the schema when it was kept, chunk by chunk, as those of a table in memory are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+
+from wallflower.columns import pick
+from wallflower.data.cells import scale_columns
+from wallflower.data.coordinates import measured_names, number_names, places_of
+from wallflower.engines import Cells, Floats, Sheet, Tiles
+from wallflower.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinates:
+    """Makes coordinates of cells, by the public schema alone."""
+
+    schema: Schema
+
+    def __call__(self, cells: Cells) -> Floats:
+        return scale_columns(cells, self.schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class TiledTable:
+    """What is public about a table that the engine named `engine` keeps in `sheet`, all of its columns in order."""
+
+    sheet: Sheet
+    schema: Schema
+    name: str
+    engine: str
+
+    @property
+    def n(self) -> int:
+        return self.sheet.n
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.schema.names or ()
+
+    @property
+    def dimension(self) -> int:
+        return len(self.columns)
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns that points are made of."""
+        return self.schema.numbers
+
+    def points(self, columns: Iterable[str] | None = None, *, labels: bool = False) -> TiledPoints:
+        """The number columns (or those named), scaled by the public schema; with `labels`, weighted labels too."""
+        if labels:
+            names = measured_names(columns, self.columns, self.schema)
+        else:
+            names = number_names(self.numbers if columns is None else columns, self.columns, self.schema)
+        return TiledPoints(table=self, columns=names)
+
+    def rescale(self, scales: Mapping[str, float]) -> TiledTable:
+        """The same records by other public scales, column by column; the others keep theirs."""
+        return replace(self, schema=self.schema.rescale(scales))
+
+    def __repr__(self) -> str:
+        return f"TiledTable(name={self.name!r}, n={self.n}, columns={self.columns!r}, engine={self.engine!r})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class TiledPoints:
+    """What is public about points whose records an engine keeps; they are seen tile by tile."""
+
+    table: TiledTable
+    columns: tuple[str, ...]
+
+    @property
+    def n(self) -> int:
+        return self.table.n
+
+    @property
+    def name(self) -> str:
+        return self.table.name
+
+    @property
+    def schema(self) -> Schema:
+        return self.table.schema.only(self.columns)
+
+    @property
+    def dimension(self) -> int:
+        return len(self.columns)
+
+    @property
+    def places(self) -> tuple[tuple[int, ...], ...]:
+        """For each column, which coordinates of a point it is."""
+        return places_of(self.columns, self.schema)
+
+    @property
+    def width(self) -> int:
+        """The number of coordinates."""
+        return sum(map(len, self.places))
+
+    def subspace(self, names: Iterable[str]) -> TiledPoints:
+        """The same records, seen in these columns only."""
+        return replace(self, columns=pick(names, self.columns))
+
+    def tile(self, *, size: int) -> AbstractContextManager[Tiles]:
+        """The records, cut into tiles of about `size`, for as long as the block lasts."""
+        places = [self.table.columns.index(name) for name in self.columns]
+        return self.table.sheet.tile(places, Coordinates(self.schema), size=size)
+
+    def __repr__(self) -> str:
+        return f"TiledPoints(name={self.name!r}, n={self.n}, columns={self.columns!r})"

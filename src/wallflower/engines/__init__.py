@@ -1,0 +1,55 @@
+"""Where tables live that do not fit into memory: an engine keeps them, cuts records into tiles, and runs tasks on each.
+
+A task is a function of one tile and of what is given to it. It is deterministic, so one that is run again gives the
+same; it knows neither noise nor ledger; and it raises nothing because of a record. Within a tile records stand in
+lexicographic order: what a task returns is a function of which records there are, not of the order they came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Given = Mapping[str, NDArray[Any]]
+Task = Callable[[Floats, Given], Given]
+Cells = list[NDArray[Any]]
+
+
+class Tiles(Protocol):
+    """Records, cut into tiles. `low` and `high` are the boxes of the tiles, which may overlap."""
+
+    low: Floats
+    high: Floats
+
+    def each(self, words: str, task: Task, given: Callable[[int], Given | None]) -> Iterator[tuple[int, Given]]:
+        """The task's answer for every tile that something is given to, with the tile's number."""
+
+
+class Sheet(Protocol):
+    """A table that an engine keeps: columns of numbers or codes."""
+
+    n: int
+
+    def tile(
+        self, columns: Sequence[int], shape: Callable[[Cells], Floats], *, size: int
+    ) -> AbstractContextManager[Tiles]:
+        """Cut the records into tiles of about `size`; `shape` makes coordinates of the cells of these columns."""
+
+    def chunks(self, columns: Sequence[int]) -> Iterator[Cells]:
+        """The cells of these columns, some records at a time, always in the same order."""
+
+
+class Engine(Protocol):
+    """Who keeps tables."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    def keep(self, words: str, chunks: Iterable[Cells], total: int) -> Sheet:
+        """Keep a table that comes in `total` chunks."""

@@ -1,0 +1,151 @@
+"""Tiles on one machine, out of core: what is in memory at a time is one chunk of the table, or one tile.
+
+Kernels run on all cores, tile after tile. How much is read and written follows from the number of records and columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower import progress
+from wallflower.engines import Cells, Floats, Given, Task
+from wallflower.engines.scratch import Scratch
+from wallflower.engines.tiling import SAMPLE, Tiling, plan_tiles
+
+Ints = NDArray[np.int64]
+
+PARTS = 100  # steps that are told of a pass over the tiles: how many tiles there are depends on the records
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEngine:
+    """Keeps tables in scratch files of this process."""
+
+    name: str = "tiles"
+
+    def keep(self, words: str, chunks: Iterable[Cells], total: int) -> LocalSheet:
+        """Keep a table that comes in `total` chunks."""
+        sheet = LocalSheet()
+        with progress.steps(words, total) as step:
+            for cells in chunks:
+                sheet.add(cells)
+                step()
+        return sheet
+
+
+class LocalSheet:
+    """A table in a scratch file, chunk by chunk, and column by column within."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._scratch = Scratch()
+        self._places: list[list[tuple[int, int, Any]]] = []
+
+    def add(self, cells: Cells) -> None:
+        """Take in some more records."""
+        self._places.append([(self._scratch.append(column), len(column), column.dtype) for column in cells])
+        self.n += len(cells[0])
+
+    def chunks(self, columns: Sequence[int]) -> Iterator[Cells]:
+        for places in self._places:
+            yield [self._scratch.read(*places[column]) for column in columns]
+
+    @contextmanager
+    def tile(self, columns: Sequence[int], shape: Callable[[Cells], Floats], *, size: int) -> Iterator[LocalTiles]:
+        """Cut the records into tiles, which last as long as the block."""
+        with progress.steps("cutting the table into tiles", 2 * len(self._places)) as step:
+            tiling = plan_tiles(self._sample(columns, shape, step), self.n, size)
+            dealt = self._deal(columns, shape, tiling, step)
+        tiles = None
+        try:
+            tiles = LocalTiles(dealt)
+            yield tiles
+        finally:
+            dealt.scratch.close()
+            if tiles is not None:
+                tiles.close()
+
+    def _sample(self, columns: Sequence[int], shape: Callable[[Cells], Floats], step: progress.Step) -> Floats:
+        """Every so-manieth record."""
+        every, start, taken = max(1, self.n // SAMPLE), 0, []
+        for cells in self.chunks(columns):
+            picked = [column[-start % every :: every] for column in cells]
+            start += len(cells[0])
+            if len(picked[0]):
+                taken.append(shape(picked))
+            step()
+        return np.concatenate(taken)
+
+    def _deal(
+        self, columns: Sequence[int], shape: Callable[[Cells], Floats], tiling: Tiling, step: progress.Step
+    ) -> _Dealt:
+        """Write the records, those of one tile side by side within every chunk."""
+        dealt, start = _Dealt(Scratch(), []), 0
+        for cells in self.chunks(columns):
+            values = shape(cells)
+            tile = tiling.assign(values, start)
+            start += len(values)
+            dealt.scratch.append(values[np.argsort(tile, kind="stable")])
+            dealt.counts.append(np.bincount(tile, minlength=tiling.tiles))
+            dealt.width = values.shape[1]
+            step()
+        return dealt
+
+
+@dataclass(slots=True)
+class _Dealt:
+    """Rows in the order of chunks, then of tiles; `counts[c][t]` of chunk c belong to tile t."""
+
+    scratch: Scratch
+    counts: list[Ints]
+    width: int = 0
+
+    def rows(self, tile: int) -> Floats:
+        """The records of a tile, in lexicographic order."""
+        rows, found, width = 0, [], self.width
+        for counts in self.counts:
+            before = rows + int(counts[:tile].sum())
+            if counts[tile]:
+                found.append(self.scratch.read(before * width * 8, int(counts[tile]) * width, np.float64))
+            rows += int(counts.sum())
+        values = np.concatenate(found).reshape(-1, width)
+        return values[np.lexsort(values.T[::-1])]
+
+
+class LocalTiles:
+    """Tiles in a scratch file, those without a record left out."""
+
+    def __init__(self, dealt: _Dealt) -> None:
+        self._scratch, self._places, self._width = Scratch(), [], dealt.width
+        boxes = []
+        kept = np.flatnonzero(np.sum(dealt.counts, axis=0))
+        with progress.steps("sorting tiles", PARTS) as step:
+            for done, tile in enumerate(kept.tolist()):
+                values = dealt.rows(tile)
+                boxes.append((values.min(axis=0), values.max(axis=0)))
+                self._places.append((self._scratch.append(values), len(values)))
+                _advance(step, done, len(kept))
+        self.low, self.high = np.array([low for low, _ in boxes]), np.array([high for _, high in boxes])
+
+    def each(self, words: str, task: Task, given: Callable[[int], Given | None]) -> Iterator[tuple[int, Given]]:
+        """The task's answer for every tile that something is given to."""
+        with progress.steps(words, PARTS) as step:
+            for tile, (start, rows) in enumerate(self._places):
+                if (told := given(tile)) is not None:
+                    values = self._scratch.read(start, rows * self._width, np.float64).reshape(rows, self._width)
+                    yield tile, task(values, told)
+                _advance(step, tile, len(self._places))
+
+    def close(self) -> None:
+        """Free the room."""
+        self._scratch.close()
+
+
+def _advance(step: progress.Step, done: int, of: int) -> None:
+    step(PARTS * (done + 1) // of - PARTS * done // of)

@@ -1,0 +1,63 @@
+"""The count of a table that an engine keeps: what it takes, and what it refuses before anything is charged."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Protocol
+
+from wallflower.data import Points, TiledPoints, TiledTable
+from wallflower.errors import EngineMismatch
+from wallflower.lazy import Lazy
+from wallflower.neighbours.limits import require_single_coordinates, view_tiles
+from wallflower.neighbours.noisy_count import exact_count
+
+if TYPE_CHECKING:
+    import wallflower.queries.count.exact as _exact
+else:
+    _exact = Lazy("wallflower.queries.count.exact")
+
+
+class Asked(Protocol):
+    """What is read of a count."""
+
+    @property
+    def mechanism(self) -> str: ...
+    @property
+    def interval(self) -> str: ...
+    @property
+    def share(self) -> Fraction | None: ...
+    @property
+    def by(self) -> tuple[str, ...] | None: ...
+    @property
+    def columns(self) -> tuple[str, ...] | None: ...
+    @property
+    def neighbours(self) -> int: ...
+    @property
+    def reach(self) -> float: ...
+    @property
+    def normalise(self) -> bool: ...
+
+
+def view_of_tiles(query: Asked, table: TiledTable) -> TiledPoints:
+    """The records as tiles, or a refusal that names what can be asked instead."""
+    unfit = {
+        "mechanism smooth": (query.mechanism == "smooth", "Choose the mechanism extension or global"),
+        "an honest interval": (query.interval == "honest", "Ask for interval='noise'"),
+        "a share": (query.share is not None, "Give a radius"),
+        "counts by group": (query.by is not None, "Leave by out, or ask of a table for each group"),
+    }
+    for asked, (is_asked, instead) in unfit.items():
+        if is_asked:
+            raise EngineMismatch(table.engine, f"count with {asked}", instead)
+    points = view_tiles(table, query.columns, query.neighbours)
+    if query.mechanism == "global":
+        require_single_coordinates(points, "mechanism: global", "extension")
+    return points
+
+
+def count_exactly(query: Asked, points: Points | TiledPoints) -> int:
+    """How many outliers there are, without privacy."""
+    if isinstance(points, TiledPoints):
+        return exact_count(points, query.reach, query.neighbours, normalise=query.normalise)
+    found: int = _exact.count_outliers(points.values, query.reach, query.neighbours, normalise=query.normalise)
+    return found

@@ -1,0 +1,201 @@
+"""A table that an engine keeps: read in parts, held to its schema, asked as the same table in memory is."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import wallflower as wf
+from wallflower.cli import build
+from wallflower.data import Schema, TiledTable, load, scans
+from wallflower.data import fingerprints as prints
+from wallflower.data.scans import load_into
+from wallflower.errors import DataError, EngineMismatch, ParameterError, SourceError
+from wallflower.ledger import Ledger
+from wallflower.neighbours.noisy_count import exact_count, exact_steps
+from wallflower.privacy import Loss
+from wallflower.queries import COMPANIONS, QUERIES
+from wallflower.queries.count import Count
+from wallflower.queries.count.exact import count_outliers
+from wallflower.release.views import view_of
+
+N = 3000
+FACTS = Schema.of(
+    ["x", "y", "ward"], scale={"x": 2.0}, bounds={"y": (-3, 3)}, categories={"ward": ["a", "b", "c"]}, clip=True, rows=N
+)
+
+
+@pytest.fixture
+def records():
+    made = np.random.default_rng(3)
+    ward = pa.array(np.array(["a", "b", "c"])[made.integers(0, 3, N)])
+    return pa.table({"x": made.normal(size=N), "y": made.normal(size=N), "ward": ward})
+
+
+@pytest.fixture
+def folder(records, tmp_path):
+    place = tmp_path / "people"
+    place.mkdir()
+    for at in range(3):
+        pq.write_table(records.slice(at * 1000, 1000), place / f"{at}.parquet", row_group_size=300)
+    return place
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    monkeypatch.setattr(scans, "CHUNK", 257)
+    monkeypatch.setattr("wallflower.neighbours.tiles.tile_size", lambda dimension, neighbours: 400)
+
+
+def test_the_answer_before_noise_is_that_of_the_table_in_memory(folder):
+    memory, tiled = load(folder, schema=FACTS), load_into(folder, "tiles", schema=FACTS)
+    for columns in (["x", "y"], ["y"]):
+        for radius, slack in ((0.1, 4), (0.2, 8)):
+            asked = {"radius": radius, "neighbours": 4, "normalise": True}
+            values, points = memory.points(columns).values, tiled.points(columns)
+            steps = [exact_steps(records, slack=slack, **asked) for records in (values, points)]
+            assert abs(steps[0] - steps[1]) <= 1  # (T): a contest is decided to within one step
+            assert exact_count(points, **asked) == count_outliers(values, **asked)
+
+
+def test_weighted_labels_are_coordinates_on_tiles_too(folder):
+    facts = Schema.from_json({"columns": {"x": {}, "ward": {"categories": ["a", "b", "c"], "weight": 0.3}}})
+    memory, tiled = load(folder, schema=facts), load_into(folder, "tiles", schema=facts)
+    asked = {"radius": 0.1, "neighbours": 4, "normalise": False}
+    values = memory.points(labels=True).values
+    assert tiled.points(labels=True).width == values.shape[1] == 4
+    assert exact_count(tiled.points(labels=True), **asked) == count_outliers(values, **asked)
+
+
+def test_a_table_is_recognised_wherever_it_lies(folder, monkeypatch):
+    monkeypatch.setattr(prints, "_BLOCK", 100)
+    memory, tiled = load(folder, schema=FACTS), load_into(folder, "tiles", schema=FACTS)
+    assert prints.fingerprint(memory, bytes(32)) == prints.fingerprint(tiled, bytes(32))
+
+
+def test_folders_of_partitions_are_columns(records, tmp_path):
+    for ward in ("a", "b", "c"):
+        place = tmp_path / "hive" / f"ward={ward}"
+        place.mkdir(parents=True)
+        part = records.filter(pa.compute.equal(records["ward"], ward)).select(["x", "y"])
+        pq.write_table(part, place / "part.parquet")
+    memory, tiled = load(tmp_path / "hive", schema=FACTS), load_into(tmp_path / "hive", "tiles", schema=FACTS)
+    assert prints.fingerprint(memory, bytes(32)) == prints.fingerprint(tiled, bytes(32))
+
+
+def test_the_data_set_answers_and_pays_once(folder, tmp_path):
+    with Ledger.open(tmp_path / "book.db") as book:
+        people = wf.open(folder, schema=FACTS, ledger=book, engine="tiles")
+        made = people.count(neighbours=4, radius=0.2, epsilon="0.5")
+        assert made.facts.n == N
+        assert 0 <= made.value <= N
+        assert str(people.budget().left) == "ε=1/2"
+        assert people.plan.count(neighbours=4, radius=0.2, epsilon="0.5").useful
+        rescaled = people.count(neighbours=4, radius=0.2, epsilon="0.1", mechanism="global", columns=("x",))
+        assert rescaled.mechanism == "global"
+
+
+@pytest.mark.parametrize("question", [*QUERIES, *COMPANIONS], ids=lambda question: question.kind)
+def test_what_tiles_cannot_answer_is_refused_before_it_is_charged(question, folder, tmp_path):
+    if question.by_tiles:
+        return
+    with Ledger.open(tmp_path / "book.db") as book:
+        people = wf.open(folder, schema=FACTS, ledger=book, engine="tiles")
+        with pytest.raises(EngineMismatch, match=rf"{question.kind}: .*engine='memory'"):
+            people.ask(question.example(), anyway=True)
+        with pytest.raises(EngineMismatch):
+            people.plan.of(question.example())
+        assert book.history(people.name, event="charge") == []
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"mechanism": "smooth", "loss": Loss("1", delta="1e-6")}, {"interval": "honest"}, {"by": ("ward",)}],
+    ids=["smooth", "honest", "groups"],
+)
+def test_parts_of_a_count_that_need_the_whole_table_are_refused(asked, folder, tmp_path):
+    query = Count(**{"neighbours": 4, "radius": 0.2, "loss": Loss("1"), "columns": ("x", "y"), **asked})
+    with Ledger.open(tmp_path / "book.db") as book:
+        people = wf.open(folder, schema=FACTS, ledger=book, engine="tiles")
+        with pytest.raises(EngineMismatch, match="count with"):
+            people.ask(query, anyway=True)
+        assert book.history(people.name, event="charge") == []
+
+
+def test_a_share_needs_the_whole_table(folder):
+    tiled = load_into(folder, "tiles", schema=FACTS)
+    with pytest.raises(EngineMismatch, match="Give a radius"):
+        view_of(Count(neighbours=4, share="2%", loss=Loss("1")), tiled)
+
+
+def test_the_table_goes_to_tiles_by_itself_when_memory_is_short(folder, monkeypatch):
+    """By rows and columns, which are public, not by what compression makes of the records."""
+    need = N * (scans.ROW_BYTES + 3 * scans.CELL_BYTES)
+    monkeypatch.setenv("WALLFLOWER_MEMORY", str(need))
+    assert not isinstance(load_into(folder, None, schema=FACTS), TiledTable)
+    monkeypatch.setenv("WALLFLOWER_MEMORY", str(need - 1))
+    assert isinstance(load_into(folder, None, schema=FACTS), TiledTable)
+    assert not isinstance(load_into(folder, "memory", schema=FACTS), TiledTable)
+    monkeypatch.setenv("WALLFLOWER_MEMORY", "much")
+    with pytest.raises(ParameterError, match="WALLFLOWER_MEMORY"):
+        load_into(folder, None, schema=FACTS)
+
+
+def test_the_limit_on_bytes_is_none_for_tiles(folder, monkeypatch):
+    monkeypatch.setenv("WALLFLOWER_MAX_BYTES", "1000")
+    with pytest.raises(SourceError, match="larger than the limit"):
+        load(folder, schema=FACTS)
+    assert load_into(folder, "tiles", schema=FACTS).n == N
+
+
+REFUSALS = {
+    "another number of rows": (Schema.of(["x", "y"], rows=N + 1), DataError, "the schema says"),
+    "out of bounds": (Schema.of(["x"], bounds={"x": (-0.1, 0.1)}), DataError, "outside its public bounds"),
+    "labels without categories": (Schema.of(["x", "ward"]), DataError, "holds text"),
+    "an unknown label": (Schema.of(["ward"], categories={"ward": ["a"]}), DataError, "not among its public categories"),
+    "an unknown column": (Schema.of(["x", "nix"]), DataError, "'nix' was asked for"),
+}
+
+
+@pytest.mark.parametrize("why", REFUSALS)
+def test_tiles_refuse_what_memory_refuses_in_the_same_words(why, folder):
+    facts, kind, words = REFUSALS[why]
+    told = []
+    for engine in ("memory", "tiles"):
+        with pytest.raises(kind, match=words) as refused:
+            load_into(folder, engine, schema=facts)
+        told.append(str(refused.value))
+    assert told[0] == told[1]
+
+
+def test_sources_that_cannot_be_read_in_parts_are_refused(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("x,y\n1,2\n3,4\n")
+    with pytest.raises(SourceError, match="an engine reads Parquet"):
+        load_into(path, "tiles")
+    with pytest.raises(ParameterError, match="'cluster' is not known; there are memory, tiles"):
+        load_into(path, "cluster")
+    with pytest.raises(SourceError, match="no such file"):
+        load_into(tmp_path / "gone.parquet", "tiles")
+
+
+def test_identifiers_are_left_out_first(folder):
+    facts = Schema.from_json({"columns": {"x": {}, "ward": {"identifier": True}}})
+    with pytest.raises(DataError, match="--without ward"):
+        load_into(folder, "tiles", schema=facts)
+    assert load_into(folder, "tiles", schema=facts, without=["ward"]).columns == ("x",)
+
+
+def test_a_frame_may_be_kept_by_tiles(records):
+    assert load_into(records.select(["x", "y"]), "tiles").n == N
+
+
+def test_the_command_line_takes_an_engine(folder, tmp_path):
+    asked = [str(folder), "--neighbours", "4", "--radius", "0.2", "--epsilon", "0.5", "--engine", "tiles"]
+    asked += ["--ledger", str(tmp_path / "book.db"), "--without", "ward", "--json"]
+    told = CliRunner().invoke(build(QUERIES), ["count", *asked])
+    assert told.exit_code == 0, told.output
+    assert '"n": 3000' in told.output
+    dry = CliRunner().invoke(build(QUERIES), ["count", *asked, "--dry-run"])
+    assert dry.exit_code == 0, dry.output
