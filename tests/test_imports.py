@@ -153,8 +153,8 @@ def test_modules_form_no_cycle() -> None:
 @pytest.mark.slow
 def test_a_wrong_call_through_a_lazy_module_is_a_type_error(tmp_path: Path) -> None:
     wrong = {
-        "_exact.count_outlier(1)": "has no attribute",
-        "_exact.count_outliers()": "Missing positional argument",
+        "_pairs.grow_trees(1)": "has no attribute",
+        "_pairs.grow_tree()": "Missing positional argument",
         "_sensitivity.rounded_smooth_bound(1, 2, 3, beta='x')": "incompatible type",
     }
     door, shadow = PACKAGE / "queries" / "count" / "__init__.py", tmp_path / "shadow.py"

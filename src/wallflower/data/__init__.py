@@ -27,7 +27,7 @@ from wallflower.data.cells import (
 )
 from wallflower.data.coordinates import measured_names, number_names, places_of
 from wallflower.data.sources import matrix, number_columns, read, select
-from wallflower.data.tiled import TiledPoints, TiledTable
+from wallflower.data.tiled_table import TiledPoints, TiledTable
 from wallflower.errors import DataError, EngineMismatch
 from wallflower.lazy import Lazy
 from wallflower.names import nearest_name

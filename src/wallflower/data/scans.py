@@ -19,7 +19,7 @@ from wallflower.data import Table, load
 from wallflower.data.cells import fit_cells, is_text, not_numbers
 from wallflower.data.sources import pair_of, parts_of, read, require_fitting, select
 from wallflower.data.texts import not_open, not_readable, type_cells
-from wallflower.data.tiled import TiledTable
+from wallflower.data.tiled_table import TiledTable
 from wallflower.engines import Cells, Engine
 from wallflower.engines.local import LocalEngine
 from wallflower.errors import DataError, ParameterError, SourceError

@@ -40,11 +40,11 @@ from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.progress import Effort
 from wallflower.queries.count import words
+from wallflower.queries.count.by_tiles import count_exactly, view_of_tiles
 from wallflower.queries.count.groups import DEFAULT_SLACK, GroupCount, GroupView
 from wallflower.queries.count.parameters import BoundedCount as BoundedCount
 from wallflower.queries.count.parameters import check_reach, check_slack, check_smooth
 from wallflower.queries.count.shares import CountAtRadius, RadiusDraw, check_drawable, halves, plan_share
-from wallflower.queries.count.tiled import count_exactly, view_of_tiles
 from wallflower.query import (
     COVERS,
     Condition,

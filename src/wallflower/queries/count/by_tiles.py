@@ -17,7 +17,7 @@ else:
     _exact = Lazy("wallflower.queries.count.exact")
 
 
-class Asked(Protocol):
+class CountTerms(Protocol):
     """What is read of a count."""
 
     @property
@@ -38,7 +38,7 @@ class Asked(Protocol):
     def normalise(self) -> bool: ...
 
 
-def view_of_tiles(query: Asked, table: TiledTable) -> TiledPoints:
+def view_of_tiles(query: CountTerms, table: TiledTable) -> TiledPoints:
     """The records as tiles, or a refusal that names what can be asked instead."""
     unfit = {
         "mechanism smooth": (query.mechanism == "smooth", "Choose the mechanism extension or global"),
@@ -55,7 +55,7 @@ def view_of_tiles(query: Asked, table: TiledTable) -> TiledPoints:
     return points
 
 
-def count_exactly(query: Asked, points: Points | TiledPoints) -> int:
+def count_exactly(query: CountTerms, points: Points | TiledPoints) -> int:
     """How many outliers there are, without privacy."""
     if isinstance(points, TiledPoints):
         return exact_count(points, query.reach, query.neighbours, normalise=query.normalise)
