@@ -47,18 +47,23 @@ class PublicFacts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Where a setting means something: the field that chooses a mode, and the modes that have it.
+    """Where a setting means something: the field that chooses a mode, and the mode that has it; None: if it is given.
 
-    >>> Condition("mode", "ocdp").words
-    'with mode ocdp'
+    >>> Condition("mode", "ocdp").words, Condition("by").words
+    ('with mode ocdp', 'with by')
     """
 
     chooser: str
-    choice: str
+    choice: str | None = None
 
     @property
     def words(self) -> str:
-        return f"with {self.chooser} {self.choice}"
+        return f"with {self.chooser}" if self.choice is None else f"with {self.chooser} {self.choice}"
+
+    def holds(self, query: Any) -> bool:
+        """Whether the mode is chosen."""
+        chosen = getattr(query, self.chooser)
+        return chosen is not None if self.choice is None else chosen == self.choice
 
 
 @runtime_checkable
@@ -378,12 +383,13 @@ def require_settings_of_mode(query: Query[Any, Any]) -> None:
     """Refuse a setting of a mode that was not chosen: it would be read, and change nothing."""
     for item in fields(query):
         when: Condition | None = item.metadata.get("when")
-        if when is not None and getattr(query, when.chooser) != when.choice:
+        if when is not None and not when.holds(query):
             given = getattr(query, item.name)
             if given is not item.default and given != item.default:
+                mode = when.words.removeprefix("with ")
                 raise ParameterError(
-                    f"{item.name}: it is a setting of {when.chooser} {when.choice}, and {when.chooser} is "
-                    f"{getattr(query, when.chooser)}. Leave it out, or choose {when.chooser} {when.choice}."
+                    f"{item.name}: it is a setting of {mode}, and {when.chooser} is "
+                    f"{getattr(query, when.chooser)}. Leave it out, or choose {mode}."
                 )
 
 
@@ -415,7 +421,7 @@ def two_digits_up(amount: float) -> str:
 def _is_meant(query: Query[Any, Any], item: Field[Any]) -> bool:
     """Whether a setting was given, or holds by itself, and means something in the chosen mode."""
     when: Condition | None = item.metadata.get("when")
-    away = when is not None and getattr(query, when.chooser) != when.choice
+    away = when is not None and not when.holds(query)
     return not (away or item.name == "loss" or getattr(query, item.name) is None)
 
 

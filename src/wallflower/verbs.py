@@ -52,7 +52,6 @@ class Questions:
         slack          how much of the others one record may carry; chosen from public facts
         normalise      distances per column (as in Okada et al. 2015) rather than plain Euclid
         scale          divide every column by its spread: the ledger entry of a release of scale, or the release itself
-        public_groups  with by: the schema states that groups are public; exact sizes, and about half the noise
         epsilon        privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta          probability δ by which ε may fail, such as 1e-6; left out: none
         rho            zero-concentrated privacy loss ρ, instead of ε and δ
@@ -62,6 +61,9 @@ class Questions:
         interval       noise: only the upper end is proved; honest: both ends are, with half of the loss for each:
                        noise, honest
         by             count every group of these label columns, one or two, by itself: one price for all groups
+
+        With by:
+        public_groups  the schema states that groups are public: exact sizes, and about half the noise
         """
         raise NotImplementedError
 

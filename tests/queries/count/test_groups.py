@@ -98,7 +98,7 @@ def test_groups_are_public_only_where_the_schema_says_so():
     for by in (("ward",), ("ward", "age")):
         with pytest.raises(DataError, match=r"not public by the schema.*public = true"):
             asked(by=by, public_groups=True).view(table(schema=SCHEMA if len(by) == 1 else OPEN))
-    with pytest.raises(ParameterError, match="no groups are asked for"):
+    with pytest.raises(ParameterError, match="a setting of by"):
         asked(by=None, public_groups=True)
 
 

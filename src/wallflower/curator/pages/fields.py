@@ -181,7 +181,9 @@ def _entry(blank: Blank, values: Mapping[str, str], *, shown: bool) -> Entry:
         main=required or shown,
         choices=("", *choices) if choices and optional else choices,
         when=blank.when,
-        away=blank.when is not None and values.get(blank.when.chooser) not in (None, "", blank.when.choice),
+        away=blank.when is not None
+        and blank.when.choice is not None
+        and values.get(blank.when.chooser) not in (None, "", blank.when.choice),
     )
 
 

@@ -137,7 +137,10 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
 
     public_groups: bool = field(
         default=False,
-        metadata={"help": "with by: the schema states that groups are public; exact sizes, and about half the noise"},
+        metadata={
+            "help": "the schema states that groups are public: exact sizes, and about half the noise",
+            "when": Condition("by"),
+        },
     )
 
     def __post_init__(self) -> None:
@@ -160,8 +163,6 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
             check_drawable(self.loss, is_plain=self.by is None and self.mechanism == "extension")
         if self.grouped is not None and self.interval != "noise":
             raise ParameterError("interval: counts by group have intervals of noise only. Leave it out, or by.")
-        if self.public_groups and self.by is None:
-            raise ParameterError("public_groups: no groups are asked for. Leave it out, or name them by `by`.")
 
     def cost(self) -> Loss:
         return self.loss
