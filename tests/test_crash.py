@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import textwrap
-from pathlib import Path
 
 import pytest
 
 from above import Above
+from forks import Fork
 from wallflower.data import Points
 from wallflower.errors import KeyConflict
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.release import release
 
-HERE = Path(__file__).parent
 QUESTION = Above(bar=1.0, loss=Loss("0.25"))
 POINTS = Points.from_array([[0.0], [1.0], [2.0], [3.0]], name="ward")
 
@@ -89,12 +85,6 @@ STEPS = {
 }
 
 
-def start(place: str, point: str) -> subprocess.Popen[str]:
-    environment = os.environ | {"PYTHONPATH": str(HERE)}
-    command = [sys.executable, "-c", SCRIPT, place, point]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 def check_life_goes_on(place: str, expected: list[str]) -> None:
     with Ledger.open(place) as ledger:
         assert [entry.event for entry in ledger.history()] == expected
@@ -114,9 +104,9 @@ def check_life_goes_on(place: str, expected: list[str]) -> None:
 def test_a_killed_release_never_answers_without_a_charge(place: str, step: str) -> None:
     with Ledger.open(place):
         pass
-    process = start(place, step)
-    output, errors = process.communicate()
-    assert process.returncode == (0 if step == "never" else -signal.SIGKILL), errors
+    with Fork(SCRIPT, place, step) as process:
+        code, output, errors = process.finish()
+    assert code == (0 if step == "never" else -signal.SIGKILL), errors
     assert output.startswith("answer") is (step == "never")
     check_life_goes_on(place, STEPS[step])
 
@@ -124,12 +114,10 @@ def test_a_killed_release_never_answers_without_a_charge(place: str, step: str) 
 def test_a_release_killed_from_outside_while_it_looks_stays_charged(place: str) -> None:
     with Ledger.open(place):
         pass
-    process = start(place, "waiting")
-    assert process.stdout is not None
-    assert process.stdout.readline() == "looking\n"
-    with Ledger.open(place) as ledger:
-        assert [entry.event for entry in ledger.history()] == ["charge"]
-    process.kill()
-    output, _ = process.communicate()
-    assert output == ""
+    with Fork(SCRIPT, place, "waiting") as process:
+        assert process.stdout.readline() == "looking\n"
+        with Ledger.open(place) as ledger:
+            assert [entry.event for entry in ledger.history()] == ["charge"]
+        process.kill()
+        assert process.finish()[1] == ""
     check_life_goes_on(place, ["charge"])

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -16,6 +12,7 @@ from typing import Any
 import pytest
 from true_losses import factor
 
+from forks import FORKS, Fork
 from wallflower.errors import BudgetExhausted, KeyConflict, ParameterError
 from wallflower.ledger import Declaration, Ledger
 from wallflower.ledger.chain import canonical
@@ -38,8 +35,7 @@ def enter(barrier: Any) -> None:
 
 def race(runner: Callable[[str], Any], place: str) -> list[Any]:
     """What each of eight fresh processes returns, all let go at once."""
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(PROCESSES, initializer=enter, initargs=(context.Barrier(PROCESSES),)) as pool:
+    with FORKS.Pool(PROCESSES, initializer=enter, initargs=(FORKS.Barrier(PROCESSES),)) as pool:
         results = pool.map(runner, [place] * PROCESSES, chunksize=1)
         pool.close()
         pool.join()
@@ -228,13 +224,8 @@ ACTS: dict[str, Callable[[Ledger], object]] = {
 }
 
 
-def script(program: str, *arguments: str) -> subprocess.Popen[str]:
-    here = os.path.dirname(__file__)
-    return subprocess.Popen([sys.executable, "-c", program, *arguments], cwd=here, stdout=subprocess.PIPE, text=True)
-
-
 def test_a_fork_shares_no_connection_with_its_parent(place: str) -> None:
-    with script(FORK, place) as parent:
+    with Fork(FORK, place) as parent:
         assert parent.wait() == 0
 
 
@@ -242,11 +233,10 @@ def test_a_writer_killed_in_the_act_leaves_nothing_and_locks_nothing(place: str)
     with Ledger.open(place) as ledger:
         ledger.charge("icu", question("1/4"), analyst="ana")
         before = list(ledger.export())
-        with script(HOLD, place) as writer:
-            assert writer.stdout is not None
+        with Fork(HOLD, place) as writer:
             assert writer.stdout.readline() == "held\n"
             assert list(ledger.export()) == before
-            writer.send_signal(signal.SIGKILL)
+            writer.kill()
         assert ledger.charge("icu", question("1/4"), analyst="ana").left == Loss("1/2")
         assert ledger.verify().entries == 2
 
@@ -255,10 +245,9 @@ def test_a_writer_killed_in_the_act_leaves_nothing_and_locks_nothing(place: str)
 def test_whatever_is_killed_before_it_is_done_leaves_nothing(place: str, act: str) -> None:
     with Ledger.open(place) as ledger:
         before = ledger.account("icu")
-        with script(IN_THE_ACT, place, act) as writer:
-            assert writer.stdout is not None
+        with Fork(IN_THE_ACT, place, act) as writer:
             assert writer.stdout.readline() == "held\n"
-            writer.send_signal(signal.SIGKILL)
+            writer.kill()
         assert (ledger.account("icu"), ledger.history()) == (before, [])
         ACTS[act](ledger)
         assert ledger.verify().entries == len(ledger.history()) > 0
@@ -267,11 +256,10 @@ def test_whatever_is_killed_before_it_is_done_leaves_nothing(place: str, act: st
 @pytest.mark.parametrize("after", [3, 8])
 def test_a_declaration_and_its_charge_survive_together_or_not_at_all(tmp_path: Path, after: int) -> None:
     place = str(tmp_path / "ledger.db")
-    with script(ONE_AFTER_ANOTHER, place) as writer:
-        assert writer.stdout is not None
+    with Fork(ONE_AFTER_ANOTHER, place) as writer:
         while writer.stdout.readline() != f"{after}\n":
-            assert writer.poll() is None
-        writer.send_signal(signal.SIGKILL)
+            assert writer.is_alive()
+        writer.kill()
     with Ledger.open(place) as ledger:
         ledger.verify()
         acts = [(entry.event, entry.dataset) for entry in ledger.history()]

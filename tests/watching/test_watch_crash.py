@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from forks import Fork
 from wallflower.errors import StateError
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
@@ -103,17 +104,17 @@ def charges(ledger: Path | str) -> int:
 )
 def test_a_killed_watch_loses_budget_at_most(tmp_path: Path, place: str, step: str) -> None:
     state = tmp_path / "state.db"
-    command = [sys.executable, "-c", SCRIPT, place, str(state), step]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == (0 if step == "never" else -signal.SIGKILL), done.stderr
+    with Fork(SCRIPT, place, str(state), step) as process:
+        code, printed, complaints = process.finish()
+    assert code == (0 if step == "never" else -signal.SIGKILL), complaints
     paid, kept, passed = STEPS[step]
     assert charges(place) == paid
-    assert (done.stdout != "") is (step in ("after it is told", "before the pause", "after the pause", "never"))
+    assert (printed != "") is (step in ("after it is told", "before the pause", "after the pause", "never"))
     with watching(COIN, columns=["x"], dataset="ward", ledger=place, state=state) as watch:
         assert watch.resumed is (kept is not None)
         assert (watch.position, watch.passed_over) == (kept or 0, passed)
-        if done.stdout:
-            assert done.stdout == f"told {watch.decide_at(1, None)}\n"
+        if printed:
+            assert printed == f"told {watch.decide_at(1, None)}\n"
         assert (watch.decide(1.0) is None) is bool(passed)
         assert watch.decide(1.0) is not None
     assert charges(place) == (1 if watch.resumed else paid + 1)
