@@ -67,7 +67,7 @@ def postgres() -> Iterator[Server]:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(str(reason))
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where a ledger may be opened: a new file, a new database."""
     if request.param == "sqlite":

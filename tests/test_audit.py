@@ -64,6 +64,7 @@ def test_true_noise_is_not_caught_in_twenty_runs() -> None:
     assert np.median([finding.lower for finding in found]) > 0.5
 
 
+@pytest.mark.slow
 def test_noise_short_by_a_tenth_is_caught() -> None:
     found = audit(laplace(0, Fraction(9)), laplace(10, Fraction(9)), claimed=Loss("1"), trials=400_000)
     assert found.caught

@@ -16,7 +16,7 @@ import wallflower.checks as checks
 from above import Above
 from ranking import Ranking
 from wallflower.audit import Way
-from wallflower.checks import CHECKS, answers_extreme_tables, is_attacked
+from wallflower.checks import CHECKS, answers_extreme_tables, is_attacked, raises_nothing_once_paid
 from wallflower.errors import EvidenceMissing, ParameterError
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
@@ -34,7 +34,7 @@ CASES = [
         question,
         check,
         id=f"{question.kind}-{check.__name__}",
-        marks=[pytest.mark.slow] if check is is_attacked and question in QUERIES else [],
+        marks=[pytest.mark.slow] if check in (is_attacked, raises_nothing_once_paid) and question in QUERIES else [],
     )
     for question in KNOWN
     for check in CHECKS
@@ -133,6 +133,7 @@ EXTREME = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", EXTREME, ids=lambda query: f"{query.kind} {query.to_json()}"[:90])
 def test_no_extreme_table_raises_once_it_is_paid_for(query: Any) -> None:
     answers_extreme_tables(query)

@@ -15,6 +15,8 @@ from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.release import release
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 QUESTION = Above(bar=1.0, loss=Loss("0.25"))
 POINTS = Points.from_array([[0.0], [1.0], [2.0], [3.0]], name="ward")
 

@@ -17,6 +17,8 @@ from wallflower.mechanisms.together import decode
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 ONE = Fraction(1)
 ERRORS = ((0, 1, 3), (2, 0, 1, 1), (1, 4))
 

@@ -20,6 +20,8 @@ from wallflower.mechanisms import Additive, calibrate, epsilon_each, exponential
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 ALARM = 1e-6
 LOG_DENSITIES = {"laplace": lambda z, scale: -abs(z) / scale, "gaussian": lambda z, scale: -(z**2) / (2 * scale**2)}
 

@@ -507,6 +507,7 @@ def test_all_papers_are_reproduced_beside_an_index_that_leads_to_them(
 # What ships
 
 
+@pytest.mark.slow
 def test_the_demo_can_be_walked_again_and_again(shell: Shell, capsys: Any) -> None:
     for _ in range(4):  # the fourth walk finds the budget gone, and grants again
         assert cli.main(["demo"]) == 0

@@ -22,6 +22,8 @@ from wallflower import cli
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss, Neighbours
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 WALLFLOWER = Path(sys.executable).with_name("wallflower")
 ASK = ("--threshold", "2", "--low", "-5", "--high", "5", "--epsilon", "64")  # so much that decisions are sure
 STREAM = (*ASK, "--json-lines", "--dataset", "ward")

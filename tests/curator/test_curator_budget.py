@@ -26,6 +26,8 @@ from wallflower.privacy import Loss, Neighbours
 from wallflower.remote import connect, error_of
 from wallflower.units import UNITS_OF_ROWS, Protection
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 COUNT = {"neighbours": 3, "radius": 0.5, "epsilon": "0.25", "anyway": True}
 WATCH = {"threshold": 2.0, "low": -5.0, "high": 5.0, "variance": 1.0, "epsilon": "0.25", "anyway": True}
 EXPLAIN = {

@@ -19,6 +19,8 @@ from wallflower.ledger.chain import canonical
 from wallflower.privacy import Loss
 from wallflower.units import NEIGHBOURS, Claim, Protection
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 PROCESSES = 8
 gate: Any = None
 

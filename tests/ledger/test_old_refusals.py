@@ -24,6 +24,8 @@ from wallflower.ledger import Ledger
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.units import Claim, Protection
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 NIL = (Fraction(), Fraction())
 Pair = tuple[Fraction, Fraction]
 

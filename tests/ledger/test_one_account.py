@@ -22,6 +22,8 @@ from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.release import pay
 from wallflower.units import Claim, Protection, price
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 ENTRY = Protection(rows="time", unit="entry")
 
 

@@ -69,6 +69,8 @@ from wallflower.queries.sensors import perturb
 from wallflower.queries.sensors.history import usual_ranges
 from wallflower.synthetic import mixture, push_outliers
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 SEPARATIONS = tuple(GENERATOR)
 
 

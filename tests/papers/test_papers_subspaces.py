@@ -37,6 +37,8 @@ from wallflower.papers.page import Curve, Panel, draw_panels
 from wallflower.queries.subspaces.exact import scores
 from wallflower.synthetic import exponentials, gumbels, synthetic2
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 SCORES = (6, 4, 3, 0)
 PAIRS = [(i, j) for i in range(4) for j in range(4) if i != j]
 DRAWS = 4_000

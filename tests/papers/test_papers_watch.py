@@ -72,6 +72,8 @@ from wallflower.queries.watch import Watch
 from wallflower.queries.watch.rates import rates, run_interval, sum_of_laplaces, true_positive_at
 from wallflower.synthetic import mixture
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 FAR = 4.5  # standard errors: once in more than 100,000 runs by chance
 
 

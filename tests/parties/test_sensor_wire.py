@@ -212,6 +212,7 @@ def test_a_commit_waits_for_its_batches_and_must_fit_them(plain: Stage) -> None:
     assert put(plain, made_batch(plain, 6, seq=1), 6, 1) == 410
 
 
+@pytest.mark.slow
 def test_nonsense_over_http_is_answered(plain: Stage) -> None:
     for method, path, body, statuses in (
         ("GET", "/nothing", b"", (404,)),

@@ -22,6 +22,8 @@ from wallflower.privacy import Loss
 from wallflower.release import Release, release
 from wallflower.report import drawing
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 NAMES = ("age", "hours_per_week", "education_num", "capital_gain", "native_country_of_the_household_head", "sex")
 
 

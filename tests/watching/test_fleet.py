@@ -33,6 +33,8 @@ from wallflower.queries.watch.seasons.phases import Phases
 from wallflower.watching.fleet import Fleet, place_of
 from wallflower.watching.rule import Rule
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 Key = tuple[str, int]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 from anyio.to_thread import run_sync
 from fastapi import FastAPI, Request
@@ -29,10 +29,11 @@ from wallflower.listener import end_with_parent
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.version import VERSION
 
+ASKED: Final[tuple[Question, ...]] = (*QUERIES, *COMPANIONS)
 _STATUSES = {400: "malformed", 404: "not-found", 405: "method", 413: "too-large"}
 
 
-def application(settings: Settings, questions: tuple[Question, ...] = (*QUERIES, *COMPANIONS)) -> FastAPI:
+def application(settings: Settings, questions: tuple[Question, ...] = ASKED) -> FastAPI:
     """The service for these settings."""
     desk = Desk(settings, questions)
     app = FastAPI(

@@ -15,8 +15,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
 from wallflower.columns import call_or_refuse
-from wallflower.curator.app import application
+from wallflower.curator.app import ASKED, application
 from wallflower.curator.desk import logs
+from wallflower.curator.desk.desk import Desk
 from wallflower.curator.settings import VARIABLE, Settings
 from wallflower.errors import SourceError
 from wallflower.listener import Listener, bind_socket
@@ -60,16 +61,17 @@ class Protocol(HttpToolsProtocol):
 def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     """Listen, say where, and answer until a signal comes. Every data set is read before anything is answered."""
     _require_certificate(settings)
-    app = application(settings)
-    app.state.desk.load()
+    app = application(settings) if settings.workers == 1 else None  # workers make their own
+    desk = Desk(settings, ASKED) if app is None else app.state.desk
+    desk.load()
     with _bound(settings) as listening:
         logs.start()
         announce(_url(listening, settings))
-        if settings.workers == 1:
+        if app is not None:
             Listener(_config(app, settings)).run(sockets=[listening])
             return
-        app.state.desk.close()
-        del app
+        desk.close()
+        del desk
         os.environ[VARIABLE] = settings.to_json()
         Multiprocess(_config(_FACTORY, settings), sockets=[listening]).run()
 

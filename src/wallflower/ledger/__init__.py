@@ -26,7 +26,6 @@ from wallflower.ledger.budget import (
     Declaration,
     account_of,
     declarations,
-    entries,
     members_of,
     records_named,
     year_begun,
@@ -53,6 +52,7 @@ from wallflower.ledger.rows import (
     spelt,
     stored_answer,
 )
+from wallflower.ledger.statements import entries
 from wallflower.ledger.store import Store
 from wallflower.names import nearest_name, require_names
 from wallflower.privacy import Chargeable, Exact, Kind, Loss, Neighbours, exact

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from wallflower.errors import EpochClosed, KeyConflict
 from wallflower.lazy import Lazy
-from wallflower.ledger.budget import entries
 from wallflower.ledger.chain import Entry, canonical
 from wallflower.ledger.rows import append, columns_of, find_first
+from wallflower.ledger.statements import entries
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

@@ -12,13 +12,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import LedgerError
 from wallflower.lazy import Lazy
-from wallflower.ledger.chain import COLUMNS, Entry
+from wallflower.ledger.chain import Entry
 from wallflower.ledger.limits import STARTER, Limit, Spending
+from wallflower.ledger.statements import (
+    entries,
+    find_bookings,
+    find_bookings_since,
+    find_constrained,
+    find_decisions,
+    find_declarations,
+    find_time,
+)
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.units import Price, Protection
 
@@ -27,7 +35,6 @@ if TYPE_CHECKING:
 else:
     sa = Lazy("sqlalchemy")
 
-CONSTRAINED: Final = "constrained"  # the unit of a charge that is no part of the sum
 _ROOT_GRID: Final = 10**12
 
 
@@ -294,22 +301,14 @@ _SHORT: Final[Mapping[str, str]] = {
 }
 
 
-@cache
-def entries() -> sa.TableClause:
-    """The one table of a ledger."""
-    return sa.table("entries", *(sa.column(name) for name in COLUMNS))
-
-
 def latest_time(db: sa.Connection) -> str:
     """When the latest row was added, or nothing; a release has the time of its charge."""
-    entry = entries().c
-    found = sa.select(entry.time).where(entry.event != "release").order_by(entry.id.desc()).limit(1)
-    return db.scalar(found) or ""
+    return db.scalar(find_time()) or ""
 
 
 def declarations(db: sa.Connection) -> dict[str, Declaration]:
     """What stewards and schemas have said of data sets, the latest word on each."""
-    rows = db.execute(sa.select(entries()).where(entries().c.event == "account").order_by(entries().c.id)).mappings()
+    rows = db.execute(find_declarations()).mappings()
     return {made.dataset: made for made in (Declaration.of(Entry(**row)) for row in rows)}
 
 
@@ -324,7 +323,7 @@ def account_of(db: sa.Connection, name: str, members: Mapping[str, Declaration])
     names, decided = list(members), _decisions(db, name)
     limited = next((entry for entry in reversed(decided) if entry.event == "limit"), None)
     terms = {} if limited is None else limited.details
-    spenders = _by_analyst(db.execute(_booked(names)).all())
+    spenders = _by_analyst(db.execute(find_bookings(), {"members": names}).all())
     pace = None if terms.get("pace") is None else Fraction(terms["pace"])
     account = Account(
         name=name,
@@ -337,7 +336,7 @@ def account_of(db: sa.Connection, name: str, members: Mapping[str, Declaration])
         expires=terms.get("expires"),
         as_of=latest_time(db)[:10],
         pace=pace,
-        this_year=Spending() if pace is None else _total(_by_analyst(db.execute(_this_year(names)).all()).values()),
+        this_year=Spending() if pace is None else _spent(db, find_bookings_since(year_begun()), names),
     )
     shares = [entry for entry in decided if entry.event == "share"]
     return replace(account, shares=tuple(_shares(db, account, names, shares))) if shares else account
@@ -345,23 +344,7 @@ def account_of(db: sa.Connection, name: str, members: Mapping[str, Declaration])
 
 def _decisions(db: sa.Connection, account: str) -> list[Entry]:
     """What stewards decided of an account: limits, shares, allowances, the oldest first."""
-    entry = entries().c
-    found = sa.select(entries()).where(entry.event.in_(("limit", "share", "allowance")), entry.dataset == account)
-    return [Entry(**row) for row in db.execute(found.order_by(entry.id)).mappings()]
-
-
-def _booked(names: Sequence[str]) -> sa.Select[Any]:
-    entry = entries().c
-    parts = (entry.analyst, entry.epsilon, entry.booked_delta, entry.rho)
-    return (
-        sa.select(*parts, sa.func.count().label("times"))
-        .where(entry.dataset.in_(names), entry.event == "charge", entry.unit.is_not(None), entry.unit != CONSTRAINED)
-        .group_by(*parts)
-    )
-
-
-def _this_year(names: Sequence[str]) -> sa.Select[Any]:
-    return _booked(names).where(entries().c.time >= year_begun())
+    return [Entry(**row) for row in db.execute(find_decisions(), {"account": account}).mappings()]
 
 
 def year_begun() -> str:
@@ -391,18 +374,17 @@ def _price(row: Any) -> Price:
         ) from None
 
 
+def _spent(db: sa.Connection, booked: sa.Select[Any], names: Sequence[str]) -> Spending:
+    return _total(_by_analyst(db.execute(booked, {"members": names}).all()).values())
+
+
 def _total(parts: Iterable[Spending]) -> Spending:
     return sum(parts, start=Spending())
 
 
 def _fence(db: sa.Connection, names: Sequence[str], allowed: Sequence[Entry]) -> Fence:
     """What a member was answered on an account of its own ends the bound of the one it joined, too."""
-    entry = entries().c
-    charged = db.execute(
-        sa.select(entry.amount, sa.func.count().label("times"), sa.func.min(entry.id).label("first"))
-        .where(entry.dataset.in_(names), entry.event == "charge", entry.unit == CONSTRAINED)
-        .group_by(entry.amount)
-    ).all()
+    charged = db.execute(find_constrained(), {"members": names}).all()
     return Fence(
         allowed=Fraction((allowed[-1].amount if allowed else None) or "0"),
         spent=sum((row.times * Fraction(row.amount) for row in charged), start=Fraction()),
@@ -427,8 +409,8 @@ def _shares(db: sa.Connection, account: Account, names: Sequence[str], decided: 
     for analyst in sorted(kept):
         if not (kept[analyst].amount or kept[analyst].delta):
             continue
-        since = _booked(names).where(entries().c.analyst == analyst, entries().c.id > first[analyst])
-        spent = _total(_by_analyst(db.execute(since).all()).values())
+        since = find_bookings().where(entries().c.analyst == analyst, entries().c.id > first[analyst])
+        spent = _spent(db, since, names)
         yield Share(analyst=analyst, allocated=kept[analyst], spent=_as_loss(spent, kept[analyst], account))
 
 

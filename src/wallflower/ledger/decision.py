@@ -7,9 +7,10 @@ from fractions import Fraction
 from typing import Final
 
 from wallflower.errors import BudgetExhausted, PrivacyError, Untranslatable
-from wallflower.ledger.budget import CONSTRAINED, Account, Obstacle
+from wallflower.ledger.budget import Account, Obstacle
 from wallflower.ledger.chain import canonical
 from wallflower.ledger.rows import is_addable
+from wallflower.ledger.statements import CONSTRAINED
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.units import DELTA_GRID, Claim, Price, Protection, price, round_up
 

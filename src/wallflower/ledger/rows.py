@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import KeyConflict, ParameterError
 from wallflower.lazy import Lazy
-from wallflower.ledger.budget import Declaration, entries, latest_time
+from wallflower.ledger.budget import Declaration, latest_time
 from wallflower.ledger.chain import GENESIS, Entry, Event, canonical, seal
+from wallflower.ledger.statements import entries, find_end, insertion
 from wallflower.privacy import Loss
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def all_rows() -> sa.Select[Any]:
 
 def append(db: sa.Connection, event: Event, dataset: str, *, time: str | None = None, **columns: Any) -> Entry:
     """Add a row. Its time is not before that of an earlier one, whatever the clock says: a year begun has begun."""
-    end = db.execute(sa.select(entries().c.id, entries().c.hash).order_by(entries().c.id.desc()).limit(1)).one_or_none()
+    end = db.execute(find_end()).one_or_none()
     entry = seal(
         id=1 if end is None else end.id + 1,
         previous=GENESIS if end is None else end.hash,
@@ -38,14 +39,14 @@ def append(db: sa.Connection, event: Event, dataset: str, *, time: str | None = 
         dataset=dataset,
         **columns,
     )
-    db.execute(sa.insert(entries()).values(entry.to_json()))
+    db.execute(insertion(), entry.to_json())
     return entry
 
 
 def last_hash(db: sa.Connection) -> str:
     """The hash of the last row, which no other history has; that of an empty ledger where there is none."""
-    found: str | None = db.scalar(sa.select(entries().c.hash).order_by(entries().c.id.desc()).limit(1))
-    return GENESIS if found is None else found
+    end = db.execute(find_end()).one_or_none()
+    return GENESIS if end is None else str(end.hash)
 
 
 def find_first(db: sa.Connection, *conditions: sa.ColumnElement[bool]) -> Entry | None:

@@ -14,6 +14,8 @@ from wallflower.queries.count.cliques import heavy_clique
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.count.lower import certify_lower, crowded_core, gather, joining_reach, lower_count, settle
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 
 @pytest.mark.parametrize("case", vectors("count-bias.json", part="q_low"))
 def test_vectors(case):

@@ -30,6 +30,8 @@ from wallflower.queries.explain.exact import evaluate, valid_contexts
 from wallflower.queries.explain.margins import margins, scales
 from wallflower.queries.explain.space.ranked_table import rank_table
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 RATE = Fraction(1, 6)
 RATES = {Population(): Fraction(1, 12), Overlap("10110110"): RATE}
 STRETCHES = [(0.5, False), (1.0, True), (1.8, False)]

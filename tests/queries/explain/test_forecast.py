@@ -17,6 +17,8 @@ from wallflower.queries.explain.margins import greatest_margins, margins
 from wallflower.queries.explain.modes import REACH, enough, scale_of
 from wallflower.queries.explain.space.ranked_table import rank_table
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 GRID = tuple(np.linspace(0.0, 100.0, 101).tolist())
 DETECTORS = {
     "tukey": Tukey(GRID),

@@ -24,6 +24,8 @@ from wallflower.queries.explain.exact import evaluate, valid_contexts
 from wallflower.queries.explain.margins import margin, margins, margins_in_blocks
 from wallflower.queries.explain.space.ranked_table import rank_table
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 
 @pytest.mark.parametrize("case", vectors("explain.json"))
 def test_margins_are_those_of_the_vectors(case):

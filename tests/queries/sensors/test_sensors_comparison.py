@@ -22,6 +22,8 @@ from wallflower.queries.sensors.comparison import (
 )
 from wallflower.queries.sensors.dcf import dealt, walk_key
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 WORDS = np.random.default_rng(11)
 
 

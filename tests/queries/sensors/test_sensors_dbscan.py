@@ -12,6 +12,8 @@ from wallflower.errors import DataError, ParameterError
 from wallflower.queries.sensors.dbscan import dbscan, outside
 from wallflower.queries.sensors.dbscan_tree import by_tree
 
+pytestmark = pytest.mark.slow  # together more than `make check` has room for
+
 MADE = {
     "normal": lambda draw, n, d: draw.normal(size=(n, d)),
     "whole numbers": lambda draw, n, d: draw.integers(-6, 6, (n, d)).astype(float),
