@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from wallflower.data import Points
 from wallflower.errors import SourceError
 from wallflower.neighbours.radii import USUAL, Tally, middle_of, outlier_curve, radius_errors, target_steps
+from wallflower.neighbours.spreads import bins_of, errors_of, histogram, pair_up, value_of
 from wallflower.noise import system_noise
 from wallflower.papers.data.tables import find_file
 from wallflower.privacy import Loss
 from wallflower.queries.profile import RADII, Profile
 from wallflower.queries.scale import Scale
-from wallflower.queries.scale.exact import bins_of, errors_of, histogram, pair_up, spreads_of, value_of
+from wallflower.queries.scale.exact import spreads_of
 
 Floats = NDArray[np.float64]
 

@@ -2,9 +2,9 @@
 
 Usage: python scripts/setup_vectors.py FILE. Prints what differs and exits with 1 if anything does. What is called:
 
-index         wallflower.queries.scale.exact.bins_of
-value         wallflower.queries.scale.exact.value_of
-reach         wallflower.queries.scale.exact.errors_of and interval, on a histogram of bins_of
+index         wallflower.neighbours.spreads.bins_of
+value         wallflower.neighbours.spreads.value_of
+reach         wallflower.neighbours.spreads.errors_of and interval, on a histogram of bins_of
 joint_law     wallflower.mechanisms.choose_together, its law added up by wallflower.audit.laws.law_of; `errors` has a
               list for each coordinate, `epsilon` and `sensitivity` (or `rate`, of the largest error) say the rest;
               `law` is a list of [places, probability] or a list of probabilities in dictionary order
@@ -30,7 +30,7 @@ from wallflower.audit.laws import law_of
 from wallflower.mechanisms import Cube, choose_together, cube, exponential_level
 from wallflower.neighbours.extension import inliers
 from wallflower.neighbours.radii import radius_errors
-from wallflower.queries.scale.exact import BINS, bins_of, errors_of, interval, value_of
+from wallflower.neighbours.spreads import BINS, bins_of, errors_of, interval, value_of
 
 CLOSE: Final = 1e-9
 LEVELS: Final = 2000

@@ -12,10 +12,11 @@ import pytest
 
 import wallflower as wf
 from wallflower.errors import DataError, LossMismatch, NotUseful, ParameterError, ScaleMismatch
+from wallflower.neighbours.spreads import BINS, DIVISORS, EDGES, bins_of, bins_within, draw_places, pair_up, value_of
 from wallflower.noise import system_noise
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.scale import Scale
-from wallflower.queries.scale.exact import BINS, DIVISORS, EDGES, bins_of, draw_places, pair_up, spreads_of, value_of
+from wallflower.queries.scale.exact import spreads_of
 from wallflower.schema import Column, Schema
 
 SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "setup_vectors.py"
@@ -97,9 +98,8 @@ def test_columns_of_one_unit_share_a_spread_and_public_facts_leave_fewer_candida
     assert made["a"] == made["b"] != made["c"]
     facts = Schema(columns=(Column("a", low=0, high=1000, integer=True), Column("b", low=0, high=1000), Column("c")))
     table = wf.Points.from_array(np.abs(RECORDS).round(), columns=NAMES, schema=facts)
-    asked = Scale(loss=wf.Loss("1"))
-    assert [len(asked.candidates(table, [at])) for at in range(3)] == [161, 480, 960]
-    assert len(asked.candidates(table, [0, 2])) == 960
+    assert [len(bins_within(table, [at])) for at in range(3)] == [161, 480, 960]
+    assert len(bins_within(table, [0, 2])) == 960
 
 
 def test_a_scale_in_the_schema_is_the_unit_that_spreads_are_told_in(tmp_path):

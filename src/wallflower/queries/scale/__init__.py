@@ -24,19 +24,20 @@ from wallflower.data import Points, points_of
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.mechanisms import choose_together
 from wallflower.neighbours.limits import check_loss
-from wallflower.noise import Noise
-from wallflower.privacy import Kind, Loss
-from wallflower.queries.scale.exact import (
+from wallflower.neighbours.spreads import (
     BINS,
     DIVISORS,
     Ints,
-    candidates,
+    bins_within,
     draw_places,
     errors_of,
+    facts_at,
     histogram,
     pair_up,
     value_of,
 )
+from wallflower.noise import Noise
+from wallflower.privacy import Kind, Loss
 from wallflower.queries.scale.locations import Cells, error_limit
 from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount, settle
 from wallflower.schema import Column, Schema
@@ -119,7 +120,7 @@ class Scale(Query[Points, Value]):
         if points.n < 2 or points.dimension > MOST:
             raise DataError(f"scale needs two records or more, and at most {MOST} columns. Choose among the columns.")
         for members in self.groups(points.columns):
-            if len({_facts(points, at).scale for at in members}) > 1:
+            if len({facts_at(points, at).scale for at in members}) > 1:
                 raise DataError("units: columns of one unit have different scales in the schema. Leave them out there.")
         return points
 
@@ -131,13 +132,13 @@ class Scale(Query[Points, Value]):
 
     def _located(self, data: Points, spreads: list[float], noise: Noise) -> Value:
         """The middle of each column, and the same as a baseline of one phase, which a watch takes."""
-        widths = [spread / float(_facts(data, at).scale) for at, spread in enumerate(spreads)]
+        widths = [spread / float(facts_at(data, at).scale) for at, spread in enumerate(spreads)]
         places = choose_together(
             self.location_errors(data, widths), sensitivity=1, epsilon=self.epsilon_each, noise=noise
         )  # (M)
         cells = self.cells(data, widths)
         middles = [cell.middle(place) for cell, place in zip(cells, places, strict=True)]
-        known = [_facts(data, at) for at in range(data.dimension)]
+        known = [facts_at(data, at) for at in range(data.dimension)]
         locations = [middle * c.scale + c.center for middle, c in zip(middles, known, strict=True)]
         baseline: Value = {"phase": "always", "dataset": data.name, "time": None, "columns": list(data.columns)}
         baseline |= {"centre": [[middle] for middle in middles], "spread": [[width] for width in widths]}
@@ -151,7 +152,7 @@ class Scale(Query[Points, Value]):
         """The candidates for each location, once spreads are known: in the units of the points."""
         made = []
         for at, width in enumerate(widths):
-            c = _facts(data, at)
+            c = facts_at(data, at)
             ends = [None if end is None else float((end - c.center) / c.scale) for end in (c.low, c.high)]
             made.append(Cells.of(width, *ends))
         return made
@@ -167,7 +168,7 @@ class Scale(Query[Points, Value]):
         share, values = self.share_for(data.n, data.dimension), data.values
         found = []
         for members in self.chosen(data, key):
-            among = self.candidates(data, members)
+            among = bins_within(data, members)
             errors = errors_of(histogram(values[:, members], first, second), share, len(members))
             found.append(errors[among.start - 1 : among.stop - 1])
         return found
@@ -179,8 +180,8 @@ class Scale(Query[Points, Value]):
         spreads = {}
         for members, place in zip(self.chosen(data, key), places, strict=True):
             for at in members:
-                middle = value_of(self.candidates(data, members)[place])
-                spreads[at] = middle / divisor * float(_facts(data, at).scale)
+                middle = value_of(bins_within(data, members)[place])
+                spreads[at] = middle / divisor * float(facts_at(data, at).scale)
         return {data.columns[at]: spreads[at] for at in sorted(spreads)}
 
     @property
@@ -271,14 +272,6 @@ class Scale(Query[Points, Value]):
             return groups
         return [groups[at] for at in draw_places(len(groups), size, key)]
 
-    def candidates(self, data: Points, members: list[int]) -> range:
-        """The bins that a difference of these columns can be in, by what is public of them."""
-        known = [_facts(data, at) for at in members]
-        bounds = [(c.high - c.low) / c.scale if c.low is not None and c.high is not None else None for c in known]
-        steps = [1 / c.scale if c.integer else None for c in known]
-        widest = max((width for width in bounds if width is not None), default=None) if all(bounds) else None
-        return candidates(widest, min((step for step in steps if step), default=None) if all(steps) else None)
-
     def share_for(self, n: int, dimension: int) -> Fraction:
         """Which quantile of the differences is chosen: a rule by public facts."""
         enough = n * self.epsilon_each >= PLENTY * self.measured(n, dimension)
@@ -311,8 +304,3 @@ def _around(middle: float, spread: float) -> tuple[float, float]:
     """Bounds by a location and a spread, to two digits of the spread: post-processing."""
     digits = 1 - math.floor(math.log10(spread))
     return round(middle - BOUND * spread, digits), round(middle + BOUND * spread, digits)
-
-
-def _facts(points: Points, at: int) -> Column:
-    (found,) = points.schema.only([points.columns[at]]).columns or ()
-    return found

@@ -20,9 +20,9 @@ from wallflower.audit import Attack, Finding, Floats, Way, audit_exact
 from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.data import Points
 from wallflower.mechanisms import choose_together
+from wallflower.neighbours.spreads import EDGES, Ints, errors_of, histogram, interval, pair_up
 from wallflower.privacy import Loss
 from wallflower.queries.scale import Scale
-from wallflower.queries.scale.exact import EDGES, Ints, errors_of, histogram, interval, pair_up
 from wallflower.queries.scale.locations import Cells
 from wallflower.schema import Column, Schema
 

@@ -16,7 +16,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.queries.scale.exact import Floats, Ints, errors_of
+from wallflower.neighbours.spreads import Floats, Ints, errors_of
 
 CELLS: Final = 2**15
 PARTS: Final = 4  # cells in a spread

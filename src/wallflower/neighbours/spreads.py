@@ -1,0 +1,124 @@
+"""Differences within pairs of records, sorted into public bins: what spreads are chosen by.
+
+Bin i, from 1 to 960, holds differences from 2^(-20 + (i-1)/16) up to below 2^(-20 + i/16); the last one holds all
+that are larger. Bin 0 holds what counts as no difference. Proof: proof.md of `scale`, (S).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wallflower.data import Points
+from wallflower.schema import Column
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+FINE: Final = 16  # bins in an octave
+LOWEST, HIGHEST = -20, 40  # the octaves that bins cover
+BINS: Final = (HIGHEST - LOWEST) * FINE
+DIVISORS: Final = {Fraction(1, 2): 0.9538725524, Fraction(3, 4): 1.6268277866}  # of a normal column of spread 1
+
+
+def _root(power: int) -> float:
+    """2^(power/16) from whole numbers alone, so that every machine has the same bins."""
+    found = 2**power << FINE * 60
+    for _ in range(4):
+        found = math.isqrt(found)
+    return math.ldexp(found, -60)
+
+
+_ROOTS: Final = [_root(power) for power in range(FINE)]
+EDGES: Final = np.array([math.ldexp(_ROOTS[i % FINE], LOWEST + i // FINE) for i in range(BINS)])
+
+
+def bins_of(differences: ArrayLike) -> Ints:
+    """The bin of each difference.
+
+    >>> bins_of([0.0, 2**-21, 2**-20, 1.0, 1e300]).tolist()
+    [0, 0, 1, 321, 960]
+    """
+    return np.searchsorted(EDGES, np.asarray(differences, dtype=np.float64), side="right").astype(np.int64)
+
+
+def value_of(place: int) -> float:
+    """The middle of a bin, as ratios go.
+
+    >>> round(value_of(321), 7)
+    1.0218971
+    """
+    return float(2.0 ** (LOWEST + (place - 0.5) / FINE))
+
+
+def pair_up(n: int, key: int) -> tuple[Ints, Ints]:
+    """Each record with one other, by a public key; of an odd number one is left over."""
+    words = np.frombuffer(hashlib.shake_256(key.to_bytes(16, "big")).digest(8 * n), dtype="<u8")
+    order = np.argsort(words, kind="stable")
+    half = n // 2
+    return order[:half], order[half : 2 * half]
+
+
+def draw_places(n: int, size: int, key: int) -> list[int]:
+    """So many of n places, by a public key: words of their own, which the pairing does not use.
+
+    >>> draw_places(5, 5, 1), len(draw_places(9, 4, 1))
+    ([0, 1, 2, 3, 4], 4)
+    """
+    words = np.frombuffer(hashlib.shake_256(b"columns" + key.to_bytes(16, "big")).digest(8 * n), dtype="<u8")
+    return sorted(np.argsort(words, kind="stable")[:size].tolist())
+
+
+def histogram(values: Floats, first: Ints, second: Ints) -> Ints:
+    """How many differences of all these columns are in each bin, 0 … 960."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        gaps = np.abs(values[first] - values[second])
+    return np.bincount(bins_of(gaps.ravel()), minlength=BINS + 1)
+
+
+def errors_of(found: Ints, share: Fraction, columns: int) -> Ints:
+    """By how many pairs each bin 1 … 960 misses a quantile of what is not 0, of so many pooled columns.  (S)"""
+    top, bottom = share.numerator, share.denominator
+    upto = np.cumsum(found[1:])
+    below, wanted = upto - found[1:], top * int(upto[-1])
+    missed = np.maximum(np.maximum(bottom * below - wanted, wanted - bottom * upto), 0)
+    rounded: Ints = -(-missed // (bottom * columns))
+    return rounded
+
+
+def candidates(widest: float | None, step: float | None) -> range:
+    """The bins that a difference can be in: all, or those between a public step and a public range.
+
+    >>> len(candidates(None, None)), len(candidates(1000.0, 1.0))
+    (960, 161)
+    """
+    margin = 1e-9  # covers the rounding of scaled differences
+    low = 1 if step is None else max(1, int(bins_of(step * (1 - margin))))
+    high = BINS if widest is None else max(low, int(bins_of(widest * (1 + margin))))
+    return range(low, high + 1)
+
+
+def bins_within(points: Points, members: list[int]) -> range:
+    """The bins that a difference of these columns can be in, by what is public of them."""
+    known = [facts_at(points, at) for at in members]
+    bounds = [(c.high - c.low) / c.scale if c.low is not None and c.high is not None else None for c in known]
+    steps = [1 / c.scale if c.integer else None for c in known]
+    widest = max((width for width in bounds if width is not None), default=None) if all(bounds) else None
+    return candidates(widest, min((step for step in steps if step), default=None) if all(steps) else None)
+
+
+def facts_at(points: Points, at: int) -> Column:
+    """What is public of a column."""
+    (found,) = points.schema.only([points.columns[at]]).columns or ()
+    return found
+
+
+def interval(errors: ArrayLike, level: int) -> tuple[int, int]:
+    """The first and the last bin that misses by no more than this; all bins in between do too."""
+    within = np.flatnonzero(np.asarray(errors) <= level) + 1
+    return (int(within[0]), int(within[-1])) if len(within) else (0, 0)
