@@ -95,7 +95,7 @@ def days() -> Iterator[Case]:
         high=40_000.0,
         change=None,
         protects="any half-hour",
-        limit=3.0,
+        limit=2.0,
     )
 
 
@@ -134,7 +134,7 @@ def flights() -> Iterator[Case]:
             labels=None,
             first=DAYS,
             phase=phase,
-            limit=3.0,
+            limit=2.0,
             low=-30.0,
             high=120.0,
             change=None,
@@ -188,15 +188,27 @@ def exact_flags(far: np.ndarray) -> np.ndarray:
     return raised
 
 
+def level(far: np.ndarray, move: float, epsilon: float) -> float:
+    """The threshold from which on the staircase flags `ALARMS` of them on average."""
+    low, high = 0.0, float(far.max()) + 20 * move
+    for _ in range(50):
+        middle = (low + high) / 2
+        alarms = float(chance(np.floor((far - middle) / move) + 1, epsilon).mean())
+        low, high = (middle, high) if alarms > ALARMS else (low, middle)
+    return high
+
+
+def at_best(case: Case, truth: np.ndarray) -> float:
+    """What the best ε-DP bit finds on average if the baseline is known for nothing and all of ε = 1 decides: (S)."""
+    far, move = distances(case, learn(case, NOTHING))
+    return float(chance(np.floor((far - level(far, move, 1.0)) / move) + 1, 1.0)[truth].sum())
+
+
 def private_flags(case: Case) -> tuple[np.ndarray, float]:
     """One run: a baseline, then a watch by it, its threshold set to flag as many on average."""
     season = learn(case, LEARN)
     far, move = distances(case, season)
-    low, high = 0.0, float(far.max()) + 20 * move
-    for _ in range(50):
-        middle = (low + high) / 2
-        alarms = float(chance(np.floor((far - middle) / move) + 1, float(WATCH)).mean())
-        low, high = (middle, high) if alarms > ALARMS else (low, middle)
+    high = level(far, move, float(WATCH))
     query = watch(case, season, min(high, 0.999 * float(query_reach(case, season))), WATCH)
     found = query.answer(query.view(case.table), system_noise())["flagged"]
     raised = np.zeros(case.table.n, dtype=bool)
@@ -225,6 +237,7 @@ def judged(case: Case, runs: int) -> dict[str, Any]:
         "flat": int(flat[truth].sum()),
         "plain": int(plain[truth].sum()),
         "plain_alarms": int(plain.sum()),
+        "best": at_best(case, truth),
         "private": float(np.mean([raised[truth].sum() for raised, _ in found])),
         "private_alarms": float(np.mean([raised.sum() for raised, _ in found])),
     }

@@ -49,6 +49,7 @@ import wallflower.queries.watch.baseline as baseline
 import wallflower.queries.watch.detectors as detectors
 import wallflower.queries.watch.modes as watch_modes
 import wallflower.queries.watch.seasons.estimates as estimates
+import wallflower.queries.watch.seasons.pool as pool
 from wallflower.audit import Finding, Way
 from wallflower.neighbours.radii import Tally
 from wallflower.privacy import Kind, Loss, zcdp_of_epsilon
@@ -603,7 +604,13 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     "seasons: an observation in two phases": (
         WATCH,
         "seasons",
-        put(estimates.Cells, "_means", in_two_phases(estimates.Cells._means)),
+        put(estimates.Cells, "sum_up", in_two_phases(estimates.Cells.sum_up)),
+    ),
+    "pool: the whole a tenth short": (WATCH, "pool", wrap(pool, "calibrate", shorter(TENTH))),
+    "pool: cells at the whole loss": (
+        WATCH,
+        "pool",
+        wrap(estimates.Cells, "sum_up", lambda own, *asked: own(*asked[:3], asked[3] * Fraction(4, 3), asked[4])),
     ),
     "seasons: learnt anew of all that came before": (
         WATCH,

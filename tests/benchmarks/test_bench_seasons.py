@@ -36,6 +36,19 @@ def test_on_every_stream_of_nab_nine_tenths_of_what_the_rule_finds_were_found() 
         assert row["private_alarms"] == pytest.approx(row["plain_alarms"], rel=0.06), row["name"]
 
 
+def test_a_day_of_half_hours_is_watched_within_a_tenth_too_and_so_are_pumps() -> None:
+    for group in ("days", "SKAB"):
+        plain, private = (sum(row[name] for row in rows(group)) for name in ("plain", "private"))
+        assert private >= 0.9 * plain, group
+
+
+def test_of_airports_no_private_bit_finds_nine_tenths_and_ours_finds_nine_tenths_of_what_one_can() -> None:
+    always, weekly = rows("flights")
+    for row in (always, weekly):
+        assert row["private"] <= row["best"] < 0.9 * row["plain"]
+    assert always["private"] >= 0.9 * always["best"]
+
+
 @pytest.mark.heavy
 def test_a_group_is_measured_where_its_files_are() -> None:
     try:

@@ -20,6 +20,7 @@ from wallflower.errors import DataError, ParameterError
 from wallflower.noise import system_noise
 from wallflower.queries.watch.seasons import Seasons
 from wallflower.queries.watch.seasons.phases import Phases
+from wallflower.queries.watch.seasons.pool import effects, is_needed
 from wallflower.queries.watch.seasons.smoother import smooth
 from wallflower.units import Protection, price
 
@@ -98,6 +99,29 @@ def test_smoothing_keeps_what_is_there_and_takes_off_noise() -> None:
     assert np.mean(better**2) < 0.6 * np.mean((noisy - rhythm) ** 2)
     unknown = np.where(np.arange(168) == 3, np.inf, 1e-9)
     assert smooth(np.where(np.arange(168) == 3, 1e9, rhythm), unknown)[3] == pytest.approx(rhythm[3], abs=3)
+
+
+def test_columns_of_few_observations_are_learnt_of_together() -> None:
+    assert is_needed(2, 1249, Fraction(1, 5))
+    assert not is_needed(2, 1250, Fraction(1, 5)), "each has enough by itself"
+    assert not is_needed(1, 10, Fraction(1, 5)), "there is nothing to pool"
+    counts = np.array([10, 0])
+    away = np.array([[4.0, np.nan], [-4.0, np.nan]])
+    sure = effects(away, np.array([[0.0, np.inf], [0.0, np.inf]]), counts)
+    assert sure.tolist() == [[4.0, 4.0], [-4.0, -4.0]], "what is no noise is kept; an unseen phase is like its column"
+    assert effects(away, np.full((2, 2), 16.0), counts).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    phases = np.array([[3.0, -3.0], [3.0, -3.0]])
+    assert effects(phases, np.zeros((2, 2)), np.array([5, 5])).tolist() == phases.tolist()
+
+
+def test_what_columns_share_is_known_where_none_by_itself_would_tell() -> None:
+    """A hundred columns of twenty observations at ε = 1: the noise of the last mean of all is Laplace of a scale of at
+    most 100 / (0.1 · 2,000) = 1/2, and of the 100 deviations at most 100 · √2 / (0.3 · 20) / 10 = 2.4 on average."""
+    rows = np.full((20, 100), 60.0)
+    names = [f"c{place}" for place in range(100)]
+    table = load(_frame(dict(zip(names, rows.T, strict=True))), schema=wf.Schema.of(names))
+    found = learn(table, phase="always", time=None, loss=wf.Loss("1"))
+    assert abs(np.mean(found["centre"]) - 60) < 20
 
 
 @pytest.mark.parametrize("phase", ["hour-of-day", "hour-of-week", "always"])

@@ -35,6 +35,7 @@ from wallflower.queries.watch.audit_laws import (
     watch_for,
 )
 from wallflower.queries.watch.audit_laws import detector_of as released
+from wallflower.queries.watch.audit_pool import attack_pool
 from wallflower.queries.watch.audit_seasons import attack_seasons
 from wallflower.queries.watch.detectors import PaperDetector, Secret, Sparse, Staircase
 from wallflower.queries.watch.oracle import Flags, law, log_ratio, loss_between
@@ -318,6 +319,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "gauge": lambda quick: chain(sound_gauges(), broken_gauges()),
     "baseline": lambda quick: attack_baselines(quick, system_noise()),
     "seasons": lambda quick: attack_seasons(),
+    "pool": lambda quick: attack_pool(),
     "person": lambda quick: attack_persons(),
     "draws": _by_draws,
     "broken": _broken_on_worlds,

@@ -56,10 +56,10 @@ CHANGED: Final = cells_of(0, TOP, TOP, TOP)
 class TwicePlaced(Cells):
     """Broken: every observation counts in its phase and in the next, as if they were smoothed before the noise."""
 
-    def _means(self, amounts: Ints, reach: int, epsilon: Fraction, noise: Noise) -> tuple[Floats, Floats]:
+    def sum_up(self, amounts: Ints, reach: int, epsilon: Fraction, noise: Noise) -> tuple[Floats, Floats]:
         own = {name: getattr(self, name) for name in Cells.__slots__}
         both = Cells(**own | {"places": np.concatenate([self.places, (self.places + 1) % self.phases])})
-        return Cells._means(both, np.concatenate([amounts, amounts]), reach, epsilon, noise)
+        return Cells.sum_up(both, np.concatenate([amounts, amounts]), reach, epsilon, noise)
 
 
 def twice(cells: Cells) -> Cells:

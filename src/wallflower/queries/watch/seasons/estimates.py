@@ -73,7 +73,7 @@ class Cells:
 
     def rough_centres(self, epsilon: Fraction, noise: Noise) -> Floats:
         """The mean of each phase, wherever entries lie within their bounds."""
-        means, variances = self._means(self.entries, MOVE, epsilon, noise)
+        means, variances = self.sum_up(self.entries, MOVE, epsilon, noise)
         return self._smooth(means, variances, fallback=self.top / 2)
 
     def width(self, at: Ints, epsilon: Fraction, noise: Noise) -> float:
@@ -83,22 +83,19 @@ class Cells:
 
     def scores(self, at: Ints) -> tuple[Ints, list[int]]:
         """Public widths, and by how many quarters each is off three quarters of all distances.  (P3)"""
-        away = np.sort(np.abs(self.entries - at[self.places]))
-        widths = candidates(self.top)
-        within = np.searchsorted(away, widths, side="right")
-        return widths, [-abs(QUARTERS * int(count) - (QUARTERS - 1) * len(away)) for count in within]
+        return score_widths(np.abs(self.entries - at[self.places]), self.top)
 
     def centres(self, at: Ints, width: float, far: int, epsilon: Fraction, noise: Noise) -> Floats:
         """The same means, corrected by what is nearer than `far` to them."""
         near = np.clip(self.entries - at[self.places], -far, far)
-        means, variances = self._means(near, min(2 * far, MOVE), epsilon, noise)
+        means, variances = self.sum_up(near, min(2 * far, MOVE), epsilon, noise)
         with np.errstate(divide="ignore"):
             return self._smooth(at + means, variances + width**2 / self.counts, fallback=self.top / 2)
 
     def spreads(self, at: Ints, width: float, far: int, epsilon: Fraction, noise: Noise) -> Floats:
         """The spread of each phase, from its mean distance; none is much narrower than what all phases share."""
         away = np.minimum(np.abs(self.entries - at[self.places]), far)
-        means, variances = self._means(away, min(far, MOVE), epsilon, noise)
+        means, variances = self.sum_up(away, min(far, MOVE), epsilon, noise)
         with np.errstate(divide="ignore"):
             found = self._smooth(means, variances + (width * MEAN) ** 2 / self.counts, fallback=width * MEAN)
         return np.maximum(found / MEAN, LEAST * width)
@@ -107,7 +104,7 @@ class Cells:
         """Centres as whole numbers within the bounds."""
         return np.clip(np.floor(centres + 0.5), 0, self.top).astype(np.int64)
 
-    def _means(self, amounts: Ints, reach: int, epsilon: Fraction, noise: Noise) -> tuple[Floats, Floats]:
+    def sum_up(self, amounts: Ints, reach: int, epsilon: Fraction, noise: Noise) -> tuple[Floats, Floats]:
         """The noisy mean of each phase, of amounts that one change moves by `reach` at most, and its variance. (P1)"""
         totals = np.zeros(self.phases, dtype=np.int64)
         np.add.at(totals, self.places, amounts)
@@ -120,6 +117,13 @@ class Cells:
         """Numbers for every phase: smooth where phases have neighbours, and a public one where nothing is known."""
         found = np.where(np.isfinite(means), means, fallback)
         return smooth(found, np.where(np.isfinite(means), variances, np.inf)) if self.is_cycle else found
+
+
+def score_widths(away: Ints, top: int) -> tuple[Ints, list[int]]:
+    """Public widths, and by how many quarters each is off three quarters of these distances.  (P3)"""
+    widths = candidates(top)
+    within = np.searchsorted(np.sort(away), widths, side="right")
+    return widths, [-abs(QUARTERS * int(count) - (QUARTERS - 1) * len(away)) for count in within]
 
 
 def candidates(top: int) -> Ints:

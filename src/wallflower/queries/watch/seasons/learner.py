@@ -21,8 +21,9 @@ from wallflower.privacy import Loss
 from wallflower.queries.watch.gauge import Bounds, Gauge, gauge
 from wallflower.queries.watch.modes import bounds_of
 from wallflower.queries.watch.seasons import Seasons, round_constants
-from wallflower.queries.watch.seasons.estimates import FAR, MOVE, SHARES, Cells, Ints
+from wallflower.queries.watch.seasons.estimates import FAR, MOVE, SHARES, Cells, Estimate, Ints
 from wallflower.queries.watch.seasons.phases import ALWAYS, CALENDARS, WRITTEN, Phases, require_kind
+from wallflower.queries.watch.seasons.pool import Pool, is_needed
 from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Reading, least_amount
 from wallflower.schema import Schema
 from wallflower.units import Claim
@@ -99,8 +100,9 @@ class Learner:
         rows = np.arange(data.n)[block]
         rows = rows[places[rows] >= 0]  # by public times: a phase that is not known is not learnt
         centre, spread, width = [], [], []
-        for cells, made in self.cells(data, rows, phases, places):
-            found, unit = cells.estimate(self.loss.epsilon, noise), made.move * made.step / MOVE
+        cells, gauges = zip(*self.cells(data, rows, phases, places), strict=True)
+        for found, made in zip(self._estimates(cells, noise), gauges, strict=True):
+            unit = made.move * made.step / MOVE
             (low,) = made.bounds.low
             centre.append(low + found.centre * unit)
             spread.append(found.spread * unit)
@@ -114,6 +116,13 @@ class Learner:
             spread=round_constants(np.array(spread)),
             width=tuple(row[0] for row in round_constants(np.array(width))),
         )
+
+    def _estimates(self, columns: tuple[Cells, ...], noise: Noise) -> list[Estimate]:
+        """What is usual in each column: by itself, or with the others where observations are few."""
+        epsilon = self.loss.epsilon
+        if is_needed(len(columns), len(columns[0].entries), epsilon):
+            return Pool(columns).estimate(epsilon, noise)  # (P6)
+        return [cells.estimate(epsilon, noise) for cells in columns]
 
     def claim(self, facts: PublicFacts, schema: Schema | None) -> Claim:
         """One entry pays the loss once, whichever phase it is in; whoever has several entries pays for each.  (P2)"""
@@ -149,6 +158,7 @@ class Learner:
         )
         if self.kind == WRITTEN:
             useful, said = most > 1, "it depends on how many phases are written there"
+        assumed = self._assumed() + self._together(n, dimension)
         rule = f"; useful is {NEAR} and {FEWEST} observations or more: up to {most:,} phases here"
         return Plan(
             query=query,
@@ -163,9 +173,14 @@ class Learner:
                 ),
             ),
             useful=useful,
-            verdict=f"{'useful' if useful else 'not useful'}: {said}{rule}{self._assumed()}",
+            verdict=f"{'useful' if useful else 'not useful'}: {said}{rule}{assumed}",
             smallest_useful_epsilon=least_amount(lambda amount: self._is_near(each, Fraction(amount))),
         )
+
+    def _together(self, n: int, dimension: int) -> str:
+        """That columns share what they have in common; the figures are those of a column by itself."""
+        needed = is_needed(dimension, n, self.loss.epsilon)
+        return f"; {dimension} columns of so few observations are learnt of together" if needed else ""
 
     def _assumed(self) -> str:
         change = "" if self.change is None else f"; assumed: an entry changes by at most {self.change:g}"
