@@ -10,7 +10,7 @@ people.count(neighbours=5, radius=1.3, epsilon="0.5")
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -24,6 +24,7 @@ from wallflower.ledger import Account, Ledger, Quote
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.query import A, Plan, Query
 from wallflower.release import Release, default_analyst, notice, pay, plan_for, quote
+from wallflower.release.baselines import take_baseline
 from wallflower.release.views import Records, view_of
 from wallflower.schema import WayToRead
 
@@ -75,9 +76,10 @@ class Planner(Verbs, Plans):
         table: Records,
         questions: Iterable[Question],
         quote: Callable[[Query[Any, Any]], Quote] | None = None,
+        find: Callable[[int], Mapping[str, Any] | None] = lambda _: None,
     ) -> None:
         super().__init__(questions)
-        self._table, self._quote = table, quote
+        self._table, self._quote, self._find = table, quote, find
 
     def __call__(self, kind: str, **parameters: Any) -> Plan:
         return self._verb(find(kind, self._questions))(**parameters)
@@ -89,7 +91,7 @@ class Planner(Verbs, Plans):
         return plan if self._quote is None else replace(plan, affords=self._quote(query).affords)
 
     def _verb(self, question: Question) -> Callable[..., Plan]:
-        return lambda **given: self.of(fill(question, given))
+        return lambda **given: self.of(fill(question, take_baseline(given, self._find)))
 
     def _returns(self, question: Question) -> Any:
         return Plan
@@ -113,7 +115,7 @@ class Dataset(Verbs, Questions):
         self._table, self._ledger, self._analyst = table, ledger, analyst
         self._source: object = source
         self._is_compared = False
-        self.plan = Planner(table, self._questions, self.quote)
+        self.plan = Planner(table, self._questions, self.quote, ledger.release)
 
     @property
     def name(self) -> str:
@@ -143,7 +145,10 @@ class Dataset(Verbs, Questions):
         return f"<{self.name}: {self._table.n} records, {self._table.dimension} columns; ask {verbs}; {self._ledger!r}>"
 
     def _verb(self, question: Question) -> Callable[..., Release[Any]]:
-        return lambda *, key=None, anyway=False, **given: self.ask(fill(question, given), key=key, anyway=anyway)
+        def ask(*, key: str | None = None, anyway: bool = False, **given: Any) -> Release[Any]:
+            return self.ask(fill(question, take_baseline(given, self._ledger.release)), key=key, anyway=anyway)
+
+        return ask
 
 
 def open_dataset(

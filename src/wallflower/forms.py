@@ -19,6 +19,7 @@ from wallflower.privacy import Exact, Kind, Loss
 from wallflower.query import Condition, Query
 
 Question = type[Query[Any, Any]]
+Names = Literal["labels", "times"]
 
 REQUIRED: Final = inspect.Parameter.empty
 LOSS_HELP: Final[Mapping[str, str]] = {
@@ -42,6 +43,7 @@ class Blank:
     default: Any
     help: str
     choices: tuple[str, ...] = ()
+    names: Names | None = None  # which columns of a table it names, where not those of numbers
     when: Condition | None = None  # the mode that has this setting; None: every mode
 
 
@@ -199,6 +201,7 @@ def _blank(item: Field[Any], hint: Any) -> Blank:
         default=default,
         help=str(item.metadata.get("help", "")),
         choices=tuple(item.metadata.get("choices", ())),
+        names=item.metadata.get("names"),
         when=item.metadata.get("when"),
     )
 

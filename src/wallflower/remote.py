@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote, urlsplit
 
@@ -39,6 +40,7 @@ from wallflower.ledger import Account
 from wallflower.privacy import Loss
 from wallflower.query import A, Plan, Query
 from wallflower.release import Release
+from wallflower.release.baselines import take_baseline
 
 if TYPE_CHECKING:
     import http.client as _http
@@ -140,7 +142,7 @@ class _Planner(Verbs, Plans):
         return Plan.from_json({**told, "affords": told["price"]["affords"]})
 
     def _verb(self, question: Question) -> Callable[..., Plan]:
-        return lambda **given: self.of(fill(question, given))
+        return lambda **given: self.of(fill(question, take_baseline(given, partial(_released, self._call))))
 
     def _returns(self, question: Question) -> Any:
         return Plan
@@ -199,7 +201,12 @@ class Remote(Verbs, Questions):
         return f"<{self.name}: {self.facts['rows']} records, {len(self.facts['columns'])} columns; ask {verbs}>"
 
     def _verb(self, question: Question) -> Callable[..., Release[Any]]:
-        return lambda *, key=None, anyway=False, **given: self.ask(fill(question, given), key=key, anyway=anyway)
+        def ask(*, key: str | None = None, anyway: bool = False, **given: Any) -> Release[Any]:
+            return self.ask(
+                fill(question, take_baseline(given, partial(_released, self._call))), key=key, anyway=anyway
+            )
+
+        return ask
 
     def _awaited(self, job: Mapping[str, Any]) -> Release[Any]:
         while job["state"] in ("queued", "running"):
@@ -211,6 +218,12 @@ class Remote(Verbs, Questions):
         return replace(made, replayed=job["replayed"])
 
 
+def _released(call: Call, number: int) -> dict[str, Any]:
+    """What an entry of the service's ledger has paid for, if it is yours."""
+    found: dict[str, Any] = call("GET", f"/v1/releases/{number}")[1]
+    return found
+
+
 class RemoteWatch:
     """A watch that a service keeps. Observations are numbered from 1, and decided once."""
 
@@ -220,22 +233,26 @@ class RemoteWatch:
         self.columns, self.position = tuple(told["columns"]), int(told["position"])
         self.exhausted = bool(told["exhausted"])
 
-    def decide_many(self, rows: Sequence[Any], *, first: int | None = None) -> list[bool | None]:
+    def decide_many(
+        self, rows: Sequence[Any], *, first: int | None = None, times: Sequence[str] | None = None
+    ) -> list[bool | None]:
         """Whether each of the next observations is flagged, None if passed over; fewer when the watch is exhausted.
 
-        `first` is the number of the first row, if it is not the next; sent again, a batch is told again.
+        `first` is the number of the first row, if it is not the next; sent again, a batch is told again. `times` say
+        when each was made, where the watch has a baseline by phase.
         """
         start = self.position + 1 if first is None else first
         body = {"rows": [list(row) if isinstance(row, tuple) else row for row in rows], "first": start}
+        body |= {} if times is None else {"times": list(times)}
         told = self._call("POST", f"/v1/watches/{self.id}/observations", body)[1]
         flags: list[bool | None] = told["outlier"]
         self.position = max(self.position, start - 1 + len(flags))
         self.exhausted = bool(told["exhausted"])
         return flags
 
-    def decide(self, x: Any) -> bool | None:
+    def decide(self, x: Any, *, time: str | None = None) -> bool | None:
         """Whether the next observation is flagged; None when it is passed over, or the watch is exhausted."""
-        found = self.decide_many([x])
+        found = self.decide_many([x], times=None if time is None else [time])
         return found[0] if found else None
 
 

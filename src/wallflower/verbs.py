@@ -130,7 +130,7 @@ class Questions:
         outlier_share: float | None = None,
         columns: tuple[str, ...] | None = None,
         time: str | None = None,
-        baseline: Seasons | ReleasedBaseline | None = None,
+        baseline: Seasons | ReleasedBaseline | int | None = None,
         relearn: int | None = None,
         relearn_share: Exact = Fraction(1, 5),
         weights: tuple[float, ...] | None = None,
@@ -164,7 +164,7 @@ class Questions:
         outlier_share  for the plan: the share of observations that are outliers; left out: as the variance has it
         columns        the columns of an observation; all number columns unless given
         time           the column of times, public by the schema: flagged ones are told by it too
-        baseline       what `baseline` released: by phase, entries are judged in spreads of their phase from its centre
+        baseline       what `baseline` released by phase, or its ledger entry: entries are judged in spreads of theirs
         relearn        with a baseline by phase: learn it anew of every so many observations, for the next ones
         relearn_share  with relearn: the part of the loss that learns, once for all
         mean           public mean of each column
@@ -464,7 +464,7 @@ class Plans:
         outlier_share: float | None = None,
         columns: tuple[str, ...] | None = None,
         time: str | None = None,
-        baseline: Seasons | ReleasedBaseline | None = None,
+        baseline: Seasons | ReleasedBaseline | int | None = None,
         relearn: int | None = None,
         relearn_share: Exact = Fraction(1, 5),
         weights: tuple[float, ...] | None = None,

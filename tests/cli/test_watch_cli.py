@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -396,5 +397,23 @@ def test_a_baseline_by_phase_is_refused_where_it_cannot_serve(shell: Shell) -> N
     assert "entry 7 released no baseline" in shell.err
     season = {"phase": "hour-of-day", "dataset": "rides", "time": "at", "columns": ["rides"], "width": [1.0]}
     Path("b.json").write_text(json.dumps(season | {"centre": [[0.0] * 24], "spread": [[1.0] * 24]}))
-    assert shell("watch", "rides.csv", *SEASON, "--baseline", "b.json", "--json-lines", *ASK) == 2
-    assert "--json-lines reads numbers alone" in shell.err
+    live = ("watch", "-", *SEASON, "--baseline", "b.json", "--json-lines", *ASK)
+    for lines in ("rides\n1\n", '{"rides": 1}\n', "[1]\n"):
+        assert shell(*live, stdin=lines) != 0
+        assert "there is no column 'at'" in shell.err
+    assert shell(*live, stdin="at,rides\nnoon,1\n") != 0
+    assert "a time cannot be read" in shell.err
+    assert "noon" not in shell.err
+
+
+def test_observations_are_judged_by_the_phase_they_come_in(shell: Shell) -> None:
+    _write_rides()
+    learn = ("--phase", "hour-of-day", "--time", "at", "--epsilon", "300", "--json")
+    assert shell("baseline", "rides.csv", *SEASON, *learn) == 0, shell.err
+    asked = ("--baseline", str(json.loads(shell.out)["ledger_id"]), "--threshold", "5", "--epsilon", "64")
+    frame = pd.read_csv("rides.csv")
+    frame.assign(at=pd.to_datetime(frame["at"])).to_parquet("rides.parquet")
+    lines = frame.to_json(orient="records", lines=True)
+    for source, piped in (("rides.csv", ""), ("rides.parquet", ""), ("-", lines)):
+        found = shell.flags("watch", source, *SEASON, *asked, "--json-lines", stdin=piped)
+        assert [place for place, flag in enumerate(found, 1) if flag] == [51], "as of a table"

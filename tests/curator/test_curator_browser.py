@@ -268,6 +268,8 @@ def test_a_form_shows_the_settings_of_the_mode_that_is_chosen(chromium: Browser,
     expect(scores).to_be_hidden()
     cutoff.fill("3")
     ana.page.locator("#f-level").select_option("event")
+    for name, value in {"threshold": "4", "low": "-5", "high": "5"}.items():
+        ana.page.locator(f"#f-{name}").fill(value)
     ana.spend("0.37")  # what was typed for the other mode is not sent with this one, which would refuse it
     expect(cutoff).to_be_disabled()
     assert ana.complaints == []

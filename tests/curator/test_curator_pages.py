@@ -511,4 +511,4 @@ def test_a_form_asks_what_was_written_into_it(question: Any) -> None:
     shown = {entry.name: entry.value for entry in fields.entries(question, form, Schema())}
     assert fields.read_form(question, shown) == example
     assert {blank.name for blank in blanks(question)} <= set(shown)
-    assert question.kind in fields.command_text(example, "http://x", "d")
+    assert question.kind in fields.command_text(question.kind, entries_of(example), "http://x", "d")

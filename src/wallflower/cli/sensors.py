@@ -201,7 +201,7 @@ def device(
     urls = _needed({name: given[name] for name in _batches.targets(signed.parameters)})
     with _device.Device(identity, signed, store, urls, budget=budget, vault=read_vault(store_key)) as sensor:
         sensor.check()
-        rows = stream(source, Selection(names=wanted)).batches
+        rows = (piece.rows for piece in stream(source, Selection(names=wanted)).batches)
         fates = _device.send_stream(sensor, _device.cut_batches(rows, batch, window))
         spent, left = sensor.outbox.spent, sensor.outbox.left
     if as_json:

@@ -113,16 +113,6 @@ def require_fitting(given: dict[str, Any]) -> None:
                 f"{words}: does not go {'with' if given['json_lines'] else 'without'} --json-lines, which decides as "
                 f"observations come. Leave it out, or {'leave that out' if given['json_lines'] else 'add that'}."
             )
-    if (
-        given["json_lines"]
-        and not given["fleet"]
-        and isinstance(given["baseline"], Seasons)
-        and given["baseline"].time is not None
-    ):
-        raise ParameterError(
-            "--baseline: by phase it needs the time of every observation, and --json-lines reads numbers alone. Watch "
-            "a table, or in Python pass `times` with every batch."
-        )
     if given["goes_on"] and given["state"] is None:
         raise ParameterError("--continue: goes on from a state, and none is given. Add --state FILE, or leave it out.")
 
@@ -137,7 +127,8 @@ def decide(query: Any, given: Mapping[str, Any]) -> None:
         return
     watch: Watching | None = None
     try:
-        found = stream(given["source"], Selection(names=query.columns or (facts.numbers if facts else ()) or None))
+        wanted = Selection(names=query.columns or (facts.numbers if facts else ()) or None)
+        found = stream(given["source"], wanted, time=None if query.season is None else query.season.time)
         with Ledger.open(given["ledger"]) as ledger:
             watch = _opened(query, found, facts, ledger, dataset, given)
             with watch:
@@ -194,8 +185,8 @@ def _opened(
 
 def _follow(watch: Watching, found: Stream, *, goes_on: bool) -> None:
     following = watch.position + 1 if goes_on else 1
-    for rows in found.batches:
-        told = watch.decide_many(rows, first=following)
+    for batch in found.batches:
+        told = watch.decide_many(batch.rows, first=following, times=batch.times)
         following += len(told)
         _write(told)
         if told.exhausted:

@@ -40,7 +40,7 @@ else:
 
 Floats = NDArray[np.float64]
 _Line = tuple[int, bytes]  # with its number, from 1
-_Parse = Callable[[bytes], list[float]]
+_Parse = Callable[[bytes], tuple[list[float], str]]  # the entries of a line, and its time
 
 STDIN: Final = "-"
 LONGEST: Final = 2**20  # bytes of a line
@@ -50,17 +50,28 @@ _ROWS: Final = 2**13  # of a Parquet file at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Observations that have arrived, and when each was made, if that was asked for."""
+
+    rows: Floats
+    times: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Stream:
     """Observations of these columns, in batches of whatever has arrived."""
 
     columns: tuple[str, ...]
-    batches: Iterator[Floats]
+    batches: Iterator[Batch]
 
 
-def stream(source: str, wanted: Selection) -> Stream:
-    """The observations of a file, or of standard input (`-`). Its first line is read now, the rest when asked for."""
+def stream(source: str, wanted: Selection, *, time: str | None = None) -> Stream:
+    """The observations of a file, or of standard input (`-`). Its first line is read now, the rest when asked for.
+
+    `time` is the column of their times, if these are wanted.
+    """
     if source.lower().endswith(".parquet"):
-        return _parquet(Path(source), wanted)
+        return _parquet(Path(source), wanted, time)
     where = "standard input" if source == STDIN else source
     batches = read_lines(source, where)
     start = next((lines for batch in batches if (lines := _from_first(batch))), None)
@@ -69,7 +80,7 @@ def stream(source: str, wanted: Selection) -> Stream:
     start[0] = (start[0][0], start[0][1].removeprefix(codecs.BOM_UTF8))
     rest = chain([start], batches)
     is_json = start[0][1].lstrip()[:1] in (b"{", b"[")
-    return _json_lines(start[0], rest, wanted) if is_json else _csv_lines(start[0], rest, wanted, where)
+    return _json_lines(start[0], rest, wanted, time) if is_json else _csv_lines(start[0], rest, wanted, where, time)
 
 
 def number(cell: object) -> float:
@@ -121,38 +132,51 @@ class _Misbuilt(ValueError):
     """A line that does not have the form of the others; says how, never what is in it."""
 
 
-def _rows(parse: _Parse, batches: Iterable[list[_Line]], *, blank_counts: bool = False) -> Iterator[Floats]:
+def _rows(parse: _Parse, batches: Iterable[list[_Line]], *, timed: bool, blank_counts: bool = False) -> Iterator[Batch]:
     for batch in batches:
-        rows, refusal = [], None
+        found, refusal = [], None
         for place, line in batch:
             if not blank_counts and not line.strip():
                 continue
             try:
-                rows.append(parse(line))
+                found.append(parse(line))
             except _Misbuilt as fault:
                 refusal = DataError(f"line {place}: {fault}")
                 break
-        if rows:
-            yield np.array(rows)
+        if found:
+            rows, times = zip(*found, strict=True)
+            yield Batch(np.array(rows), times if timed else None)
         if refusal is not None:
             raise refusal
 
 
-def _csv_lines(first: _Line, batches: Iterator[list[_Line]], wanted: Selection, where: str) -> Stream:
+def _csv_lines(first: _Line, batches: Iterator[list[_Line]], wanted: Selection, where: str, time: str | None) -> Stream:
     delimiter = "\t" if where.lower().endswith((".tsv", ".tsv.gz")) else ","
     cells = call_or_refuse(lambda: _cells(first[1], delimiter), lambda fault: DataError(f"line {first[0]}: {fault}"))
     header = name_columns(cells, where, delimiter)
     chosen = wanted.choose(header)
     places, width, mark = [header.index(name) for name in chosen], len(header), delimiter.encode()
+    at = None if time is None else header.index(_require_time(time, header))
 
-    def parse(line: bytes) -> list[float]:
+    def parse(line: bytes) -> tuple[list[float], str]:
         cells = _cells(line, delimiter) if b'"' in line else line.split(mark)
         if len(cells) != width:
             raise _Misbuilt(f"every line has as many cells as the header, {width}. Write it again.")
-        return [number(cells[place]) for place in places]
+        return [number(cells[place]) for place in places], "" if at is None else _word(cells[at])
 
     start = next(batches)[1:]
-    return Stream(tuple(chosen), _rows(parse, chain([start], batches), blank_counts=width == 1))
+    rows = _rows(parse, chain([start], batches), timed=at is not None, blank_counts=width == 1)
+    return Stream(tuple(chosen), rows)
+
+
+def _require_time(time: str, names: Sequence[str]) -> str:
+    if time not in names:
+        raise DataError(f"there is no column {time!r}, off which the phase of an observation is read. Send it along.")
+    return time
+
+
+def _word(cell: str | bytes) -> str:
+    return cell.strip() if isinstance(cell, str) else cell.decode("utf-8", "replace").strip()
 
 
 def _cells(line: bytes, delimiter: str) -> list[str]:
@@ -162,32 +186,35 @@ def _cells(line: bytes, delimiter: str) -> list[str]:
         raise _Misbuilt("a cell is quoted and does not end on its line. Write it again.") from None
 
 
-def _json_lines(first: _Line, batches: Iterator[list[_Line]], wanted: Selection) -> Stream:
+def _json_lines(first: _Line, batches: Iterator[list[_Line]], wanted: Selection, time: str | None) -> Stream:
     found = call_or_refuse(lambda: _json(first[1]), lambda fault: DataError(f"line {first[0]}: {fault}"))
+    if time is not None:
+        _require_time(time, list(found) if isinstance(found, dict) else [])
     if isinstance(found, list):
         chosen = wanted.names or number_columns(len(found))
-        return Stream(chosen, _rows(_listed(len(chosen)), batches))
+        return Stream(chosen, _rows(_listed(len(chosen)), batches, timed=False))
     asked = wanted.names or ()  # one of them may be missing from the first line, as an entry may be, but not all
     names = wanted.choose([*found, *(name for name in asked if name not in found and set(asked) & set(found))])
-    return Stream(tuple(names), _rows(_keyed(names, {*found, *names}), batches))
+    parse = _keyed(names, {*found, *names}, time)
+    return Stream(tuple(names), _rows(parse, batches, timed=time is not None))
 
 
-def _keyed(names: Sequence[str], known: set[str]) -> _Parse:
-    def parse(line: bytes) -> list[float]:
+def _keyed(names: Sequence[str], known: set[str], time: str | None) -> _Parse:
+    def parse(line: bytes) -> tuple[list[float], str]:
         found = _json(line)
         if not isinstance(found, dict) or not found.keys() <= known:
             raise _Misbuilt("every line is an object with no names but those of the first. Write it again.")
-        return [number(found.get(name)) for name in names]
+        return [number(found.get(name)) for name in names], "" if time is None else str(found.get(time))
 
     return parse
 
 
 def _listed(width: int) -> _Parse:
-    def parse(line: bytes) -> list[float]:
+    def parse(line: bytes) -> tuple[list[float], str]:
         found = _json(line)
         if not isinstance(found, list) or len(found) != width:
             raise _Misbuilt(f"every line is a list with {width} entries here. Write it again.")
-        return [number(cell) for cell in found]
+        return [number(cell) for cell in found], ""
 
     return parse
 
@@ -202,7 +229,7 @@ def _json(line: bytes) -> Any:
 # Parquet
 
 
-def _parquet(path: Path, wanted: Selection) -> Stream:
+def _parquet(path: Path, wanted: Selection, time: str | None) -> Stream:
     refusal = SourceError(
         f"{path}: cannot be read as Parquet. Check the path, who may read it, and whether it is whole."
     )
@@ -215,12 +242,14 @@ def _parquet(path: Path, wanted: Selection) -> Stream:
             _types.is_floating(kind) or _types.is_integer(kind) or _types.is_decimal(kind) or _types.is_boolean(kind)
         ):
             raise DataError(f"column {name!r} holds no numbers. Choose number columns (--columns a,b).", column=name)
-    batches = call_or_refuse(lambda: file.iter_batches(_ROWS, columns=chosen), lambda _: refusal)
+    read = chosen if time is None else list(dict.fromkeys([*chosen, _require_time(time, schema.names)]))
+    batches = call_or_refuse(lambda: file.iter_batches(_ROWS, columns=read), lambda _: refusal)
 
-    def rows() -> Iterator[Floats]:
+    def rows() -> Iterator[Batch]:
         with file:
             while (batch := call_or_refuse(lambda: next(batches, None), lambda _: refusal)) is not None:
-                yield np.column_stack([_floats(batch[name]) for name in chosen])
+                times = None if time is None else tuple(map(str, batch[time].to_pylist()))
+                yield Batch(np.column_stack([_floats(batch[name]) for name in chosen]), times)
 
     return Stream(tuple(chosen), rows())
 

@@ -160,7 +160,8 @@ def _draw_value(axes: Any, release: Release[Any]) -> None:
     axes.spines[["left", "right", "top"]].set_visible(False)
     if isinstance(release.value, bool) or not isinstance(release.value, int | float):
         axes.set_xticks([])
-        words = [fill(part, _TITLE) for part in readable(release.value).split("; ")]
+        said = release.words.partition(". ")[0] if isinstance(release.value, dict) else readable(release.value)
+        words = [fill(part, _TITLE, max_lines=_ITEMS, placeholder=" …") for part in said.split("; ")]
         words = words if len(words) <= _ITEMS else [*words[: _ITEMS - 1], "…"]
         axes.text(0.5, 0.5, "\n".join(words), ha="center", va="center", transform=axes.transAxes)
         axes.set_xlabel(_about(release))
@@ -260,7 +261,7 @@ def _draw_heat_map(axes: Any, heat: HeatMap, release: Release[Any]) -> None:
     for place, (row, marks) in enumerate(zip(heat.values, heat.marks, strict=True)):
         for at, (value, mark) in enumerate(zip(row, marks, strict=True)):
             if value is not None:
-                strength = 0.08 + 0.72 * (value / most if most else 0.0)
+                strength = 0.06 + 0.42 * (value / most if most else 0.0)  # ink stays legible on the strongest
                 axes.fill_between(
                     [at - 0.47, at + 0.47], place - 0.46, place + 0.46, color=ACCENT, alpha=strength, lw=0
                 )

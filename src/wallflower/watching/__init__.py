@@ -215,9 +215,9 @@ class Watching:
             word = self._drawn()
         return self._quick(entry, word)
 
-    def decide_at(self, k: int, x: Observation) -> bool | None:
+    def decide_at(self, k: int, x: Observation, *, time: str | None = None) -> bool | None:
         """The decision about observation number `k`, from 1: the one that was told, or a new one if it is next."""
-        return _single(self.decide_many([x], first=k))
+        return _single(self.decide_many([x], first=k, times=None if time is None else [time]))
 
     def decide_many(
         self,

@@ -153,7 +153,7 @@ def _add(router: APIRouter, question: Question) -> None:
 
 def _planning(question: Question) -> Any:
     def plan(dataset: str, body: Body, caller: Any, desk: Any) -> Response:
-        query = query_of(question, body)
+        query = query_of(question, body, partial(desk.release, caller))
         expected = desk.plan(caller, dataset, query).to_json()
         return Plain(expected | {"price": price_json(desk.quote(caller, dataset, query))})
 
@@ -164,7 +164,7 @@ def _asking(question: Question) -> Any:
     async def ask(
         dataset: str, body: Body, caller: Any, desk: Any, key: str | None, prefer: str | None, request: Request
     ) -> Response:
-        query = query_of(question, body)
+        query = await run_sync(query_of, question, body, partial(desk.release, caller))
         admitted = await run_sync(partial(desk.admit, anyway=is_wanted(body)), caller, dataset, query, key)
         jobs: Jobs = request.app.state.jobs
         later = admitted.is_long or "respond-async" in (prefer or "").lower()

@@ -20,8 +20,12 @@ from wallflower.ledger.limits import Accounting
 from wallflower.privacy import Loss
 from wallflower.queries.watch.seasons import Seasons
 from wallflower.query import Query
+from wallflower.release import Release
+from wallflower.release.baselines import take_baseline
 from wallflower.schema import Schema
 from wallflower.units import Basis, Protection, Rows
+
+Find = Callable[[int], Release[Any]]
 
 _MOST: Final = 1000
 _WHOLE: Final = 2**53
@@ -51,7 +55,7 @@ _TYPES: Final[Mapping[Any, Any]] = {
     bool: bool,
     Fraction: Exactly,
     Schema: dict[str, Any],
-    Seasons: dict[str, Any],
+    Seasons: Annotated[int, Field(ge=1, le=2**31 - 1)] | dict[str, Any],
     tuple[str, ...]: Annotated[list[Text], Field(max_length=_MOST)],
     tuple[float, ...]: Annotated[list[Number], Field(max_length=_MOST)],
     tuple[tuple[str, ...], ...]: Annotated[list[list[Text]], Field(max_length=_MOST)],
@@ -190,6 +194,9 @@ class Observations(Body):
     rows: list[list[Number | None] | Number | None] = Field(
         max_length=100_000, description="an entry for each column, null where there is none", examples=[[[0.5], [7]]]
     )
+    times: list[Text] | None = Field(
+        None, max_length=100_000, description="when each was made, for a baseline by phase"
+    )
     first: int | None = Field(
         None, ge=1, le=_WHOLE, description="number of the first row, from 1; decided ones are told again, unlooked"
     )
@@ -216,11 +223,12 @@ def model(question: Question) -> type[Body]:
     return made
 
 
-def query_of(question: Question, body: Body) -> Query[Any, Any]:
-    """The question that a body asks."""
+def query_of(question: Question, body: Body, find: Find | None = None) -> Query[Any, Any]:
+    """The question that a body asks. `find` gives a release that it names by its number, to whoever may have it."""
     hints = {blank.name: blank.hint for blank in blanks(question)}
     given = {name: getattr(body, name) for name in body.model_fields_set if name != _ANYWAY}
-    return fill(question, {name: _rich(value, hints.get(name)) for name, value in given.items()})
+    rich = {name: _rich(value, hints.get(name)) for name, value in given.items()}
+    return fill(question, rich if find is None else take_baseline(rich, lambda number: find(number).to_dict()))
 
 
 def is_wanted(body: Body) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
@@ -60,12 +60,13 @@ def watch_state(watch: WatchId, caller: AnyCaller, found: TheWatches) -> dict[st
 
 async def observe(watch: WatchId, body: Observations, caller: AnyCaller, found: TheWatches) -> dict[str, Any]:
     """Decide a batch. It is on disk before it is told; what was decided before is told again and not looked at."""
-    told = await run_sync(found.decide, caller, watch, body.rows, body.first)
+    told = await run_sync(found.decide, caller, watch, body.rows, body.first, body.times)
     return decisions_json(told)
 
 
 def _opening(question: Question) -> Any:
     def opening(dataset: str, body: Body, caller: Any, desk: Any, key: str | None, watches: Watches) -> dict[str, Any]:
-        return watches.open(caller, dataset, query_of(question, body), key=key, anyway=is_wanted(body)).to_json()
+        query = query_of(question, body, partial(desk.release, caller))
+        return watches.open(caller, dataset, query, key=key, anyway=is_wanted(body)).to_json()
 
     return opening

@@ -99,13 +99,15 @@ class Watches:
         with self._taken(row) as watch:
             return _watched(row, watch, self._query(row))
 
-    def decide(self, caller: Caller, key: str, rows: Sequence[Any], first: int | None) -> Decisions:
+    def decide(
+        self, caller: Caller, key: str, rows: Sequence[Any], first: int | None, times: Sequence[str] | None = None
+    ) -> Decisions:
         """Decide a batch; whatever was decided before is told again."""
         row = self._kept(caller, key)
         with self._taken(row) as watch:
             before = watch.position
             try:
-                told = watch.decide_many(rows, first=first)
+                told = watch.decide_many(rows, first=first, times=times)
             except (LedgerUnreachable, StateUnreachable):
                 self._put_away(key, watch)
                 raise unrecorded_refusal() from None

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from wallflower.curator.api.analyst import release_arrow
+from wallflower.curator.api.bodies import Find
 from wallflower.curator.api.callers import address_of, authenticate, require_code
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk.desk import DatasetView
@@ -23,6 +24,7 @@ from wallflower.curator.desk.problems import Refusal, problem
 from wallflower.curator.desk.tokens import new_id
 from wallflower.curator.desk.tradeoffs import Tradeoffs
 from wallflower.curator.pages import charts, fields
+from wallflower.curator.pages.numbers import is_brief, numbers_of
 from wallflower.curator.pages.standing import ADVICE, factor_words, standing_of
 from wallflower.curator.pages.visits import BASE, Visit, page, place, problem_page, refusal_page, to
 from wallflower.errors import ParameterError, PrivacyError
@@ -136,7 +138,7 @@ async def ask(visit: Visit) -> Response:
     question, shown = await run_sync(_asked, visit)
     caller, desk, name = visit.by, visit.desk, shown.name
     try:
-        query = fields.read_form(question, visit.form)
+        query = await run_sync(fields.read_form, question, visit.form, _find(visit))
         key = _key(visit, query)
         admitted = await run_sync(partial(desk.admit, anyway=is_ticked(visit)), caller, name, query, key)
         work, later = partial(desk.ask, admitted), admitted.is_long
@@ -177,10 +179,19 @@ def release(visit: Visit) -> Response:
     query = None if question is None else question.from_json(made.parameters)
     texts = None
     if query is not None:
-        place = (query, visit.origin, made.dataset)
         anyway = not query.plan(n=made.facts.n, dimension=made.facts.dimension).useful
-        texts = (fields.python_text(*place, anyway=anyway), fields.command_text(*place, anyway=anyway))
-    return visit.render("release.html", made=made, picture=charts.picture(made), texts=texts, query=query)
+        given = fields.restated(query, _bases(visit, made.dataset, type(query)), anyway=anyway)
+        place = (query.kind, given, visit.origin, made.dataset)
+        texts = (fields.python_text(*place), fields.command_text(*place))
+    return visit.render(
+        "release.html",
+        made=made,
+        brief=is_brief(made.value),
+        numbers=numbers_of(made.value),
+        picture=charts.picture(made),
+        texts=texts,
+        query=query,
+    )
 
 
 def release_json(visit: Visit) -> Response:
@@ -223,7 +234,7 @@ def _plan_at(shown: DatasetView, question: Question) -> str:
 def _planned(visit: Visit, given: Mapping[str, str]) -> Response:
     question, shown = _asked(visit)
     schema = visit.desk.shelf.find(shown.name).schema
-    entries = fields.entries(question, given, schema)
+    entries = fields.entries(question, given, schema, _bases(visit, shown.name, question))
     values = {entry.name: entry.value for entry in entries}
     return visit.render(
         "planner.html",
@@ -237,10 +248,22 @@ def _planned(visit: Visit, given: Mapping[str, str]) -> Response:
     )
 
 
+def _bases(visit: Visit, dataset: str, question: Question) -> list[Release[Any]]:
+    """What was released of a data set that a question may build on, such as scales: to an analyst their own."""
+    if not any(map(fields.takes_release, blanks(question))):
+        return []
+    return visit.desk.releases(visit.by, dataset)
+
+
+def _find(visit: Visit) -> Find:
+    """Releases by their numbers, if they are the visitor's."""
+    return partial(visit.desk.release, visit.by)
+
+
 def _outlook(visit: Visit, shown: DatasetView, question: Question, form: Mapping[str, str]) -> dict[str, Any]:
     """The plan of what a form asks, or why there is none."""
     try:
-        query = fields.read_form(question, form)
+        query = fields.read_form(question, form, _find(visit))
         plan = visit.desk.plan(visit.by, shown.name, query)
         quote = visit.desk.quote(visit.by, shown.name, query)
     except PrivacyError as refusal:

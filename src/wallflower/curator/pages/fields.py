@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
+from textwrap import shorten
 from typing import Any, Final, Literal
 
 from pydantic import ValidationError
 
 from wallflower.columns import join_list, pieces_of, split_list
-from wallflower.curator.api.bodies import Body, model, query_of
+from wallflower.curator.api.bodies import Body, Find, model, query_of
 from wallflower.errors import ParameterError
 from wallflower.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, entries_of, spends
-from wallflower.queries.watch.seasons import Seasons
-from wallflower.query import Condition, Query
-from wallflower.schema import Schema
+from wallflower.queries.watch.seasons import ReleasedBaseline, Seasons
+from wallflower.query import Condition, Query, ReleaseLike
+from wallflower.release import Release
+from wallflower.schema import Column, Schema
 
-Control = Literal["text", "number", "choice", "long"]
+Control = Literal["text", "number", "choice", "long", "ticks"]
 
 _NUMBERS: Final = (int, float, Fraction)
 _LISTS: Final = (tuple[str, ...], tuple[float, ...])
@@ -31,9 +33,19 @@ _WAYS: Final[Mapping[Any, str]] = {
     **dict.fromkeys(_LISTS, "several: a, b, c"),
     **dict.fromkeys(_TABLES, "several: a, b; c"),
     Schema: "as JSON, as `wallflower data` has it",
-    Seasons: "as JSON, the value of a release of baseline by phase",
 }
-_WRITTEN: Final = (Schema, Seasons)  # as JSON
+_SHARE: Final = "2%"  # of the records, where no radius can be suggested
+_WRITTEN: Final = (Schema, Seasons)  # as JSON, or the number of a release
+_WORDS: Final = 60  # characters of a release in a list of them
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What may be chosen in a field, as it is sent and as it is shown."""
+
+    value: str
+    words: str
+    chosen: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +59,7 @@ class Entry:
     value: str
     required: bool
     main: bool
-    choices: tuple[str, ...] = ()
+    choices: tuple[Choice, ...] = ()
     when: Condition | None = None
     away: bool = False  # a setting of a mode that is not chosen
 
@@ -56,13 +68,17 @@ class EmptyFields(ParameterError):
     """A form with empty fields that are needed."""
 
 
-def entries(question: Question, given: Mapping[str, str], schema: Schema) -> list[Entry]:
-    """The fields of a question, filled with what is given, or else with its example as far as that fits."""
+def entries(
+    question: Question, given: Mapping[str, str], schema: Schema, released: Sequence[Release[Any]] = ()
+) -> list[Entry]:
+    """The fields of a question, filled with what is given, or else with its example as far as that fits. `released` are
+    releases of the same data set that the question may build on."""
     example = {name: write_field(value) for name, value in entries_of(question.example()).items()}
+    offers = {blank.name: _offers(blank, schema, released) for blank in blanks(question)}
     fitting = _fitting(question, schema)
-    values = given or example | fitting
-    shown = {*example, *(["columns"] if fitting.get("columns") else [])}
-    found = [_entry(blank, values, shown=blank.name in shown) for blank in blanks(question)]
+    values = given or example | fitting | _suggestions(question, example, schema, offers)
+    shown = {*example, *(["columns"] if fitting.get("columns") else []), *(name for name in offers if offers[name])}
+    found = [_entry(blank, values, offers[blank.name], shown=blank.name in shown) for blank in blanks(question)]
     for name, words in LOSS_HELP.items() if spends(question) else ():
         value, main = values.get(name, ""), name == "epsilon"
         found.append(
@@ -71,8 +87,8 @@ def entries(question: Question, given: Mapping[str, str], schema: Schema) -> lis
     return found
 
 
-def read_form(question: Question, form: Mapping[str, str]) -> Query[Any, Any]:
-    """The question that a form asks, within the limits of the body that would ask it."""
+def read_form(question: Question, form: Mapping[str, str], find: Find | None = None) -> Query[Any, Any]:
+    """The question that a form asks, within the limits of the body that would ask it; `find` as for that."""
     given: dict[str, Any] = {name: form[name].strip() for name in LOSS_HELP if form.get(name, "").strip()}
     for blank in blanks(question):
         text = form.get(blank.name, "").strip()
@@ -84,7 +100,7 @@ def read_form(question: Question, form: Mapping[str, str]) -> Query[Any, Any]:
             f"{question.kind}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} still to be given."
         )
     try:
-        return query_of(question, _model(question).model_validate(given))
+        return query_of(question, _model(question).model_validate(given), find)
     except ValidationError as error:
         told = (f"{'.'.join(map(str, one['loc']))[:200]}: {str(one['msg'])[:200]}" for one in error.errors()[:20])
         raise ParameterError(f"{'; '.join(told)}. Correct the form.") from None
@@ -123,21 +139,27 @@ def decimal(value: str | Fraction) -> str:
         return str(value)
 
 
-def python_text(query: Query[Any, Any], url: str, dataset: str, *, anyway: bool = False) -> str:
-    """The same question in Python; `anyway`: its answer is of no use."""
-    entries = entries_of(query) | ({"anyway": True} if anyway else {})
+def restated(query: Query[Any, Any], released: Iterable[Release[Any]], *, anyway: bool) -> dict[str, Any]:
+    """What a question was asked with; a release that it was given by its number again. `anyway`: it is of no use."""
+    found = entries_of(query) | ({"anyway": True} if anyway else {})
+    numbers = [made.ledger_id for made in released if made.kind == "baseline" and made.value == found.get("baseline")]
+    return found | ({"baseline": numbers[0]} if numbers else {})
+
+
+def python_text(kind: str, entries: Mapping[str, Any], url: str, dataset: str) -> str:
+    """The same question in Python."""
     given = ", ".join(f"{name}={_literal(value)}" for name, value in entries.items())
     return (
         "import wallflower as wf\n\n"
         f"service = wf.connect({_literal(url)})  # your token is read from $WALLFLOWER_TOKEN\n"
-        f"service.open({_literal(dataset)}).{query.kind}({given})"
+        f"service.open({_literal(dataset)}).{kind}({given})"
     )
 
 
-def command_text(query: Query[Any, Any], url: str, dataset: str, *, anyway: bool = False) -> str:
-    """The same question on the command line; `anyway`: its answer is of no use."""
-    lines = [shlex.join(["wallflower", query.kind, dataset]), shlex.join(["--server", url])]
-    for name, value in (entries_of(query) | ({"anyway": True} if anyway else {})).items():
+def command_text(kind: str, entries: Mapping[str, Any], url: str, dataset: str) -> str:
+    """The same question on the command line."""
+    lines = [shlex.join(["wallflower", kind, dataset]), shlex.join(["--server", url])]
+    for name, value in entries.items():
         option = f"--{name.replace('_', '-')}"
         if isinstance(value, bool):
             lines.append(option if value else option.replace("--", "--no-", 1))
@@ -165,21 +187,71 @@ def _fitting(question: Question, schema: Schema) -> dict[str, str]:
     return own
 
 
-def _entry(blank: Blank, values: Mapping[str, str], *, shown: bool) -> Entry:
+def _suggestions(
+    question: Question, example: Mapping[str, str], schema: Schema, offers: Mapping[str, Sequence[Choice]]
+) -> dict[str, str]:
+    """Of the example's numbers only those that mean something in this table: bounds are its own, a threshold is kept
+    only within the same bounds, and a radius only where every column is in spreads."""
+    known = [column for column in schema.columns or () if column.name in schema.numbers]
+    own: dict[str, str] = {}
+    if known and {"low", "high"} <= example.keys():
+        ends = {_ends(column) for column in known}
+        (low, high) = next(iter(ends)) if len(ends) == 1 else ("", "")
+        if not low or (float(low), float(high)) != (float(example["low"]), float(example["high"])):
+            own |= {"low": low, "high": high} if question.prepares else {"low": "", "high": ""}
+            own |= {name: "" for name in ("threshold", "variance") if name in example}
+    if known and "radius" in example and all(column.scale == 1 for column in known):
+        own["radius"] = ""
+        own |= {"share": _SHARE} if "share" in offers else {}
+        own |= {"scale": offers["scale"][0].value} if offers.get("scale") else {}
+    return own
+
+
+def _ends(column: Column) -> tuple[str, str]:
+    """The public bounds of a column, as a question sees them."""
+    if column.low is None or column.high is None:
+        return "", ""
+    low, high = ((float(end) - float(column.center)) / float(column.scale) for end in (column.low, column.high))
+    return f"{low:g}", f"{high:g}"
+
+
+def _offers(blank: Blank, schema: Schema, released: Sequence[Release[Any]]) -> tuple[Choice, ...]:
+    """What a table, or what was released about it, offers for a field; the latest release first."""
+    if takes_release(blank):
+        fitting = [made for made in reversed(released) if made.kind == blank.name and _is_taken(blank, made.value)]
+        return tuple(Choice(str(made.ledger_id), f"release {made.ledger_id}: {_short(made)}") for made in fitting)
+    kind = {"labels": "category", "times": "time"}.get(blank.names or "")
+    return tuple(Choice(join_list([one.name]), one.name) for one in schema.columns or () if one.kind == kind)
+
+
+def takes_release(blank: Blank) -> bool:
+    """Whether a field takes a release, of the kind that it is called."""
+    return bool({ReleaseLike, ReleasedBaseline} & set(blank.also))
+
+
+def _is_taken(blank: Blank, value: Any) -> bool:
+    return blank.hint is not Seasons or "phase" in value
+
+
+def _short(made: Release[Any]) -> str:
+    return shorten(made.words.partition(". ")[0], _WORDS, placeholder=" …")
+
+
+def _entry(blank: Blank, values: Mapping[str, str], offers: tuple[Choice, ...], *, shown: bool) -> Entry:
     required = blank.default is REQUIRED
     default = "" if required else write_field(blank.default)
-    choices = ("yes", "no") if blank.hint is bool else blank.choices
-    optional = blank.optional or blank.default is None
     way = _WAYS.get(blank.hint)
+    value = values.get(blank.name, default)
+    control = _control(blank, offers)
     return Entry(
         name=blank.name,
         label=blank.name.replace("_", " "),
-        help=f"{blank.help} ({way})" if way else blank.help,
-        control=_control(blank),
-        value=values.get(blank.name, default),
+        help=f"{blank.help} ({way})" if way and control != "ticks" else blank.help,
+        control=control,
+        value=value,
         required=required,
         main=required or shown,
-        choices=("", *choices) if choices and optional else choices,
+        choices=_choices(blank, offers, value) if control in ("choice", "ticks") else (),
         when=blank.when,
         away=blank.when is not None
         and blank.when.choice is not None
@@ -187,9 +259,23 @@ def _entry(blank: Blank, values: Mapping[str, str], *, shown: bool) -> Entry:
     )
 
 
-def _control(blank: Blank) -> Control:
-    if blank.choices or blank.hint is bool:
+def _choices(blank: Blank, offers: tuple[Choice, ...], value: str) -> tuple[Choice, ...]:
+    """What may be chosen; what stands there already is kept, and nothing is one of them where it may be left out."""
+    own = ("yes", "no") if blank.hint is bool else blank.choices
+    known = tuple(Choice(word, word) for word in own) or offers
+    is_list = blank.hint in _LISTS
+    chosen = {join_list([name]) for name in split_list(value)} if is_list else {value}
+    strange = tuple(Choice(one, one) for one in sorted(chosen - {"", *(choice.value for choice in known)}))
+    empty = () if is_list or not (blank.optional or blank.default is None) else (Choice("", "left out"),)
+    strange = () if own else strange
+    return tuple(replace(choice, chosen=choice.value in chosen) for choice in (*empty, *known, *strange))
+
+
+def _control(blank: Blank, offers: tuple[Choice, ...]) -> Control:
+    if blank.choices or blank.hint is bool or takes_release(blank):
         return "choice"
+    if offers:
+        return "ticks" if blank.hint in _LISTS else "choice"
     if blank.hint in _WRITTEN:
         return "long"
     return "number" if blank.hint in _NUMBERS else "text"

@@ -193,7 +193,10 @@ async def _form(visit: Visit) -> Mapping[str, str]:
         pairs = parse_qsl((await visit.request.body()).decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
     except ValueError:
         raise Refusal("malformed", "The form cannot be read. Go back, reload the page and try again.") from None
-    form = {name: value.replace("\r\n", "\n") for name, value in pairs}
+    form: dict[str, str] = {}
+    for name, value in pairs:  # boxes that are ticked have one name
+        text = value.replace("\r\n", "\n")
+        form[name] = f"{form[name]}, {text}" if name in form else text
     if not is_proof(visit.cookie, form.pop("proof", "")):
         raise Refusal(
             "forbidden", "This form does not come from a page you were given. Go back, reload the page and try again."

@@ -131,6 +131,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         default=None,
         metadata={
             "help": "count every group of these label columns, one or two, by itself: one price for all groups",
+            "names": "labels",
             "when": Condition("mechanism", "extension"),
         },
     )

@@ -112,12 +112,16 @@ class Watch(Query[Points, dict[str, Any]]):
         default=None, metadata={"help": "the columns of an observation; all number columns unless given"}
     )
     time: str | None = field(
-        default=None, metadata={"help": "the column of times, public by the schema: flagged ones are told by it too"}
-    )
-    baseline: Seasons | ReleasedBaseline | None = field(
         default=None,
         metadata={
-            "help": "what `baseline` released: by phase, entries are judged in spreads of their phase from its centre"
+            "help": "the column of times, public by the schema: flagged ones are told by it too",
+            "names": "times",
+        },
+    )
+    baseline: Seasons | ReleasedBaseline | int | None = field(
+        default=None,
+        metadata={
+            "help": "what `baseline` released by phase, or its ledger entry: entries are judged in spreads of theirs"
         },
     )
     relearn: int | None = field(

@@ -115,10 +115,12 @@ class Baseline(Query[Points, dict[str, Any]]):
         metadata={
             "help": "learn centre and spread of every column at each phase; always: one phase; as-written: each time",
             "choices": KINDS,
+            "names": "times",
         },
     )
     time: str | None = field(
-        default=None, metadata={"help": "the column of times that phases are read off, public by the schema"}
+        default=None,
+        metadata={"help": "the column of times that phases are read off, public by the schema", "names": "times"},
     )
     change: float | None = field(
         default=None,

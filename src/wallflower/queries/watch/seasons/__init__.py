@@ -64,6 +64,11 @@ class Seasons:
     @classmethod
     def of(cls, given: Any) -> Self:
         """What was released: a release, its value, or either as plain JSON."""
+        if isinstance(given, int):
+            raise ParameterError(
+                f"baseline: {given} is an entry of a ledger, which a question by itself does not know. Ask a data set "
+                "or a service that has it, or pass what was released."
+            )
         value = given if isinstance(given, cls | Mapping) else getattr(given, "value", None)
         if isinstance(value, cls):
             return value
