@@ -180,7 +180,7 @@ def release(visit: Visit) -> Response:
     texts = None
     if query is not None:
         anyway = not query.plan(n=made.facts.n, dimension=made.facts.dimension).useful
-        given = fields.restated(query, _bases(visit, made.dataset, type(query)), anyway=anyway)
+        given = fields.restate(query, _bases(visit, made.dataset, type(query)), anyway=anyway)
         place = (query.kind, given, visit.origin, made.dataset)
         texts = (fields.python_text(*place), fields.command_text(*place))
     return visit.render(

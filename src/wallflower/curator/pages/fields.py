@@ -139,7 +139,7 @@ def decimal(value: str | Fraction) -> str:
         return str(value)
 
 
-def restated(query: Query[Any, Any], released: Iterable[Release[Any]], *, anyway: bool) -> dict[str, Any]:
+def restate(query: Query[Any, Any], released: Iterable[Release[Any]], *, anyway: bool) -> dict[str, Any]:
     """What a question was asked with; a release that it was given by its number again. `anyway`: it is of no use."""
     found = entries_of(query) | ({"anyway": True} if anyway else {})
     numbers = [made.ledger_id for made in released if made.kind == "baseline" and made.value == found.get("baseline")]
