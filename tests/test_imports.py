@@ -28,6 +28,7 @@ DRAWERS = {
     "release/__init__.py",
     "release/steward_key.py",  # a key, which is no noise
     "watching/__init__.py",
+    "watching/fleet.py",
     "sensors/__init__.py",
     "parties/party.py",
     "parties/device.py",
