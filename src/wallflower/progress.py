@@ -73,6 +73,16 @@ def report_to(listener: Listener) -> Iterator[None]:
 
 
 @contextmanager
+def hush() -> Iterator[None]:
+    """Let nobody hear of steps in here: how many there are depends on records."""
+    before = _listener.set(None)
+    try:
+        yield
+    finally:
+        _listener.reset(before)
+
+
+@contextmanager
 def steps(words: str, total: int) -> Iterator[Step]:
     """Count `total` steps of what `words` say, for the listener of the moment, if there is one."""
     heard = _listener.get()

@@ -1,5 +1,9 @@
 """A table that an engine keeps: read in parts, held to its schema, asked as the same table in memory is."""
 
+import math
+import random
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -7,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import wallflower as wf
+from wallflower import progress
 from wallflower.cli import build
 from wallflower.data import Schema, TiledTable, load, scans
 from wallflower.data import fingerprints as prints
@@ -14,10 +19,13 @@ from wallflower.data.scans import load_into
 from wallflower.errors import DataError, EngineMismatch, ParameterError, SourceError
 from wallflower.ledger import Ledger
 from wallflower.neighbours.noisy_count import exact_count, exact_steps
+from wallflower.neighbours.radii import Tally, outlier_curve
 from wallflower.privacy import Loss
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.queries.count import Count
 from wallflower.queries.count.exact import count_outliers
+from wallflower.queries.profile import Profile
+from wallflower.queries.radius import Radius
 from wallflower.release.views import view_of
 
 N = 3000
@@ -123,10 +131,76 @@ def test_parts_of_a_count_that_need_the_whole_table_are_refused(asked, folder, t
         assert book.history(people.name, event="charge") == []
 
 
-def test_a_share_needs_the_whole_table(folder):
-    tiled = load_into(folder, "tiles", schema=FACTS)
-    with pytest.raises(EngineMismatch, match="Give a radius"):
-        view_of(Count(neighbours=4, share="2%", loss=Loss("1")), tiled)
+@pytest.mark.parametrize("question", [Radius, Profile])
+def test_the_outlier_mass_needs_the_whole_table(question, folder):
+    """A flow is not a sum over tiles."""
+    asked = question.example()
+    with pytest.raises(EngineMismatch, match="Leave graded out"):
+        view_of(replace(asked, slack=None, graded=True, columns=("x", "y")), load_into(folder, "tiles", schema=FACTS))
+
+
+def test_curves_and_radii_are_those_of_the_table_in_memory(records):
+    """At a slack that nothing contests, so that every step agrees; the same noise then draws the same radius."""
+    few = records.select(["x", "y"]).slice(0, 450)
+    memory, tiled = load(few).points(), load_into(few, "tiles")
+    points, tally = tiled.points(["x", "y"]), Tally(neighbours=4, slack=24)
+    radii = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+    assert outlier_curve(points, radii, tally).tolist() == outlier_curve(memory.values, radii, tally).tolist()
+    for asked in (
+        Radius(neighbours=4, share="2%", slack=24, smallest=0.1, largest=1.0, columns=("x", "y"), loss=Loss("1")),
+        Profile(neighbours=4, radii=radii, slack=24, columns=("x", "y"), loss=Loss("1")),
+        Count(neighbours=4, share="2%", slack=24, columns=("x", "y"), loss=Loss("1")),
+    ):
+        told = [asked.answer(view_of(asked, table), Scripted()) for table in (memory, tiled)]
+        assert told[0] == told[1]
+
+
+class Scripted:
+    """Noise that comes again."""
+
+    def __init__(self):
+        self._draw = random.Random(11)
+
+    def laplace(self, scale):
+        return round(self._draw.expovariate(1 / float(scale))) * self._draw.choice([-1, 1])
+
+    def gaussian(self, scale):
+        return round(self._draw.gauss(0, float(scale)))
+
+    def below(self, bound):
+        return self._draw.randrange(bound)
+
+    def flip(self, exponent):
+        return self._draw.random() < math.exp(-float(exponent))
+
+
+class Hearer:
+    """Notes what is told of progress."""
+
+    def __init__(self):
+        self.heard = []
+
+    def begin(self, words, total):
+        self.heard.append((words, total))
+
+    def advance(self, handle, steps):
+        pass
+
+    def end(self, handle):
+        pass
+
+
+def test_progress_says_the_same_of_other_records(tmp_path):
+    """Whatever the records: where all coincide, where they contest, where all are apart."""
+    made, told = np.random.default_rng(4), []
+    for values in (np.zeros((500, 2)), made.uniform(0, 22, (500, 2)), made.normal(size=(500, 2)) * 1e6):
+        hearer = Hearer()
+        with progress.report_to(hearer):
+            table = load_into(pa.table({"x": values[:, 0], "y": values[:, 1]}), "tiles")
+            exact_steps(table.points(), 1.0, 4, 2, normalise=True)
+            outlier_curve(table.points(), (0.5, 1.0, 2.0), Tally(neighbours=4, slack=2))
+        told.append(hearer.heard)
+    assert told[0] == told[1] == told[2] != []
 
 
 def test_the_table_goes_to_tiles_by_itself_when_memory_is_short(folder, monkeypatch):

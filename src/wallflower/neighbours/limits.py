@@ -8,11 +8,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wallflower.data import Points, TiledPoints, TiledTable, points_of
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.lazy import Lazy
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.progress import Effort
+
+Floats = NDArray[np.float64]
 
 if TYPE_CHECKING:
     import scipy.special as _special
@@ -87,6 +92,18 @@ def view_tiles(table: TiledTable, columns: tuple[str, ...] | None, neighbours: i
     points = table.points(columns, labels=True)
     _require_enough(points.n, neighbours)
     return points
+
+
+def view_all(data: Any, columns: tuple[str, ...] | None, neighbours: int) -> Points | TiledPoints:
+    """Either of the two, wherever the table lies."""
+    if isinstance(data, TiledTable):
+        return view_tiles(data, columns, neighbours)
+    return view_points(data, columns, neighbours, labels=True)
+
+
+def records_of(points: Points | TiledPoints) -> Floats | TiledPoints:
+    """What is counted: the coordinates of all records, or the records tile by tile."""
+    return points if isinstance(points, TiledPoints) else points.values
 
 
 def _require_enough(n: int, neighbours: int) -> None:

@@ -9,7 +9,8 @@ Proved in proof.md of `radius`, labels (C) (E) (T).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
@@ -18,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower import progress
+from wallflower.data import TiledPoints
+from wallflower.engines import Tiles
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.mechanisms import choose_together
@@ -29,10 +32,14 @@ if TYPE_CHECKING:
     import wallflower.neighbours.extension as _extension
     import wallflower.neighbours.flow as _flow
     import wallflower.neighbours.pairs as _near
+    import wallflower.neighbours.repair as _repair
+    import wallflower.neighbours.tiles as _tiles
 else:
     _extension = Lazy("wallflower.neighbours.extension")
     _flow = Lazy("wallflower.neighbours.flow")
     _near = Lazy("wallflower.neighbours.pairs")
+    _repair = Lazy("wallflower.neighbours.repair")
+    _tiles = Lazy("wallflower.neighbours.tiles")
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -70,13 +77,23 @@ class Tally:
 
     def steps(self, values: Floats, radius: float) -> int:
         """The outliers at one radius, in steps."""
-        width = values.shape[1]
-        reach, normalise = per_column(radius, self.columns or width, width, normalise=self.normalise)
-        tree = _near.grow_tree(values, reach, normalise=normalise)
+        tree = _near.plant(_near.matrix(values), self.squared_reach(radius, values.shape[1]))
         if self.slack is None:
             return len(values) * self.neighbours - int(_flow.largest_flow(tree, self.neighbours))  # (C)
         bounds = _extension.certify(tree, self.neighbours, float(self.slack), GAP)
         return math.floor((len(values) - float(bounds.lower)) * self.unit + 0.5)  # (C)
+
+    def steps_of_tiles(self, tiles: Tiles, n: int, radius: float) -> int:
+        """The same of `n` records that are cut into tiles."""
+        assert self.slack is not None  # the outlier mass is refused before it is charged
+        reach = self.squared_reach(radius, tiles.low.shape[1])
+        bounds = _repair.certify_tiles(tiles, reach, self.neighbours, float(self.slack), GAP)
+        return math.floor((n - float(bounds.lower)) * self.unit + 0.5)  # (C)
+
+    def squared_reach(self, radius: float, width: int) -> float:
+        """The reach of a search over so many coordinates."""
+        reach, normalise = per_column(radius, self.columns or width, width, normalise=self.normalise)
+        return float(_near.squared_reach(reach, width, normalise=normalise))
 
 
 def radius_grid(smallest: float, largest: float, fine: int = FINE) -> tuple[float, ...]:
@@ -110,7 +127,7 @@ def middle_of(radii: Sequence[float], place: int) -> float:
 
 
 def outlier_curve(
-    values: Floats,
+    points: Floats | TiledPoints,
     radii: Sequence[float],
     tally: Tally,
     *,
@@ -121,14 +138,28 @@ def outlier_curve(
 
     One record moves each value by at most `tally.sensitivity`, all of them at once.
     """
-    least, most = (0 if low is None else low), (len(values) * tally.unit if high is None else high)
-    with progress.steps("radii", len(radii)) as step:
+    least, most = (0 if low is None else low), (_number_of(points) * tally.unit if high is None else high)
+    with progress.steps("radii", len(radii)) as step, _looks(points, tally) as steps:
 
         def look(place: int) -> int:
-            return min(max(tally.steps(values, radii[place]), least), most)
+            return min(max(steps(radii[place]), least), most)
 
         found = fall(look, len(radii), step)
     return np.minimum.accumulate(np.array(found, dtype=np.int64))
+
+
+@contextmanager
+def _looks(points: Floats | TiledPoints, tally: Tally) -> Iterator[Callable[[float], int]]:
+    """How the outliers at a radius are counted; tiles are cut once, since they are the same for all radii."""
+    if not isinstance(points, TiledPoints):
+        yield lambda radius: tally.steps(points, radius)
+        return
+    with points.tile(size=_tiles.tile_size(points.width, tally.neighbours)) as tiles, progress.hush():
+        yield lambda radius: tally.steps_of_tiles(tiles, points.n, radius)
+
+
+def _number_of(points: Floats | TiledPoints) -> int:
+    return points.n if isinstance(points, TiledPoints) else len(points)
 
 
 def fall(look: Callable[[int], int], size: int, step: Callable[[int], object] = lambda count: None) -> list[int]:
@@ -166,7 +197,7 @@ def radius_errors(curve: Ints, target: int) -> Ints:
 
 
 def choose_radii(
-    values: Floats,
+    points: Floats | TiledPoints,
     radii: Sequence[float],
     shares: Sequence[Fraction],
     tally: Tally,
@@ -180,18 +211,18 @@ def choose_radii(
     Neighbours  replace one record, N public
     Guarantee   pure ε-DP, and ε²/8-zCDP                          Proof       proof.md of `radius`, label (T)
     """
-    curve = curve_around(values, radii, shares, tally, epsilon)
-    return pick_radii(curve, len(values), radii, shares, tally, epsilon=epsilon, noise=noise)
+    curve = curve_around(points, radii, shares, tally, epsilon)
+    return pick_radii(curve, _number_of(points), radii, shares, tally, epsilon=epsilon, noise=noise)
 
 
 def curve_around(
-    values: Floats, radii: Sequence[float], shares: Sequence[Fraction], tally: Tally, epsilon: Fraction
+    points: Floats | TiledPoints, radii: Sequence[float], shares: Sequence[Fraction], tally: Tally, epsilon: Fraction
 ) -> Ints:
     """The curve as far as a choice of radii needs it: cut where every error is the same."""
-    targets = [target_steps(share, len(values), tally) for share in shares]
+    targets = [target_steps(share, _number_of(points), tally) for share in shares]
     reach = error_reach(tally, len(radii), len(shares), epsilon)
-    low, high = max(0, min(targets) - reach), min(len(values) * tally.unit, max(targets) + reach)
-    return outlier_curve(values, radii, tally, low=low, high=high)
+    low, high = max(0, min(targets) - reach), min(_number_of(points) * tally.unit, max(targets) + reach)
+    return outlier_curve(points, radii, tally, low=low, high=high)
 
 
 def pick_radii(

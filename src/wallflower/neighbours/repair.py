@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from wallflower import progress
 from wallflower.engines import Given, Tiles
 from wallflower.neighbours.extension import Allotment, allot, generous
 from wallflower.neighbours.pairs import Ints, plant
@@ -29,7 +30,8 @@ def certify_tiles(tiles: Tiles, reach: float, neighbours: int, slack: float, tol
     service = serve(tiles, reach, neighbours, slack)
     if len(service.crowded) == 0:
         return Certificate(float(service.inliers), float(service.inliers))  # (C1)
-    return _Repair(tiles, service, reach, neighbours, slack).certify(tolerance)
+    with progress.hush():
+        return _Repair(tiles, service, reach, neighbours, slack).certify(tolerance)
 
 
 @dataclass(slots=True)

@@ -213,15 +213,14 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
     def view(self, data: Any) -> Points | TiledPoints | GroupView:
         if isinstance(data, TiledTable):
             tiled = view_of_tiles(self, data)
-            self.noise(tiled.n, tiled.dimension)
+            self._drawn.noise(tiled.n, tiled.dimension)
             return tiled
         if self.grouped is not None:
             return self.grouped.view(data)
         points = view_points(data, self.columns, self.neighbours, labels=True)
         if self.mechanism != "extension":
             require_single_coordinates(points, f"mechanism: {self.mechanism}", "extension")
-        asked = self if self.share is None else self.at_radius(1.0)
-        asked.noise(points.n, points.dimension)  # refused here if it is beyond what can be drawn, before the charge
+        self._drawn.noise(points.n, points.dimension)  # what cannot be drawn is refused here, before the charge
         return points
 
     def cautions(self, data: Points | TiledPoints | GroupView) -> tuple[str, ...]:
@@ -232,7 +231,6 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
             assert self.grouped is not None
             return self.grouped.answer(data, noise)
         if self.share is not None:
-            assert isinstance(data, Points)
             radius = self.radius_draw(data.n, data.dimension).draw(data, noise)
             return CountAtRadius(self.at_radius(radius).answer(data, noise), radius)
         asked = self._over_columns(data)
@@ -333,6 +331,11 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         width = sum(map(len, data.places))
         radius, normalise = per_column(self.reach, data.dimension, width, normalise=self.normalise)
         return replace(self, radius=radius, normalise=normalise)
+
+    @property
+    def _drawn(self) -> Self:
+        """The count as it is asked once there is a radius: its noise is that of any."""
+        return self if self.share is None else self.at_radius(1.0)
 
     @property
     def _is_two_sided(self) -> bool:

@@ -43,7 +43,6 @@ def view_of_tiles(query: CountTerms, table: TiledTable) -> TiledPoints:
     unfit = {
         "mechanism smooth": (query.mechanism == "smooth", "Choose the mechanism extension or global"),
         "an honest interval": (query.interval == "honest", "Ask for interval='noise'"),
-        "a share": (query.share is not None, "Give a radius"),
         "counts by group": (query.by is not None, "Leave by out, or ask of a table for each group"),
     }
     for asked, (is_asked, instead) in unfit.items():

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Self
 
-from wallflower.data import Points
+from wallflower.data import Points, TiledPoints
 from wallflower.errors import LossMismatch, ParameterError
+from wallflower.neighbours.limits import records_of
 from wallflower.neighbours.radii import USUAL, Tally, choose_radii
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
@@ -49,10 +50,12 @@ class RadiusDraw:
     loss: Loss
     radii: tuple[float, ...] = USUAL
 
-    def draw(self, data: Points, noise: Noise) -> float:
+    def draw(self, data: Points | TiledPoints, noise: Noise) -> float:
         """The radius, for the ε of the loss.  (D)"""
         tally = Tally(neighbours=self.neighbours, slack=self.slack, normalise=self.normalise, columns=data.dimension)
-        (found,) = choose_radii(data.values, self.radii, [self.share], tally, epsilon=self.loss.epsilon, noise=noise)
+        (found,) = choose_radii(
+            records_of(data), self.radii, [self.share], tally, epsilon=self.loss.epsilon, noise=noise
+        )
         return found
 
     def is_useful(self, n: int) -> bool:

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self
 
-from wallflower.data import Points
-from wallflower.errors import LossMismatch, ParameterError
+from wallflower.data import Points, TiledPoints, TiledTable
+from wallflower.errors import EngineMismatch, LossMismatch, ParameterError
 from wallflower.mechanisms import Cube, calibrate, calibrate_cube
 from wallflower.neighbours.limits import (
     SCALE_HELP,
@@ -25,9 +25,10 @@ from wallflower.neighbours.limits import (
     check_neighbours,
     check_radius,
     check_scale,
+    records_of,
     search_effort,
     unit_cautions,
-    view_points,
+    view_all,
 )
 from wallflower.neighbours.noisy_count import usual_slack
 from wallflower.neighbours.radii import USUAL, Tally, choose_radii, outlier_curve, read_share
@@ -63,7 +64,7 @@ Value = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile(Query[Points, Value]):
+class Profile(Query[Points | TiledPoints, Value]):
     """Count the outliers at every radius.
 
     >>> Profile(neighbours=5, loss=Loss("1")).cost()
@@ -75,6 +76,7 @@ class Profile(Query[Points, Value]):
     question: ClassVar[str] = "How many outliers are there at every radius?"
     proof: ClassVar[str] = "queries/profile/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
+    by_tiles: ClassVar[bool] = True
 
     neighbours: int = field(metadata={"help": "with fewer than this many others near, a record is an outlier"})
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
@@ -142,20 +144,22 @@ class Profile(Query[Points, Value]):
         part = 8 if self.shares is not None else 2  # (T) (P)
         return replace(super(Profile, self).claim(facts), rho=self.loss.epsilon**2 / part)
 
-    def view(self, data: Any) -> Points:
-        points = view_points(data, self.columns, self.neighbours, labels=True)
+    def view(self, data: Any) -> Points | TiledPoints:
+        if isinstance(data, TiledTable) and self.graded:
+            raise EngineMismatch(data.engine, f"{self.kind} with graded", "Leave graded out")
+        points = view_all(data, self.columns, self.neighbours)
         self.noise(points.n, points.dimension)  # refused here if it is beyond what can be drawn, before the charge
         return points
 
-    def cautions(self, data: Points) -> tuple[str, ...]:
+    def cautions(self, data: Points | TiledPoints) -> tuple[str, ...]:
         return unit_cautions(data, self.scale)
 
-    def answer(self, data: Points, noise: Noise) -> Value:
+    def answer(self, data: Points | TiledPoints, noise: Noise) -> Value:
         tally, epsilon = self.tally(data.n, data.dimension), self.loss.epsilon
         if self.shares is not None:
-            found = choose_radii(data.values, self.places, self.wanted, tally, epsilon=epsilon, noise=noise)  # (T)
+            found = choose_radii(records_of(data), self.places, self.wanted, tally, epsilon=epsilon, noise=noise)  # (T)
             return {"shares": [str(share) for share in self.wanted], "radii": sorted(found, reverse=True)}
-        steps = outlier_curve(data.values, self.places, tally).tolist()  # (C)
+        steps = outlier_curve(records_of(data), self.places, tally).tolist()  # (C)
         drawn = self.noise(data.n, data.dimension).draw(noise)  # (P)
         return self.finish([step + more for step, more in zip(steps, drawn, strict=True)], data.n, tally)
 

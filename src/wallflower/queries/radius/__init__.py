@@ -16,16 +16,17 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self
 
-from wallflower.data import Points
-from wallflower.errors import LossMismatch, ParameterError
+from wallflower.data import Points, TiledPoints, TiledTable
+from wallflower.errors import EngineMismatch, LossMismatch, ParameterError
 from wallflower.neighbours.limits import (
     SCALE_HELP,
     check_loss,
     check_neighbours,
     check_scale,
+    records_of,
     search_effort,
     unit_cautions,
-    view_points,
+    view_all,
 )
 from wallflower.neighbours.noisy_count import usual_slack
 from wallflower.neighbours.radii import (
@@ -59,7 +60,7 @@ EPSILONS: Final = ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Radius(Query[Points, float]):
+class Radius(Query[Points | TiledPoints, float]):
     """Find the radius at which a share of the records are outliers.
 
     >>> Radius(neighbours=5, share=Fraction(1, 100), loss=Loss("0.5")).cost()
@@ -71,6 +72,7 @@ class Radius(Query[Points, float]):
     question: ClassVar[str] = "At which radius is that share of the records outliers?"
     proof: ClassVar[str] = "queries/radius/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
+    by_tiles: ClassVar[bool] = True
     unpictured: ClassVar[str] = "a number, which the report draws"
 
     neighbours: int = field(metadata={"help": "with fewer than this many others near, a record is an outlier"})
@@ -128,15 +130,17 @@ class Radius(Query[Points, float]):
     def claim(self, facts: PublicFacts) -> Claim:
         return replace(super(Radius, self).claim(facts), rho=self.loss.epsilon**2 / 8)  # (T)
 
-    def view(self, data: Any) -> Points:
-        return view_points(data, self.columns, self.neighbours, labels=True)
+    def view(self, data: Any) -> Points | TiledPoints:
+        if isinstance(data, TiledTable) and self.graded:
+            raise EngineMismatch(data.engine, f"{self.kind} with graded", "Leave graded out")
+        return view_all(data, self.columns, self.neighbours)
 
-    def cautions(self, data: Points) -> tuple[str, ...]:
+    def cautions(self, data: Points | TiledPoints) -> tuple[str, ...]:
         return unit_cautions(data, self.scale)
 
-    def answer(self, data: Points, noise: Noise) -> float:
+    def answer(self, data: Points | TiledPoints, noise: Noise) -> float:
         tally, epsilon = self.tally(data.n, data.dimension), self.loss.epsilon
-        (radius,) = choose_radii(data.values, self.grid, [self.share], tally, epsilon=epsilon, noise=noise)  # (T)
+        (radius,) = choose_radii(records_of(data), self.grid, [self.share], tally, epsilon=epsilon, noise=noise)  # (T)
         return radius
 
     def reading(self, value: float, facts: PublicFacts) -> Reading:

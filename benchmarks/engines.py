@@ -1,0 +1,100 @@
+"""One count of a table in Parquet, in memory and by tiles: CPU seconds, peak memory, and the number before noise.
+
+`python benchmarks/engines.py 1000000 2` prints a row of JSON for each engine; each runs in a process of its own, which
+has compiled its loops before the clock starts. Reading is part of it, the fingerprint and the ledger are not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from wallflower.data import TiledTable
+from wallflower.data.scans import load_into
+from wallflower.neighbours.noisy_count import exact_steps
+
+NEIGHBOURS, SLACK = 5, 10
+BATCH = 1 << 20
+CENTRE = {2: 250.0, 7: 20_000.0}  # neighbours in the middle of the cloud, so that about 2 % of it are outliers
+
+
+def radius_for(n: int, dimension: int) -> float:
+    """A radius, as a root of the mean square, at which the middle of a normal cloud has so many neighbours."""
+    ball = math.pi ** (dimension / 2) / math.gamma(dimension / 2 + 1)
+    density = n * (2 * math.pi) ** (-dimension / 2)
+    return (CENTRE[dimension] / (density * ball)) ** (1 / dimension) / math.sqrt(dimension)
+
+
+def write_table(path: Path, n: int, dimension: int) -> None:
+    """A standard normal cloud, written in parts."""
+    made = np.random.default_rng(n + dimension)
+    names = [f"x{column}" for column in range(dimension)]
+    with pq.ParquetWriter(path, pa.schema([(name, pa.float64()) for name in names])) as file:
+        for start in range(0, n, BATCH):
+            rows = made.normal(size=(min(BATCH, n - start), dimension))
+            file.write_table(pa.table(dict(zip(names, rows.T, strict=True))))
+
+
+def count(path: str, engine: str, radius: float) -> dict[str, object]:
+    """The number of outliers before noise, in steps of the grid, and what it took."""
+    _count(pa.table({"x0": np.arange(9000.0) % 97, "x1": np.arange(9000.0) % 89}), engine, 0.5)  # compiles
+    before, start = time.process_time(), time.perf_counter()
+    steps = _count(path, engine, radius)
+    return {
+        "engine": engine,
+        "steps": steps,
+        "cpu": round(time.process_time() - before, 2),
+        "wall": round(time.perf_counter() - start, 2),
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
+
+
+def _count(source: object, engine: str, radius: float) -> int:
+    table = load_into(source, engine)
+    points = table.points() if isinstance(table, TiledTable) else table.points().values
+    return exact_steps(points, radius, NEIGHBOURS, SLACK, normalise=True)
+
+
+def compare(n: int, dimension: int, engines: tuple[str, ...] = ("memory", "tiles")) -> list[dict[str, object]]:
+    """Every engine on the same table."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "cloud.parquet"
+        write_table(path, n, dimension)
+        rows = []
+        for engine in engines:
+            command = [sys.executable, __file__, "--file", str(path), "--engine", engine]
+            command += ["--radius", repr(radius_for(n, dimension))]
+            told = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+            rows.append({"n": n, "dimension": dimension, **told})
+        return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("n", type=int, nargs="?")
+    parser.add_argument("dimension", type=int, nargs="?", default=2)
+    parser.add_argument("--engine")
+    parser.add_argument("--file")
+    parser.add_argument("--radius", type=float)
+    given = parser.parse_args()
+    if given.file:
+        print(json.dumps(count(given.file, given.engine, given.radius)))
+        return
+    engines = (given.engine,) if given.engine else ("memory", "tiles")
+    for row in compare(given.n, given.dimension, engines):
+        print(json.dumps(row))
+
+
+if __name__ == "__main__":
+    main()
