@@ -1,7 +1,7 @@
 """One count of a table in Parquet, in memory and by tiles: CPU seconds, peak memory, and the number before noise.
 
-`python benchmarks/engines.py 1000000 2` prints a row of JSON for each engine; each runs in a process of its own, which
-has compiled its loops before the clock starts. Reading is part of it, the fingerprint and the ledger are not.
+`python benchmarks/engines.py 1000000 2` prints a JSON list, a row for each engine. Each runs in a process of its own,
+which has compiled its loops before the clock starts. Reading is part of it, the fingerprint and the ledger are not.
 """
 
 from __future__ import annotations
@@ -92,8 +92,7 @@ def main() -> None:
         print(json.dumps(count(given.file, given.engine, given.radius)))
         return
     engines = (given.engine,) if given.engine else ("memory", "tiles")
-    for row in compare(given.n, given.dimension, engines):
-        print(json.dumps(row))
+    print(json.dumps(compare(given.n, given.dimension, engines)))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from engines_tables import engines
 from explain_tables import EXPLAIN, EXPLAIN_MORE, EXPLAIN_TABLES
 from intervals_tables import intervals, summary
 from seasons_tables import seasons
@@ -36,7 +37,12 @@ TOO_LONG = {(1_000_000, 30)}  # not measured: boxes prune nothing in 30 columns;
 LONG = 60.0  # seconds: not run a second time
 QUICK = ("ionosphere",)
 QUICK_INTERVALS = ("uniform, 2 columns", "lattice")
-PAGES = {"count.md": {"intervals": intervals}, "watch.md": {"seasons": seasons}, **SETUP_PAGES}
+PAGES = {
+    "count.md": {"intervals": intervals},
+    "engines.md": {"engines": engines},
+    "watch.md": {"seasons": seasons},
+    **SETUP_PAGES,
+}
 BRUTE = range(4, 16)  # above, brute force is what scikit-learn chooses itself; below, nobody would
 
 Result = dict[str, Any]
@@ -44,7 +50,7 @@ Result = dict[str, Any]
 
 def main(arguments: list[str] | None = None) -> None:
     ask = parsed(arguments)
-    parts = ("subspaces", "watch", "sensors", "explain", "contests", "intervals", "seasons", "setup")
+    parts = ("subspaces", "watch", "sensors", "explain", "contests", "intervals", "seasons", "setup", "engines")
     results: Result = {"cells": []} | {name: {} for name in parts}
     results |= load(ask.out / "results.json")
     results["machine"] = machine()
@@ -157,6 +163,15 @@ def setup_part(results: Result, ask: argparse.Namespace) -> None:
         save(ask.out, results)
 
 
+def engines_part(results: Result, ask: argparse.Namespace) -> None:
+    """One count in memory and by tiles; the table goes to docs/engines.md."""
+    before, found = os.getloadavg()[0], []
+    for n, dimension in ((10_000, 2),) if ask.quick else ((1_000_000, 2), (1_000_000, 7), (10_000_000, 2)):
+        say(f"engines: n={n:,} d={dimension}")
+        found += run("engines.py", str(n), str(dimension))
+    results["engines"] = circumstances(before) | {"results": found}
+
+
 PARTS = {
     "count": count_part,
     "contests": contests_part,
@@ -168,6 +183,7 @@ PARTS = {
     "intervals": intervals_part,
     "seasons": seasons_part,
     "setup": setup_part,
+    "engines": engines_part,
 }
 
 

@@ -4,6 +4,7 @@ import math
 import random
 from dataclasses import replace
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -252,6 +253,22 @@ def test_sources_that_cannot_be_read_in_parts_are_refused(tmp_path):
         load_into(path, "cluster")
     with pytest.raises(SourceError, match="no such file"):
         load_into(tmp_path / "gone.parquet", "tiles")
+
+
+def test_a_table_of_duckdb_is_read_in_parts(records, folder, tmp_path):
+    path = tmp_path / "clinic.db"
+    with duckdb.connect(str(path)) as database:
+        database.register("given", records)
+        database.sql("CREATE TABLE patients AS SELECT * FROM given")
+    tiled = load_into(f"duckdb:///{path}?table=patients", "tiles", schema=FACTS)
+    assert prints.fingerprint(load(folder, schema=FACTS), bytes(32)) == prints.fingerprint(tiled, bytes(32))
+    part = load_into(f"duckdb:///{path}?sql=SELECT x, ward FROM patients WHERE x > 0", "tiles", without=["ward"])
+    assert part.columns == ("x",)
+    assert part.n == int((np.asarray(records["x"]) > 0).sum())
+    with pytest.raises(SourceError, match="did not answer the query"):
+        load_into(f"duckdb:///{path}?table=nobody", "tiles")
+    with pytest.raises(SourceError, match="reads files of DuckDB and of Parquet"):
+        load_into(f"sqlite:///{path}?table=patients", "tiles")
 
 
 def test_identifiers_are_left_out_first(folder):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 
 from wallflower.columns import Selection, SourceTable, arrow_of, call_or_refuse, list_names, too_large
@@ -26,6 +26,8 @@ else:
     _duck = Lazy("duckdb")
     _psycopg = Lazy("psycopg")
     _pa = Lazy("pyarrow")
+
+T = TypeVar("T")
 
 _ANSWER: Final = "the answer of the query"
 _BYTES_PER_FETCHED_CELL: Final = 64
@@ -43,6 +45,44 @@ _DUCKDB_MAY: Final[Any] = {
 
 def ask(url: str, wanted: Selection, limit: int) -> SourceTable:
     """What the database at this URL answers to its ?table= or ?sql=."""
+    scheme, place, sql = _parts(url)
+    return _answered(scheme, lambda: _DATABASES[scheme][0](place, sql, wanted, limit))
+
+
+def scan(url: str, wanted: Selection, size: int) -> tuple[list[str], int, str, Iterator[Any]]:
+    """The same of a DuckDB file, some records at a time: columns, number of records, what it is called, and chunks."""
+    scheme, place, sql = _parts(url)
+    if scheme != "duckdb" or place == "/:memory:":
+        raise SourceError(
+            f"{scheme}: an engine reads files of DuckDB and of Parquet, not this database. Copy the table to one of "
+            "these, or open it in memory (engine='memory', --engine memory)."
+        )
+    path = _local(place)
+    database = _answered(scheme, lambda: _duck.connect(str(path), read_only=True, config=_DUCKDB_MAY))
+    try:
+        rows, reader = _answered(scheme, lambda: _counted(database, sql, size))
+        header = reader.schema.names
+        chosen = [(name, header.index(name)) for name in wanted.choose(header)]
+    except BaseException:
+        database.close()
+        raise
+
+    def chunks() -> Iterator[Any]:
+        with database:
+            while (batch := _answered(scheme, lambda: next(reader, None))) is not None:
+                yield _pa.table({name: batch.column(position) for name, position in chosen})
+
+    return [name for name, _ in chosen], rows, path.stem, chunks()
+
+
+def _counted(database: Any, sql: str, size: int) -> tuple[int, Any]:
+    _require_query(database, sql)
+    ((rows,),) = database.sql(f"SELECT count(*) FROM ({sql})").fetchall()  # noqa: S608 - the steward's own query
+    return int(rows), database.sql(sql).to_arrow_reader(size)
+
+
+def _parts(url: str) -> tuple[str, str, str]:
+    """Which database, where, and the query."""
     parts = _URL.fullmatch(url)
     if parts is None or parts["scheme"] not in _DATABASES:
         raise ParameterError(
@@ -50,10 +90,13 @@ def ask(url: str, wanted: Selection, limit: int) -> SourceTable:
             "and ends in ?table=NAME or ?sql=SELECT ... . Write it so, with the query as it stands, "
             "not percent-encoded."
         )
-    scheme, place, sql = parts["scheme"], parts["place"], _sql(parts["key"], parts["text"])
-    reader, driver = _DATABASES[scheme]
+    return parts["scheme"], parts["place"], _sql(parts["key"], parts["text"])
+
+
+def _answered(scheme: str, call: Callable[[], T]) -> T:
+    driver = _DATABASES[scheme][1]
     return call_or_refuse(
-        lambda: reader(place, sql, wanted, limit),
+        call,
         lambda error: SourceError(
             f"the {scheme} database did not answer the query ({type(error).__name__}). Check the URL and the "
             "query in the database's own shell; its message is withheld here, since it may quote records or a password."
@@ -91,9 +134,7 @@ def _duckdb(place: str, sql: str, wanted: Selection, limit: int) -> SourceTable:
     is_file = place != "/:memory:"
     path = _local(place) if is_file else None
     with _duck.connect(str(path or ":memory:"), read_only=is_file, config=_DUCKDB_MAY) as database:
-        statements = database.extract_statements(sql)
-        if len(statements) != 1 or statements[0].type != _duck.StatementType.SELECT:
-            raise ParameterError("?sql= takes one query that begins with SELECT or WITH. Ask the rest separately.")
+        _require_query(database, sql)
         reader, batches, size = database.sql(sql).to_arrow_reader(100_000), [], 0
         for batch in reader:
             batches.append(batch)
@@ -102,6 +143,12 @@ def _duckdb(place: str, sql: str, wanted: Selection, limit: int) -> SourceTable:
                 raise too_large(_ANSWER, limit)
         table = _pa.Table.from_batches(batches, reader.schema)
         return SourceTable(table=wanted.take(table), stem=path.stem if path else None)
+
+
+def _require_query(database: Any, sql: str) -> None:
+    statements = database.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type != _duck.StatementType.SELECT:
+        raise ParameterError("?sql= takes one query that begins with SELECT or WITH. Ask the rest separately.")
 
 
 def _sqlite(place: str, sql: str, wanted: Selection, limit: int) -> SourceTable:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from wallflower.columns import Selection, call_or_refuse, list_names, numbers_of, text_array
 from wallflower.data import Table, load
 from wallflower.data.cells import fit_cells, is_text, not_numbers
+from wallflower.data.databases import scan
 from wallflower.data.sources import pair_of, parts_of, read, require_fitting, select
 from wallflower.data.texts import not_open, not_readable, type_cells
 from wallflower.data.tiled_table import TiledTable
@@ -120,10 +121,13 @@ def scan_of(source: object, wanted: Selection) -> Scan:
     """The source, opened to be read in parts."""
     if _is_parquet(source):
         return _parquet(Path(source), wanted)  # type: ignore[arg-type]
+    if isinstance(source, str) and "://" in source:
+        columns, rows, stem, chunks = scan(source, wanted, CHUNK)
+        return Scan(tuple(columns), rows, stem, chunks)
     if isinstance(source, str | os.PathLike):
         raise SourceError(
-            f"{Path(source).name}: an engine reads Parquet, a file or a directory of them, or a table in memory. "
-            "Convert it, or open it in memory (engine='memory', --engine memory)."
+            f"{Path(source).name}: an engine reads Parquet, a file or a directory, a file of DuckDB, or what is in "
+            "memory. Convert it, or open it in memory (engine='memory', --engine memory)."
         )
     table = read(source, wanted).table
     return Scan(tuple(table.column_names), table.num_rows, None, _sliced(table))
