@@ -123,3 +123,17 @@ def test_visitors_meet_whom_the_tree_says(seed):
     assert all(set(a[:n]) == set(b[:n]) for a, b, n in zip(met, again, found, strict=True))
     _, strangers = visit(tree, values[tree.order], 90, np.full(90, -1, dtype=np.int32))
     assert strangers.tolist() == (found + 1).tolist()
+
+
+def test_broken_tiles_would_be_noticed(monkeypatch):
+    """Strays that stay at home miss neighbours; strays that meet themselves have one too many."""
+    line, labels = np.arange(10.0)[:, None] / 2, np.arange(10) % 2
+    cut = Partition(line, labels)
+    assert count_inliers(cut, 1.0, 3) == 8
+    with monkeypatch.context() as broken:
+        home = lambda tiles, records, reach: lambda tile: np.flatnonzero(records.tile == tile)  # noqa: E731
+        broken.setattr("wallflower.neighbours.tiles.in_reach", home)
+        assert count_inliers(cut, 1.0, 3) == 0
+    with monkeypatch.context() as broken:
+        broken.setattr("wallflower.neighbours.tiles.Records.skip", lambda records, tile: np.full(len(records), -1))
+        assert count_inliers(cut, 1.0, 3) == 10
