@@ -9,7 +9,7 @@ Proved in proof.md of `count`, labels (T) (C4).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,10 +89,10 @@ def serve(tiles: Tiles, reach: float, neighbours: int, slack: float) -> Service:
     return _merge(inliers, strays, np.concatenate(pairs, axis=1), np.concatenate(crowded), neighbours, slack)
 
 
-def gather(answers: object, dimension: int) -> Records:
+def gather(answers: Iterable[tuple[int, Given]], dimension: int) -> Records:
     """The records that tasks found, by name."""
     names, points = [np.empty(0, dtype=np.int64)], [np.empty((0, dimension))]
-    for tile, told in answers:  # type: ignore[attr-defined]
+    for tile, told in answers:
         names.append(told["place"] + (tile << SHIFT))
         points.append(told["point"])
     return Records(np.concatenate(names), np.concatenate(points))
