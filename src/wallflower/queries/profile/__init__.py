@@ -258,7 +258,7 @@ class Profile(Query[Points | TiledPoints, Value]):
         if self.shares is None:
             return f"±{self.reach(n, dimension):.3g} (95 %, all radii at once) among {n:,} records"
         each, needed = float(self.wanted[0] * n * self.loss.epsilon), ENOUGH * self.tally(n, dimension).share
-        return f"{each:.3g} records times ε are the smallest share, and {needed:.3g} are needed"
+        return f"{each:,.1f} records times ε are the smallest share, and {needed:,.1f} are needed"
 
     def _options(self, n: int, dimension: int) -> tuple[Option, ...]:
         reach = self.reach(n, dimension)

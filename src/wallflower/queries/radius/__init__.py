@@ -158,7 +158,7 @@ class Radius(Query[Points | TiledPoints, float]):
         useful, tally = self._is_useful(n, dimension), self.tally(n, dimension)
         off, each = self.off(n, dimension), float(self.share * n * self.loss.epsilon)
         smallest = least_amount(lambda amount: self._at(amount)._is_useful(n, dimension))
-        words = f"{each:.3g} records times ε are wanted as outliers, and {ENOUGH * tally.share:.3g} are needed"
+        words = f"{each:,.1f} records times ε are wanted as outliers, and {ENOUGH * tally.share:,.1f} are needed"
         advice = f"; from ε = {smallest} on it would be" if smallest else "; no reasonable loss makes it so"
         figures = {"off": off, "share": off / n}
         return Plan(

@@ -224,7 +224,7 @@ class Scale(Query[Points, Value]):
         ways = f"name {most} columns at most, pool those of one unit, or have a random part of them measured (subset)"
         advice = f"; {ways}" if most else ""
         smallest = least_amount(lambda amount: self._at(amount)._is_useful(n, dimension))
-        words = f"{each:.3g} records times ε for each of {groups} spreads, and {ENOUGH} are needed"
+        words = f"{each:,.1f} records times ε for each of {groups} spreads, and {ENOUGH} are needed"
         if self.location:
             words += (
                 f"; {float(self.epsilon_each) * n / dimension:.3g} for each of {dimension} locations, and {LOCATED}"
@@ -293,7 +293,7 @@ class Scale(Query[Points, Value]):
     def _quality(self, n: int, groups: int) -> Quality:
         each = float(n * self.epsilon_each / groups)
         label: Label = "reliable" if each >= PLENTY else "use with care" if each >= ENOUGH else "unreliable"
-        rule = f"{each:.3g} records times ε for each spread; reliable from {PLENTY} on, with care from {ENOUGH} on"
+        rule = f"{each:,.1f} records times ε for each spread; reliable from {PLENTY} on, with care from {ENOUGH} on"
         return Quality(label, rule)
 
     def _at(self, amount: str) -> Self:
