@@ -363,4 +363,4 @@ def test_the_page_runs() -> None:
     scope: dict = {}
     for block in blocks:
         exec(compile(block, "docs/audit.md", "exec"), scope)  # noqa: S102
-    assert "wallflower audit count" in page
+    assert "wallflower audit scale" in page
