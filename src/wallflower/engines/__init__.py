@@ -1,8 +1,10 @@
 """Where tables live that do not fit into memory: an engine keeps them, cuts records into tiles, and runs tasks on each.
 
-A task is a function of one tile and of what is given to it. It is deterministic, so one that is run again gives the
-same; it knows neither noise nor ledger; and it raises nothing because of a record. Within a tile records stand in
-lexicographic order: what a task returns is a function of which records there are, not of the order they came in.
+A task is a function of one tile, or of one chunk of cells, and of what is given to it. It is deterministic, so one that
+is run again gives the same; it knows neither noise nor ledger; and it raises nothing because of a record. Within a tile
+records stand in lexicographic order: what a task returns is a function of which records there are, not of the order
+they came in. Which records stand together in a chunk is the engine's affair: what chunks say is put together by whoever
+asked so that it does not matter. Tasks can be pickled, with public settings only; what is private is given.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ Floats = NDArray[np.float64]
 Given = Mapping[str, NDArray[Any]]
 Task = Callable[[Floats, Given], Given]
 Cells = list[NDArray[Any]]
+ChunkTask = Callable[[Cells, Given], Given]
+Codes = Callable[[Cells], NDArray[np.int64]]
 
 
 class Tiles(Protocol):
@@ -42,6 +46,13 @@ class Sheet(Protocol):
 
     def chunks(self, columns: Sequence[int]) -> Iterator[Cells]:
         """The cells of these columns, some records at a time, always in the same order."""
+
+    def each(self, words: str, columns: Sequence[int], task: ChunkTask, given: Given) -> Iterator[Given]:
+        """The task's answer for every chunk of the cells of these columns, in any order; no chunk is empty."""
+
+    def group(self, columns: Sequence[int], codes: Codes, groups: int) -> Iterator[Sheet]:
+        """The records of each group as a sheet with all columns, group after group, also where it has none; `codes`
+        says of the cells of these columns which group each record is in. A sheet lasts until the next is asked for."""
 
 
 class Engine(Protocol):

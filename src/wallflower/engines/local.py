@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower import progress
-from wallflower.engines import Cells, Floats, Given, Task
+from wallflower.engines import Cells, ChunkTask, Codes, Floats, Given, Task
 from wallflower.engines.scratch import Scratch
 from wallflower.engines.tiling import SAMPLE, Tiling, plan_tiles
 
 Ints = NDArray[np.int64]
+Place = tuple[int, int, Any]  # where an array begins, how many numbers it has, and of which kind
 
 PARTS = 100  # steps that are told of a pass over the tiles: how many tiles there are depends on the records
 
@@ -42,19 +43,54 @@ class LocalEngine:
 class LocalSheet:
     """A table in a scratch file, chunk by chunk, and column by column within."""
 
-    def __init__(self) -> None:
+    def __init__(self, scratch: Scratch | None = None) -> None:
         self.n = 0
-        self._scratch = Scratch()
-        self._places: list[list[tuple[int, int, Any]]] = []
+        self._scratch = scratch or Scratch()
+        self._places: list[list[Place]] = []
 
     def add(self, cells: Cells) -> None:
         """Take in some more records."""
-        self._places.append([(self._scratch.append(column), len(column), column.dtype) for column in cells])
-        self.n += len(cells[0])
+        self.place([(self._scratch.append(column), len(column), column.dtype) for column in cells])
+
+    def place(self, columns: list[Place]) -> None:
+        """Take in some more records, which the scratch file has already."""
+        self._places.append(columns)
+        self.n += columns[0][1]
 
     def chunks(self, columns: Sequence[int]) -> Iterator[Cells]:
         for places in self._places:
             yield [self._scratch.read(*places[column]) for column in columns]
+
+    def each(self, words: str, columns: Sequence[int], task: ChunkTask, given: Given) -> Iterator[Given]:
+        """The task's answer for every chunk."""
+        with progress.steps(words, len(self._places)) as step:
+            for cells in self.chunks(columns):
+                yield task(cells, given)
+                step()
+
+    def group(self, columns: Sequence[int], codes: Codes, groups: int) -> Iterator[LocalSheet]:
+        """Write the records anew, those of one group side by side within every chunk; then tell groups one by one."""
+        scratch, written = Scratch(), []
+        try:
+            with progress.steps("sorting records by group", len(self._places)) as step:
+                for cells, by in zip(self.chunks(range(self._width)), self.chunks(columns), strict=True):
+                    code = codes(by)
+                    order = np.argsort(code, kind="stable")
+                    starts = [(scratch.append(column[order]), column.dtype) for column in cells]
+                    written.append((starts, np.searchsorted(code[order], np.arange(groups + 1))))
+                    step()
+            for group in range(groups):
+                sheet = LocalSheet(scratch)
+                for starts, edges in written:
+                    if count := int(edges[group + 1] - edges[group]):
+                        sheet.place([(at + int(edges[group]) * kind.itemsize, count, kind) for at, kind in starts])
+                yield sheet
+        finally:
+            scratch.close()
+
+    @property
+    def _width(self) -> int:
+        return len(self._places[0])
 
     @contextmanager
     def tile(self, columns: Sequence[int], shape: Callable[[Cells], Floats], *, size: int) -> Iterator[LocalTiles]:
