@@ -32,9 +32,9 @@ def quartered(value):
 """
 
 
-def run(code: str, folder: Path | None = None) -> str:
+def run(code: str, folder: Path | None = None, *words: str) -> str:
     return subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, check=True, capture_output=True, text=True
+        [sys.executable, "-c", code, *words], cwd=folder, check=True, capture_output=True, text=True
     ).stdout.strip()
 
 
@@ -73,3 +73,65 @@ def test_kernels_name_each_other_without_a_module() -> None:
             if isinstance(node, ast.FunctionDef) and "kernel" in map(ast.unparse, node.decorator_list):
                 reached = {ast.unparse(part.value) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
                 assert not reached & modules, f"{path.name}: {node.name} reaches a kernel through a module"
+
+
+LIGHT = """
+from wallflower.jit import light_kernel
+
+@light_kernel
+def total(values):
+    found = 0.0
+    for value in values:
+        found += doubled(value)
+    return found
+
+@light_kernel
+def doubled(value):
+    return 2 * value
+"""
+
+
+def test_light_kernels_are_compiled_if_there_is_much_to_do_or_they_have_taken_long(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text(LIGHT)
+    code = (
+        "import sys, one, numpy as np\nfrom wallflower.jit import LightKernel\n"
+        "before, told = LightKernel.left, [one.total(np.ones(9)), 'numba' in sys.modules]\n"
+        "after, LightKernel.left = LightKernel.left, float(sys.argv[1])\n"
+        "told += [one.total(np.ones(int(sys.argv[2]))), 'numba' in sys.modules]\n"
+        "print(*told, 0 < after < before, LightKernel.left)"
+    )
+    assert run(code, tmp_path, "9", "9").startswith("18.0 False 18.0 False True 8.")
+    assert run(code, tmp_path, "9", "99999") == "18.0 False 199998.0 True True 0.0"
+    assert run(code, tmp_path, "0", "9") == "18.0 False 18.0 True True 0.0"
+
+
+BOTH_WAYS = """
+import sys
+from hashlib import sha256
+import numpy as np
+from wallflower import jit
+from wallflower.neighbours.extension import certify
+from wallflower.neighbours.pairs import counts, lists, plant, visit
+
+is_light = sys.argv[1] == "light"
+jit.LightKernel.left, jit.SMALL = (np.inf, np.inf) if is_light else (0.0, 0)
+random, told = np.random.default_rng(7), []
+for world in range(36):
+    dimension, n = int(random.integers(1, 10)), int(random.integers(3, 60))
+    grid = random.integers(0, 4, size=(n, dimension)) / 4
+    points = grid if world % 3 else random.normal(size=(n, dimension))
+    tree = plant(np.ascontiguousarray(points), float(random.uniform(0.05, 0.4)) * dimension)
+    near, (met, found) = counts(tree, n), lists(tree, n)
+    seen, many = visit(tree, points[:9] + 1 / 8, n, np.full(len(points[:9]), -1, dtype=np.int32))
+    told += [near.tolist(), [row[:size].tolist() for row, size in zip(met, found)]]
+    told += [[row[:size].tolist() for row, size in zip(seen, many)]]
+    for slack in (0.5, 1.0, 2.0, 3.0):
+        bounds = certify(tree, 1 + world % 4, slack, 1 / 256)
+        told += [float(bounds.lower).hex(), float(bounds.upper).hex()]
+assert is_light != ("numba" in sys.modules)
+print(sha256(repr(told).encode()).hexdigest())
+"""
+
+
+def test_light_kernels_give_the_same_bits_both_ways() -> None:
+    assert run(BOTH_WAYS, None, "light") == run(BOTH_WAYS, None, "compiled")

@@ -1,15 +1,19 @@
-"""Compiled loops: one decorator, so that every kernel releases the interpreter lock and compiles once a machine.
+"""Compiled loops, so that every kernel releases the interpreter lock and compiles once a machine.
 
 The compiler costs more to import than all the rest, so a kernel waits for it until its first call: a process that only
-serves or plans never pays for it.
+serves or plans never pays for it. A `light_kernel` waits longer: a few hundred records are through with it, as plain
+Python, before the compiler would be there. Both ways give the same bits (tests/test_jit.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
-from threading import Lock
+from threading import Lock, local
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import numpy as np
 
 from wallflower.lazy import Lazy
 
@@ -20,12 +24,21 @@ else:
 
 _turn: Final = Lock()
 
+SMALL: Final = 1 << 14  # cells that a light kernel is given, to be run as it is
+PATIENCE: Final = 0.3  # seconds of a process that light kernels may take before all are compiled
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(function: F) -> F:
     """Compile `function` on first use and keep the result on disk."""
     return cast(F, Kernel(function))
+
+
+def light_kernel(function: F) -> F:
+    """Run `function` as it is on small arrays, until that takes longer than compiling it. It must not rely on whole
+    numbers of a fixed width: here they are Python's and NumPy's, there those of the machine."""
+    return cast(F, LightKernel(function))
 
 
 class Kernel:
@@ -58,3 +71,30 @@ class Kernel:
             return _numba.njit(nogil=True, cache=True)(self._function)
         except RuntimeError:  # numba found no folder that it may write to
             return _numba.njit(nogil=True)(self._function)
+
+
+class _Thread(local):
+    is_inside = False  # a light kernel that is run as it is
+
+
+class LightKernel(Kernel):
+    """A function that will be compiled if there is much to do."""
+
+    left = PATIENCE  # of all light kernels together
+    _thread = _Thread()
+
+    def __call__(self, *given: Any) -> Any:
+        if self._thread.is_inside:
+            return self._function(*given)
+        if LightKernel.left <= 0 or sum(np.size(value) for value in given) > SMALL:
+            LightKernel.left = 0.0
+            return self._ready(*given)
+        start = perf_counter()
+        self._thread.is_inside = True
+        try:
+            with np.errstate(all="ignore"):  # as compiled code does
+                found = self._function(*given)
+        finally:
+            self._thread.is_inside = False
+            LightKernel.left -= perf_counter() - start
+        return found.item() if isinstance(found, np.generic) else found

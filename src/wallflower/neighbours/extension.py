@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import ParameterError
-from wallflower.jit import kernel
+from wallflower.jit import light_kernel
 from wallflower.neighbours.limits import check_neighbours
 from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, grow_tree, lists
 from wallflower.neighbours.region import Certificate, Part, Region, add
@@ -256,7 +256,7 @@ def relieve(demand: Demand, neighbours: int, slack: float) -> None:
         before = over
 
 
-@kernel
+@light_kernel
 def add_shares(met: Index, asked: Ints, share: Ints, who: Index, loads: Ints) -> None:
     """Add what these consumers ask to the loads of their suppliers."""
     for j in who:
@@ -264,14 +264,14 @@ def add_shares(met: Index, asked: Ints, share: Ints, who: Index, loads: Ints) ->
             loads[met[j, e]] += share[j]
 
 
-@kernel
+@light_kernel
 def _add_rows(listed: Index, length: Ints, flow: Floats, sums: Floats) -> None:
     for a in range(len(length)):
         for e in range(length[a]):
             add(sums, listed[a, e], flow[a, e])
 
 
-@kernel
+@light_kernel
 def _served(listed: Index, length: Ints, flow: Floats, neighbours: int) -> float:
     sums, total = np.zeros((2, 1)), np.zeros((2, 1))
     for a in range(len(length)):
@@ -284,7 +284,7 @@ def _served(listed: Index, length: Ints, flow: Floats, neighbours: int) -> float
     return float(total[0, 0] + total[1, 0])
 
 
-@kernel
+@light_kernel
 def _paid(listed: Index, length: Ints, flow: Floats, prices: Floats) -> Floats:
     paid = np.zeros(len(length))
     for a in range(len(length)):
@@ -293,7 +293,7 @@ def _paid(listed: Index, length: Ints, flow: Floats, prices: Floats) -> Floats:
     return paid
 
 
-@kernel
+@light_kernel
 def _mark(met: Index, asked: Ints, share: Ints, suppliers: Flags, hit: Flags) -> None:
     for j in range(len(share)):
         if share[j] > 0:
@@ -303,7 +303,7 @@ def _mark(met: Index, asked: Ints, share: Ints, suppliers: Flags, hit: Flags) ->
                     break
 
 
-@kernel
+@light_kernel
 def _relieve(listed: Index, length: Ints, flow: Floats, loads: Floats, neighbours: int, limit: float) -> None:
     """One step of Frank and Wolfe's for each consumer in turn, on the sum of squared loads above the limit [LJSP13]."""
     width = listed.shape[1]
@@ -322,7 +322,7 @@ def _relieve(listed: Index, length: Ints, flow: Floats, loads: Floats, neighbour
                 loads[listed[a, e]] += move
 
 
-@kernel
+@light_kernel
 def _reply(over: Floats, neighbours: int, order: Ints, best: Floats) -> None:
     """What a consumer would ask at these prices: 1/(s-k+1) of each of the s cheapest, s as best fits."""
     for e in range(len(over)):
@@ -342,7 +342,7 @@ def _reply(over: Floats, neighbours: int, order: Ints, best: Floats) -> None:
         best[order[s]] = 1.0 / (taken - neighbours + 1)
 
 
-@kernel
+@light_kernel
 def _part(suppliers: Index, count: int, flow: Floats, best: Floats, loads: Floats, limit: float) -> float:
     """How far to go towards `best`, by halving."""
     low, high = 0.0, 2.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wallflower.jit import kernel
+from wallflower.jit import light_kernel
 from wallflower.neighbours.limits import check_neighbours
 from wallflower.neighbours.pairs import Index, Ints, Tree, grow_tree, lists
 
@@ -93,7 +93,7 @@ def _joined(starts: Ints, near: Index, consumers: Index, suppliers: Index) -> tu
     return longer, joined
 
 
-@kernel
+@light_kernel
 def _join(starts: Ints, near: Index, longer: Ints, consumers: Index, suppliers: Index, joined: Index) -> None:
     n = len(starts) - 1
     place = np.empty(n, np.int64)
@@ -107,7 +107,7 @@ def _join(starts: Ints, near: Index, longer: Ints, consumers: Index, suppliers: 
         place[consumers[e]] += 1
 
 
-@kernel
+@light_kernel
 def pair(starts: Ints, near: Index, given: Index, taken: Index, clients: Index) -> None:
     """Let near records serve each other while both have room, those with few neighbours first."""
     n, most = clients.shape
@@ -126,7 +126,7 @@ def pair(starts: Ints, near: Index, given: Index, taken: Index, clients: Index) 
     taken[:] = given
 
 
-@kernel
+@light_kernel
 def _serves(clients: Index, given: Index, supplier: int, consumer: int) -> bool:
     for slot in range(given[supplier]):  # noqa: SIM110 - compiles in a tenth of the time of any()
         if clients[supplier, slot] == consumer:
@@ -134,7 +134,7 @@ def _serves(clients: Index, given: Index, supplier: int, consumer: int) -> bool:
     return False
 
 
-@kernel
+@light_kernel
 def augment(
     starts: Ints, near: Index, cut: Flags, wanted: Index, given: Index, taken: Index, clients: Index, stuck: Flags
 ) -> None:
@@ -162,7 +162,7 @@ def augment(
                         seen_supplier[near[e]] = -1
 
 
-@kernel
+@light_kernel
 def _path(
     root: int,
     turn: int,
@@ -202,7 +202,7 @@ def _path(
     return -1, tail
 
 
-@kernel
+@light_kernel
 def _shift(root: int, free: int, given: Index, clients: Index, via: Index, lost: Index) -> None:
     """Give the room at `free` to the consumer that asked for it, its former supplier to the one before, and so on."""
     supplier = free

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wallflower.jit import kernel
+from wallflower.jit import light_kernel
 from wallflower.neighbours.pairs import Floats, Ints
 
 SMALL = 96  # suppliers that are not worth halving
@@ -141,7 +141,7 @@ def _stack_height(touch: Ints, children: Ints) -> int:
     return most
 
 
-@kernel
+@light_kernel
 def eliminate(matrix: Floats, count: int) -> None:
     """Cholesky's elimination of the first `count` unknowns, in the lower half, in blocks. A pivot that rounding made
     worthless becomes so large that its unknown stays at zero."""
@@ -182,7 +182,7 @@ def eliminate(matrix: Floats, count: int) -> None:
             _subtract(matrix, stop + low, panel[low:], min(2 * BLOCK, rest - low))
 
 
-@kernel
+@light_kernel
 def _subtract(matrix: Floats, at: int, panel: Floats, columns: int) -> None:
     """Take panel panel' off the lower half of `columns` columns from `at` on, four terms at a time."""
     width = panel.shape[1]
@@ -202,7 +202,7 @@ def _subtract(matrix: Floats, at: int, panel: Floats, columns: int) -> None:
                 row[j] -= a * one[j] + b * two[j] + c * three[j] + d * four[j]
 
 
-@kernel
+@light_kernel
 def factor(
     first: Ints,
     ahead: Ints,
@@ -266,7 +266,7 @@ def factor(
         top += touch * touch
 
 
-@kernel
+@light_kernel
 def solve(first: Ints, ahead: Ints, later: Ints, panel: Ints, factors: Floats, x: Floats) -> None:
     """Solve in place, unknowns in the order of elimination."""
     fronts = len(first) - 1

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wallflower.jit import kernel
+from wallflower.jit import light_kernel
 from wallflower.neighbours.fronts import Fronts, factor, solve
 from wallflower.neighbours.pairs import Floats, Ints
 
@@ -100,7 +100,7 @@ class Newton:
         _reply(*self._graph, self._weights, self._blocks, plan.rank, right, moves, shifts)
 
 
-@kernel
+@light_kernel
 def _begin(starts: Ints, supplier: Ints, short: Ints, room: Floats) -> tuple[Floats, Floats]:
     """A feasible start: everybody asks half of what would fit if all asked alike."""
     edges, consumers = len(supplier), len(short)
@@ -130,7 +130,7 @@ def _begin(starts: Ints, supplier: Ints, short: Ints, room: Floats) -> tuple[Flo
     return pairs, free
 
 
-@kernel
+@light_kernel
 def _gap(pairs: Floats, moves: Floats, primal: float, dual: float) -> float:
     """The sum of the products after such a step."""
     total = 0.0
@@ -139,7 +139,7 @@ def _gap(pairs: Floats, moves: Floats, primal: float, dual: float) -> float:
     return total
 
 
-@kernel
+@light_kernel
 def _reach(values: Floats, moves: Floats) -> float:
     """The longest step, up to 1, that keeps all values positive."""
     longest = 1.0 / SHY
@@ -149,7 +149,7 @@ def _reach(values: Floats, moves: Floats) -> float:
     return SHY * longest
 
 
-@kernel
+@light_kernel
 def _centre(pairs: Floats, moves: Floats, primal: float, dual: float, centre: float, tau: Floats) -> None:
     """Aim products that a longer step would make too small or too large back at the centre's neighbourhood."""
     for i in range(len(tau)):
@@ -160,7 +160,7 @@ def _centre(pairs: Floats, moves: Floats, primal: float, dual: float, centre: fl
             tau[i] += max(10.0 * centre - product, -10.0 * centre)
 
 
-@kernel
+@light_kernel
 def _weigh(starts: Ints, short: Ints, pairs: Floats, weights: Floats, blocks: Floats) -> None:
     """Newton's equations with all but the prices of suppliers eliminated. Per edge: phi = f/D and psi = f z/(s D),
     where D = r + f z/s, then plus and minus of the consumer's block, diag(phi) + plus plus' - minus minus', and z/s."""
@@ -184,7 +184,7 @@ def _weigh(starts: Ints, short: Ints, pairs: Floats, weights: Floats, blocks: Fl
             weights[3, e] = (weights[0, e] + a / b * weights[1, e]) * large
 
 
-@kernel
+@light_kernel
 def _ask(
     starts: Ints,
     supplier: Ints,
@@ -216,7 +216,7 @@ def _ask(
             right[rank[supplier[e]]] += moves[0, e] + weights[1, e] * cap + weights[0, e] * worth
 
 
-@kernel
+@light_kernel
 def _reply(
     starts: Ints,
     supplier: Ints,

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import DataError, ParameterError
-from wallflower.jit import kernel
+from wallflower.jit import light_kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -157,7 +157,7 @@ def _parts(tree: Tree) -> tuple[Ints, Floats, Floats, Floats, float]:
     return tree.starts, tree.low, tree.high, tree.blocks, tree.reach
 
 
-@kernel
+@light_kernel
 def _split(
     columns: Floats, order: Ints, starts: Ints, low: Floats, high: Floats, first: int, last: int, levels: int
 ) -> None:
@@ -183,7 +183,7 @@ def _split(
         first, last = 2 * first, 2 * last
 
 
-@kernel
+@light_kernel
 def _level_size(node: int) -> int:
     size = 1
     while 2 * size <= node:
@@ -191,7 +191,7 @@ def _level_size(node: int) -> int:
     return size
 
 
-@kernel
+@light_kernel
 def _select(column: Floats, order: Ints, left: int, right: int, middle: int) -> None:
     """Quickselect: afterwards everything before `middle` is at most what stands there, everything after at least."""
     while left < right:
@@ -215,7 +215,7 @@ def _select(column: Floats, order: Ints, left: int, right: int, middle: int) -> 
             return
 
 
-@kernel
+@light_kernel
 def _fill(columns: Floats, order: Ints, starts: Ints, blocks: Floats, first: int, last: int) -> None:
     for leaf in range(first, last):
         for i in range(starts[leaf], starts[leaf + 1]):
@@ -223,7 +223,7 @@ def _fill(columns: Floats, order: Ints, starts: Ints, blocks: Floats, first: int
                 blocks[leaf, c, i - starts[leaf]] = columns[c, order[i]]
 
 
-@kernel
+@light_kernel
 def _search(
     starts: Ints, low: Floats, high: Floats, blocks: Floats, reach: float, who: Index, cap: int, met: Index, found: Ints
 ) -> None:
@@ -270,7 +270,7 @@ def _search(
         found[q] = min(met_now, cap)
 
 
-@kernel
+@light_kernel
 def _visit(
     starts: Ints,
     low: Floats,
@@ -309,7 +309,7 @@ def _visit(
         found[q] = met_now
 
 
-@kernel
+@light_kernel
 def _reach_of(point: Floats, low: Floats, high: Floats, reach: float) -> int:
     """-1: the whole box is out of reach; 1: the whole box is within it; 0: look inside."""
     nearest, farthest = 0.0, 0.0
@@ -324,7 +324,7 @@ def _reach_of(point: Floats, low: Floats, high: Floats, reach: float) -> int:
     return 1 if farthest < reach * (1 - MARGIN) else 0
 
 
-@kernel
+@light_kernel
 def _sweep(point: Floats, block: Floats, reach: float, sums: Floats) -> None:
     """Squared distances to a whole leaf, each summed in column order; stops when all are already too far."""
     sums[:] = 0.0
@@ -338,7 +338,7 @@ def _sweep(point: Floats, block: Floats, reach: float, sums: Floats) -> None:
             return
 
 
-@kernel
+@light_kernel
 def _all_above(sums: Floats, reach: float) -> bool:
     for s in range(len(sums)):  # noqa: SIM110 - compiles in a tenth of the time of numpy's
         if sums[s] <= reach:
@@ -346,7 +346,7 @@ def _all_above(sums: Floats, reach: float) -> bool:
     return True
 
 
-@kernel
+@light_kernel
 def _collect(
     sums: Floats, reach: float, starts: Ints, leaf: int, own: int, slot: int, cap: int, met: Index, met_now: int
 ) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wallflower.jit import kernel
+from wallflower.jit import light_kernel
 from wallflower.lazy import Lazy
 from wallflower.neighbours.fronts import dissect
 from wallflower.neighbours.interior import interior
@@ -144,7 +144,7 @@ def _cheapest(contest: Contest, prices: Floats) -> tuple[Floats, Floats, Floats]
     return _cheapest_in_order(starts, order, prices[contest.supplier], contest.free, contest.neighbours)
 
 
-@kernel
+@light_kernel
 def _cheapest_in_order(
     starts: Ints, order: Ints, price: Floats, free: Ints, neighbours: int
 ) -> tuple[Floats, Floats, Floats]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.jit import kernel
+from wallflower.jit import light_kernel
 from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, counts, lists
 from wallflower.neighbours.programme import Contest, decide
 
@@ -170,13 +170,13 @@ def total(index: Index | Ints, amounts: Floats, size: int) -> Floats:
     return np.asarray(sums[0] + sums[1])
 
 
-@kernel
+@light_kernel
 def _add_all(index: Index | Ints, amounts: Floats, sums: Floats) -> None:
     for e in range(len(index)):
         add(sums, index[e], amounts[e])
 
 
-@kernel
+@light_kernel
 def add(sums: Floats, at: int, amount: float) -> None:
     """Add to `sums[0, at]`, and what rounding took to `sums[1, at]` [Neu74]."""
     before = sums[0, at]
@@ -185,7 +185,7 @@ def add(sums: Floats, at: int, amount: float) -> None:
     sums[0, at] = after
 
 
-@kernel
+@light_kernel
 def _spare(
     starts: Ints, supplier: Ints, room: Floats, neighbours: int, busy: Flags, served: Flags, flow: Floats, cap: Floats
 ) -> None:
@@ -213,7 +213,7 @@ def _spare(
                         flow[e] = cap[c]
 
 
-@kernel
+@light_kernel
 def _components(starts: Ints, supplier: Ints, busy: Flags, served: Flags) -> Ints:
     """For each consumer the first consumer that it is linked with through busy suppliers; one past all if served."""
     link = np.arange(len(served))
@@ -238,7 +238,7 @@ def _components(starts: Ints, supplier: Ints, busy: Flags, served: Flags) -> Int
     return link
 
 
-@kernel
+@light_kernel
 def _least(starts: Ints, price: Floats, near: Ints, neighbours: int) -> Floats:
     """The least each consumer can pay, up to 1: its s cheapest suppliers give 1/(s-k+1) each, s as best fits.
     Neighbours without a price come first; outliers cannot be served."""
