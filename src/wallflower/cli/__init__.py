@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Final
@@ -17,7 +18,7 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 from typer.main import get_command
-from typer.models import CommandInfo
+from typer.models import CommandInfo, TyperInfo
 
 from wallflower.cli import lab, questions, start, steward
 from wallflower.cli.sensors import sensors
@@ -87,20 +88,44 @@ def main(arguments: Sequence[str] | None = None, asked: Iterable[Question] = QUE
 
 
 def _narrow(app: typer.Typer, words: Iterable[str]) -> typer.Typer:
-    """Leave the command that the words name, if they do: to work out the options of all takes longer than most answers.
-
-    `plan` is as new as the app itself; other groups are shared, and stay whole.
-    """
+    """Leave the command that the words name; if they name none, their names and what they are for: to work out the
+    options of all takes longer than most answers."""
     left = (word for word in words if not word.startswith("-"))
     named = next(left, None)
+    narrow = copy(app)
     commands = [command for command in app.registered_commands if _name(command) == named]
     groups = [group for group in app.registered_groups if group.name == named]
     if commands or groups:
-        app.registered_commands, app.registered_groups = commands, groups
-    for group in groups:
-        if named == "plan" and group.typer_instance is not None:
-            _narrow(group.typer_instance, left)
-    return app
+        narrow.registered_commands = commands
+        narrow.registered_groups = [_group(group, lambda inner: _narrow(inner, left)) for group in groups]
+    else:
+        narrow.registered_commands = [_title(command) for command in app.registered_commands]
+        narrow.registered_groups = [_group(group, _cover) for group in app.registered_groups]
+    return narrow
+
+
+def _group(group: TyperInfo, change: Callable[[typer.Typer], typer.Typer]) -> TyperInfo:
+    changed = copy(group)
+    changed.typer_instance = change(group.typer_instance) if group.typer_instance is not None else None
+    return changed
+
+
+def _cover(app: typer.Typer) -> typer.Typer:
+    """A group without its commands."""
+    cover = copy(app)
+    cover.registered_commands, cover.registered_groups = [], []
+    return cover
+
+
+def _title(command: CommandInfo) -> CommandInfo:
+    """A command without its options."""
+
+    def nothing() -> None: ...
+
+    nothing.__doc__ = command.callback.__doc__ if command.callback is not None else None
+    title = copy(command)
+    title.name, title.callback = _name(command), nothing
+    return title
 
 
 def _name(command: CommandInfo) -> str | None:
