@@ -26,7 +26,7 @@ test-slow: $(VENV)/.dev
 	$(BIN)/python scripts/run_tests.py -m heavy
 
 check: lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not heavy"
+	$(BIN)/python scripts/run_tests.py -m "not slow and not heavy"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -3,18 +3,27 @@
 A test that fails twice fails the run. One that passes the second time is named as flaky, never in silence. When the
 first run ended for another reason (nothing could be collected, it was interrupted, pytest failed) there is no second
 one. The last line is a summary, pytest's own or ours: CI reads it.
+
+What tests write they write into memory, where there is room: ledgers wait for the disk at every charge, and no test can
+cut the power. What a killed process has written, the kernel has in either place.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 MOST = 50  # more failures than this are no accident
+MEMORY, ROOM = Path("/dev/shm"), 2**31  # noqa: S108 - what is made there has a name of its own
 
 
 class Outcomes:
@@ -57,6 +66,23 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if flaky == first.failed else code
 
 
+@contextmanager
+def scratch() -> Iterator[None]:
+    """A folder for whatever the tests write, in memory if it has room, and gone afterwards."""
+    has_room = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM
+    if "TMPDIR" in os.environ or not has_room:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="tests-", dir=MEMORY, ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)  # the database server is another user
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        try:
+            yield
+        finally:
+            del os.environ["TMPDIR"]
+            tempfile.tempdir = None
+
+
 def passes(test: str) -> bool:
     """Whether a test passes alone."""
     say(f"\nOnce more, alone: {test}")
@@ -76,4 +102,6 @@ def say(words: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    with scratch():
+        ended = main(sys.argv[1:])
+    sys.exit(ended)

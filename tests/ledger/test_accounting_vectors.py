@@ -18,15 +18,37 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
-def test_all_shared_vectors_pass() -> None:
+def shared_vectors() -> dict[str, Any]:
     place = cases_file()
     if place is None:
         pytest.skip("no shared/cases/accounting.json beside the repository")
-    done = run(str(place))
+    found: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+    return found
+
+
+def is_short(vector: Any) -> bool:
+    """Whether it takes a ledger seconds; test_filter.py does the long ones without a ledger, charge by charge."""
+    return sum(step.get("accepted") or 0 for step in vector.get("steps", ())) < 1000
+
+
+def check(folder: Path, chosen: dict[str, Any]) -> None:
+    done = run(vectors(folder, chosen))
     assert (done.returncode, done.stderr) == (0, "")
-    count = sum(len(part) for part in json.loads(place.read_text(encoding="utf-8")).values() if isinstance(part, list))
+    count = sum(len(part) for part in chosen.values() if isinstance(part, list))
     assert done.stdout == f"{count} vectors, 0 differences\n"
+
+
+@pytest.mark.slow
+def test_all_short_shared_vectors_pass(tmp_path: Path) -> None:
+    shared = shared_vectors()
+    short = shared | {"runs": [vector for vector in shared["runs"] if is_short(vector)]}
+    assert len(short["runs"]) >= len(shared["runs"]) - 1
+    check(tmp_path, short)
+
+
+@pytest.mark.heavy
+def test_all_shared_vectors_pass(tmp_path: Path) -> None:
+    check(tmp_path, shared_vectors())
 
 
 RECORD = {"rows": "people", "unit": "record"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from functools import cache
 from typing import Any, Final, get_type_hints
 
 import numpy as np
@@ -107,7 +108,7 @@ def _parsed(text: str) -> tuple[type, dict[str, Any]]:
         known = ", ".join(DETECTORS)
         raise ParameterError(f"detector: {name[:40]!r} is not known; there are {known}. {closest(name, DETECTORS)}")
     kind = DETECTORS[name]
-    hints = {**get_type_hints(kind), **(_BETWEEN if kind in _GRIDS else {})}
+    hints = {**_hints(kind), **(_BETWEEN if kind in _GRIDS else {})}
     given = {}
     for part in filter(None, rest.split(",")):
         key, sign, value = (piece.strip() for piece in part.partition("="))
@@ -118,6 +119,11 @@ def _parsed(text: str) -> tuple[type, dict[str, Any]]:
             )
         given[key] = _read(key, hints[key], value)
     return kind, given
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _read(key: str, hint: Any, value: str) -> Any:

@@ -131,14 +131,13 @@ def scales(detector: ClampedGrubbs, own: float) -> Floats:
     """
     width = detector.high - detector.low
     increments = np.diff(kappas(detector.alpha, detector.largest)[1:])
-    found = []
-    for scale in np.geomspace(width / 1000, width, detector.steps).tolist():
-        for side in (1.0, -1.0):
-            ends = sorted((side * (own - detector.high), side * (own - detector.low)))
-            parts = np.array([z - z * z / (2 * scale) for z in (*ends, min(max(scale, ends[0]), ends[1]))])
-            most = np.abs(parts[:, None] - np.array([increments.min(), increments.max()]) * scale / 2).max()
-            found.append((side / most, -1 / (2 * scale * most), -scale / (2 * most)))
-    return np.array(found)
+    extremes = np.array([increments.min(), increments.max()])
+    scale, side = np.geomspace(width / 1000, width, detector.steps)[:, None], np.array([1.0, -1.0])
+    ends = np.sort([side * (own - detector.high), side * (own - detector.low)], axis=0)
+    z = np.broadcast_arrays(*ends, np.clip(scale, *ends))
+    parts = np.stack(z) - np.square(z) / (2 * scale)
+    most = np.abs(parts[..., None] - extremes * scale[..., None] / 2).max(axis=(0, -1))
+    return np.stack([side / most, -1 / (2 * scale * most), -scale / (2 * most)], axis=-1).reshape(-1, 3)
 
 
 @kernel

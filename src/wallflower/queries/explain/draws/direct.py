@@ -22,7 +22,7 @@ from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Distan
 from wallflower.queries.explain.draws.utilities import Utility
 from wallflower.queries.explain.exact import HELD, parts
 from wallflower.queries.explain.margins import margins_in_blocks, scales
-from wallflower.queries.explain.space.blocks import in_blocks
+from wallflower.queries.explain.space.blocks import LEAST, in_blocks
 from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.cube import Bools, Counts, Ints
 from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
@@ -104,7 +104,7 @@ def _drawn(
     space: Space, blocks: Blocks, span: tuple[int, int] | None, *, rate: Fraction, top: int, noise: Noise
 ) -> list[int]:
     source = _kept(space, blocks) if space.count <= HELD else blocks
-    scores, counts = _tallied(source, span)
+    scores, counts = _tallied(source, None if space.count <= LEAST else span)  # few are sorted sooner than spread out
     chosen = _peeled(scores, counts, rate=rate, top=top, noise=noise)
     return _found(source, [(int(scores[place]), rank) for place, rank in chosen])
 

@@ -37,6 +37,31 @@ def in_blocks(
             f"domain_sizes: 2^{space.length} contexts are more than the 2^{SWEPT} that can all be examined; "
             "name fewer values, or choose a search that asks about few."
         )
+    with progress.steps("examining contexts", space.count) as step:
+        if space.count <= LEAST:  # threads would take longer to start than the contexts to examine
+            yield from _one_by_one(parts, kind, reduce, step)
+        else:
+            yield from _on_all_cores(space, parts, kind, reduce, step)
+
+
+def _one_by_one(
+    parts: Iterator[Part], kind: type, reduce: Callable[[int, NDArray[Any], Counts], T], step: progress.Step
+) -> Iterator[T]:
+    for first, count, fill in parts:
+        outcomes: NDArray[Any] = np.empty(count, kind)
+        populations = np.empty(count, np.int32)
+        fill(0, outcomes, populations)
+        yield reduce(first, outcomes, populations)
+        step(count)
+
+
+def _on_all_cores(
+    space: Space,
+    parts: Iterator[Part],
+    kind: type,
+    reduce: Callable[[int, NDArray[Any], Counts], T],
+    step: progress.Step,
+) -> Iterator[T]:
     cores = len(os.sched_getaffinity(0))
     block = 1 << (max(LEAST, min(BLOCK, space.count // (4 * cores))).bit_length() - 1)
     rooms: SimpleQueue[tuple[NDArray[Any], Counts]] = SimpleQueue()
@@ -52,7 +77,7 @@ def in_blocks(
         finally:
             rooms.put(room)
 
-    with progress.steps("examining contexts", space.count) as step, ThreadPoolExecutor(cores) as pool:
+    with ThreadPoolExecutor(cores) as pool:
         waiting: deque[tuple[int, Future[T]]] = deque()
         try:
             for first, count, fill in parts:
