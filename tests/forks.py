@@ -4,9 +4,11 @@ they are forked from has opened no ledger and drawn nothing."""
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 from multiprocessing.reduction import DupFd
 from types import TracebackType
@@ -16,9 +18,27 @@ FORKS: Final = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
         *("alembic.command", "psycopg", "pytest", "sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql"),
-        *("wallflower", "wallflower.queries.watch.detectors", "wallflower.watching"),
+        *("wallflower", "wallflower.queries.watch.detectors", "wallflower.watching", "wallflower.cli"),
+        *("numba", "opendp.prelude", "pyarrow.csv", "pydantic", "scipy.optimize", "scipy.stats"),
     ]
 )
+COMMAND: Final = """
+import json, os, sys
+from wallflower.cli import main
+folder, environment = json.loads(sys.argv.pop(1))
+os.chdir(folder)
+os.environ.clear()
+os.environ.update(environment)
+sys.argv[0] = "wallflower"
+sys.exit(main())
+"""
+
+
+def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """What `wallflower` says to these arguments, in the folder and the environment of the test."""
+    with Fork(COMMAND, json.dumps([os.getcwd(), dict(os.environ)]), *arguments) as running:
+        code, printed, complaints = running.finish()
+    return subprocess.CompletedProcess(["wallflower", *arguments], code, printed, complaints)
 
 
 class Fork:

@@ -6,8 +6,6 @@ import io
 import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, fields
@@ -19,6 +17,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from forks import call
 from wallflower.cli import build
 from wallflower.queries import QUERIES
 
@@ -27,7 +26,6 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 TEXTS = sorted([*PAGES, *ROOT.glob("src/**/*.md"), *ROOT.glob("src/**/*.py"), *ROOT.glob("tests/**/*.py")])
 SLOW = ("README.md", "audit.md", "ledger.md", "reproduce.md", "sensors.md", "start.md", "tutorial.md")
 NOBODY = "q7-nemo"
-WALLFLOWER = Path(sys.executable).with_name("wallflower")
 
 FENCE = re.compile(r"^```(\w*) *([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CITED = re.compile(r"\[([A-Za-z]{1,6}\d\d[a-z]*\b[^][\n]*)\]")
@@ -123,7 +121,7 @@ def typed(block: Block) -> None:
         command, _, shown = part.partition("\n")
         program, *arguments = shlex.split(command)
         assert program == "wallflower", f"{command}: only wallflower is run here; put other commands into `sh` blocks"
-        done = subprocess.run([WALLFLOWER, *arguments], capture_output=True, text=True, check=False)
+        done = call(*arguments)
         assert done.returncode == code, f"{command}: exit code {done.returncode}\n{done.stderr}"
         if shown.strip():
             assert_alike(

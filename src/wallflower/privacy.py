@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final, Literal, Protocol
 
 from wallflower.errors import LossMismatch, ParameterError
@@ -282,6 +283,7 @@ def epsilon_of_zcdp(rho: float, delta: float) -> float:
     return max(0.0, bound((low + high) / 2))
 
 
+@lru_cache(maxsize=1024)
 def zcdp_of_epsilon(epsilon: float, delta: float) -> float:
     """The largest ρ whose (ε, δ) display stays within these (found by halving, rounded down).
 

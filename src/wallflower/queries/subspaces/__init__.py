@@ -269,7 +269,8 @@ class Subspaces(Query[Points, Value]):
 
     def scored(self, data: Points, family: Sequence[Subspace]) -> tuple[list[int], int]:
         """The exact scores as whole numbers, and by how much one record can move each of them."""
-        wide, sizes = [self._places(data, here) for here in family], list(map(len, family))
+        places = data.places
+        wide, sizes = [_places(places, here) for here in family], list(map(len, family))
         found = _exact.units(
             data.values, wide, self.radius, self.neighbours, score=self.score, normalise=self.normalise, sizes=sizes
         )
@@ -295,15 +296,11 @@ class Subspaces(Query[Points, Value]):
 
     def _count(self, data: Points, subspace: Subspace, noise: Noise) -> int:
         slack, loss = self._counting(data.n)
-        places = self._places(data, subspace)
+        places = _places(data.places, subspace)
         radius, normalise = per_column(self.radius, len(subspace), len(places), normalise=self.normalise)
         values = data.values[:, list(places)]
         steps = noisy_steps(values, radius, self.neighbours, slack, loss, noise, normalise=normalise)
         return whole(Fraction(steps), data.n)
-
-    def _places(self, data: Points, subspace: Subspace) -> Subspace:
-        """The coordinates of these columns: labels may have several."""
-        return tuple(place for column in subspace for place in data.places[column])
 
     def _counting(self, n: int) -> tuple[int, Loss]:
         """The slack and the loss of each count.  (C)"""
@@ -378,6 +375,11 @@ class Subspaces(Query[Points, Value]):
     def _at(self, amount: str) -> Self:
         loss = self.loss
         return replace(self, loss=Loss(amount, delta=loss.delta, kind=loss.kind, neighbours=loss.neighbours))
+
+
+def _places(places: Sequence[Subspace], subspace: Subspace) -> Subspace:
+    """The coordinates of these columns: labels may have several."""
+    return tuple(place for column in subspace for place in places[column])
 
 
 def _columns(value: Value) -> list[list[str]]:

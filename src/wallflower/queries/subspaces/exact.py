@@ -27,6 +27,7 @@ from wallflower.neighbours.pairs import Floats, Ints, counts, matrix, plant, squ
 from wallflower.queries.subspaces.family import Subspace
 
 FEW: Final = 1500  # up to so many records all pairs are compared
+SOON: Final = 2**18  # so few distances are taken sooner than threads are started
 LEVELS: Final = 6  # how many beginnings are kept at most
 MANY: Final = 250_000  # from so many records on, one subspace at a time: each has work for all cores
 
@@ -125,7 +126,10 @@ def _by_pairs(
             )
             step(last - first)
 
-        _in_slices(len(family), look)
+        if len(family) * len(values) ** 2 <= SOON:
+            look(0, len(family))
+        else:
+            _in_slices(len(family), look)
     found = np.empty(len(family), dtype=np.int64)
     found[order] = lacking
     return found
