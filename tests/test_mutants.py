@@ -22,6 +22,8 @@ import wallflower.neighbours.radii as radii
 import wallflower.queries.count as count
 import wallflower.queries.count.audit as count_audit
 import wallflower.queries.count.groups as groups
+import wallflower.queries.detector as detector
+import wallflower.queries.detector.audit as detector_audit
 import wallflower.queries.explain as explain
 import wallflower.queries.explain.audit as explain_audit
 import wallflower.queries.explain.draws.direct as direct
@@ -72,8 +74,9 @@ ROOMS = {
     "scale": scale_audit,
     "radius": radius_audit,
     "profile": profile_audit,
+    "detector": detector_audit,
 }
-COUNT, SUBSPACES, WATCH, EXPLAIN, SENSORS, SCALE, RADIUS, PROFILE = ROOMS
+COUNT, SUBSPACES, WATCH, EXPLAIN, SENSORS, SCALE, RADIUS, PROFILE, DETECTOR = ROOMS
 TENTH, FIFTH = Fraction(10, 9), Fraction(10, 8)  # by what a loss grows when so much of the noise is missing
 HALF = Fraction(1, 2)
 
@@ -101,6 +104,14 @@ def shorter(less: Fraction) -> Callable[..., Any]:
         return replace(found := calibrate(size, loss, step=step), scale=found.scale / less)
 
     return calibrated
+
+
+def drawn_shorter(less: Fraction) -> Callable[..., Any]:
+    return lambda draws, noise, kind, scale, size: draws(noise, kind, scale / less, size)
+
+
+def chosen_dearer(choose: Any, errors: Any, *, sensitivity: int, epsilon: Fraction, noise: Any) -> Any:
+    return choose(errors, sensitivity=sensitivity, epsilon=epsilon * TENTH, noise=noise)
 
 
 def half_as_far(calibrate: Any, size: int, loss: Any, *, step: Fraction) -> Any:
@@ -501,6 +512,11 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     # profile
     "profile: a tenth short": (PROFILE, "noise", wrap(profile, "calibrate_cube", cube_shorter(TENTH))),
     "profile: moves by 1": (PROFILE, "curve", put(Tally, "sensitivity", property(lambda tally: tally.unit))),
+    # detector
+    "detector: counts a tenth short": (DETECTOR, "counts", wrap(detector, "draws", drawn_shorter(TENTH))),
+    "detector: noise for one table": (DETECTOR, "counts", wrap(detector, "draws", drawn_shorter(Fraction(4)))),
+    "detector: threshold a tenth short": (DETECTOR, "threshold", wrap(detector, "choose_together", chosen_dearer)),
+    "detector: spreads a tenth short": (DETECTOR, "spreads", wrap(detector, "choose_together", chosen_dearer)),
     # watch
     "bits: a tenth short": (
         WATCH,

@@ -1,12 +1,17 @@
 """Questions about outliers in private data, answered under differential privacy."""
 
+from typing import Any
+
 from wallflower import report, sensors
 from wallflower.data import Points, Schema, Table, load
 from wallflower.dataset import open_dataset as open  # noqa: A004 - `wf.open` is what people will type
 from wallflower.errors import BudgetExhausted, PrivacyError
+from wallflower.lazy import load as load_module
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
+from wallflower.queries.detector import Detector
+from wallflower.queries.detector.model import Model
 from wallflower.queries.explain import Explain
 from wallflower.queries.profile import Profile
 from wallflower.queries.radius import Radius
@@ -24,11 +29,13 @@ from wallflower.watching.fleet import fleet
 __version__ = VERSION
 
 Release.artist = report  # a release draws itself in a notebook
+Release.models = {Detector.kind: Model.of}
 
 __all__ = [
     "Baseline",
     "BudgetExhausted",
     "Count",
+    "Detector",
     "Explain",
     "Ledger",
     "Loss",
@@ -52,3 +59,10 @@ __all__ = [
     "sensors",
     "watching",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`wf.sklearn`, which needs scikit-learn, is loaded when somebody asks for it."""
+    if name == "sklearn":
+        return load_module("wallflower.sklearn")
+    raise AttributeError(f"module 'wallflower' has no attribute {name!r}")

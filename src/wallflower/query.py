@@ -161,8 +161,8 @@ class Quality:
 class Reading:
     """What may be said about a released value: computed from it and public facts alone.
 
-    `covers` names what the interval is. `notes` are caveats in words; without a `quality` of its own an answer is as
-    good as its plan.
+    `covers` names what the interval is, `brief` the value where it is too long to be read. `notes` are caveats in
+    words; without a `quality` of its own an answer is as good as its plan.
     """
 
     mechanism: str
@@ -172,6 +172,7 @@ class Reading:
     extras: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     quality: Quality | None = None
+    brief: str = ""
     status: Status | None = None  # where the way it was made is proved less far than its question
 
 
@@ -268,6 +269,7 @@ class Query(ABC, Generic[D, A]):
     status: ClassVar[Status]
     prepares: ClassVar[str | None] = None  # the question that this one only serves
     unpictured: ClassVar[str | None] = None  # why it has no picture of its own, where it has none
+    fits: ClassVar[bool] = False  # whether its answer is used again and again: `KIND fit` on the command line
     streams: ClassVar[bool] = False  # whether records may come one by one, without an end
     by_tiles: ClassVar[bool] = False  # whether it can be answered where an engine keeps the table, tile by tile
 

@@ -346,6 +346,33 @@ class Questions:
         """
         raise NotImplementedError
 
+    def detector(
+        self,
+        *,
+        contamination: Exact | None = None,
+        columns: tuple[str, ...] | None = None,
+        spreads: Literal["private", "schema"] = "private",
+        scale: int | ReleaseLike | None = None,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+        key: str | None = None,
+        anyway: bool = False,
+    ) -> Release[dict[str, Any]]:
+        """Which records are unusual?
+
+        contamination  the share of the records to flag, 2% or 0.02; left out: scores, and no flags
+        columns        the columns to look at; all number columns unless given
+        spreads        where spreads come from: measured privately, or the schema's scales, for nothing: private, schema
+        scale          divide every column by its spread: the ledger entry of a release of scale, or the release itself
+        epsilon        privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta          probability δ by which ε may fail, such as 1e-6; left out: none
+        rho            zero-concentrated privacy loss ρ, instead of ε and δ
+        loss           the same as a Loss
+        """
+        raise NotImplementedError
+
     def baseline(
         self,
         *,
@@ -564,6 +591,21 @@ class Plans:
         loss: Loss | None = None,
     ) -> Plan:
         """What to expect of profile."""
+        raise NotImplementedError
+
+    def detector(
+        self,
+        *,
+        contamination: Exact | None = None,
+        columns: tuple[str, ...] | None = None,
+        spreads: Literal["private", "schema"] = "private",
+        scale: int | ReleaseLike | None = None,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+    ) -> Plan:
+        """What to expect of detector."""
         raise NotImplementedError
 
     def baseline(

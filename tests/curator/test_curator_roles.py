@@ -22,6 +22,7 @@ EXPLAIN = {
 }
 SCALE = {"epsilon": "0.01", "anyway": True}
 RADIUS = {"neighbours": 3, "share": "10%", "epsilon": "0.01", "anyway": True}
+DETECTOR = {"contamination": "0.1", "epsilon": "0.01", "anyway": True}
 PROFILE = {"neighbours": 3, "epsilon": "0.01", "anyway": True}
 BASELINE = {"low": -5.0, "high": 5.0, "epsilon": "0.01", "anyway": True}
 NOBODY = {"anonymous": 401, "expired": 401, "revoked": 401}
@@ -87,6 +88,8 @@ TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
     ("POST", "/v1/datasets/{dataset}/ask/radius"): ("/v1/datasets/ward/ask/radius", RADIUS, callers(200)),
     ("POST", "/v1/datasets/{dataset}/plan/profile"): ("/v1/datasets/ward/plan/profile", PROFILE, callers(200)),
     ("POST", "/v1/datasets/{dataset}/ask/profile"): ("/v1/datasets/ward/ask/profile", PROFILE, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/plan/detector"): ("/v1/datasets/ward/plan/detector", DETECTOR, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/ask/detector"): ("/v1/datasets/ward/ask/detector", DETECTOR, callers(200)),
     ("POST", "/v1/datasets/{dataset}/plan/baseline"): ("/v1/datasets/ward/plan/baseline", BASELINE, callers(200)),
     ("POST", "/v1/datasets/{dataset}/ask/baseline"): ("/v1/datasets/ward/ask/baseline", BASELINE, callers(200)),
     ("POST", "/v1/datasets/{dataset}/watches/watch"): ("/v1/datasets/beds/watches/watch", WATCH, callers(201)),
@@ -99,6 +102,11 @@ TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
     ),
     ("GET", "/v1/releases/{number}"): ("/v1/releases/{number}", None, callers(200, other=404)),
     ("GET", "/v1/releases/{number}/arrow"): ("/v1/releases/{number}/arrow", None, callers(200, other=404)),
+    ("POST", "/v1/releases/{number}/scores"): (
+        "/v1/releases/{detector}/scores",
+        {"records": [[0.5, 0.5]]},
+        callers(200, other=404),
+    ),
     ("GET", "/v1/jobs/{job}"): ("/v1/jobs/{job}", None, callers(200, other=404)),
     ("GET", "/v1/tokens"): ("/v1/tokens", None, stewards(200)),
     ("POST", "/v1/tokens"): ("/v1/tokens", {"name": "cy", "scope": "analyst"}, stewards(201)),
@@ -135,7 +143,13 @@ def things(service: Service, roles: dict[str, Caller]) -> dict[str, str]:
     watch = ana.post("/v1/datasets/beds/watches/watch", WATCH)
     spare = steward.post("/v1/tokens", {"name": "dee", "scope": "analyst"})
     assert (made.status, job.status, watch.status, spare.status) == (200, 202, 201, 201)
-    own = {"number": made.json["ledger_id"], "job": job.json["id"], "watch": watch.json["id"]}
+    detector = ana.post("/v1/datasets/ward/ask/detector", DETECTOR)
+    own = {
+        "detector": detector.json["ledger_id"],
+        "number": made.json["ledger_id"],
+        "job": job.json["id"],
+        "watch": watch.json["id"],
+    }
     return {name: str(value) for name, value in {**own, "token": spare.json["id"]}.items()}
 
 
@@ -179,3 +193,19 @@ def assert_safe(answer: Answer) -> None:
         assert answer.problem in ("unauthenticated", "forbidden", "not-found")
     if answer.status == 401:
         assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+def test_a_detector_scores_what_its_owner_sends(roles: dict[str, Caller], things: dict[str, str]) -> None:
+    ana, bo = roles["analyst"], roles["other"]
+    made = ana.post("/v1/datasets/ward/ask/detector", DETECTOR)
+    path = f"/v1/releases/{made.json['ledger_id']}/scores"
+    columns = made.json["value"]["columns"]
+    told = ana.post(path, {"records": [[0.5] * len(columns), [1.5] * len(columns)], "contributions": True})
+    assert told.status == 200, told.content
+    assert told.json["columns"] == columns
+    assert [sum(row) for row in told.json["contributions"]] == pytest.approx(told.json["scores"])
+    assert all(isinstance(flag, bool) for flag in told.json["flagged"])
+    assert bo.post(path, {"records": [[0.5] * len(columns)]}).status == 404
+    assert ana.post(f"/v1/releases/{things['number']}/scores", {"records": [[0.5]]}).status == 422  # that is a count
+    for wrong in ([[0.5] * (len(columns) + 1)], [], [["x"] * len(columns)], [[0.5], [0.5, 0.5]]):
+        assert ana.post(path, {"records": wrong}).status == 422

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from wallflower.cli import remote, watch_lines
+from wallflower.cli import remote, scores, watch_lines
 from wallflower.cli.options import (
     DATA,
     OUTPUT,
@@ -51,6 +51,7 @@ else:
     _tradeoff = Lazy("wallflower.report.tradeoff")
 
 _PLOTS = (".png", ".svg", ".pdf")
+_MODELS = (".json",)
 _PAGES = (".html", ".htm")
 _TABLES = (".csv",)
 
@@ -88,6 +89,12 @@ _ASK = {
         typer.Option(metavar="FILE", help="write a page about it: .html", rich_help_panel=OUTPUT),
     ],
 }
+_FIT = {
+    "model": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="keep what was fitted, to score records with: .json", rich_help_panel=OUTPUT),
+    ],
+}
 _FLAGS = ("anyway", "as_json", "dry_run", *watch_lines.FLAGS)
 _PLAN = {
     "records": Annotated[
@@ -113,13 +120,23 @@ _PAGE = {
 def add(app: typer.Typer, plans: typer.Typer, questions: Iterable[Question]) -> None:
     """A verb on `app`, and one on `plans`, for each question."""
     for question in questions:
-        ask, plan = f"{question.kind} people.csv", f"plan {question.kind} --records 1000 --dimension 7"
-        app.command(question.kind, cls=_with_example(question, ask), help=_help(question), rich_help_panel="Questions")(
-            _asking(question)
-        )
+        plan = f"plan {question.kind} --records 1000 --dimension 7"
+        _add_verb(app, question)
         plans.command(question.kind, cls=_with_example(question, plan), help=f"What to expect: {question.question}")(
             _planning(question)
         )
+
+
+def _add_verb(app: typer.Typer, question: Question) -> None:
+    if not question.fits:
+        kind = _with_example(question, f"{question.kind} people.csv")
+        app.command(question.kind, cls=kind, help=_help(question), rich_help_panel="Questions")(_asking(question))
+        return
+    group = typer.Typer(help=question.question, no_args_is_help=True)
+    kind = _with_example(question, f"{question.kind} fit people.csv")
+    group.command("fit", cls=kind, help=_help(question))(_asking(question))
+    scores.add(group)
+    app.add_typer(group, name=question.kind, rich_help_panel="Questions")
 
 
 def _with_example(question: Question, beginning: str) -> type[TyperCommand]:
@@ -153,6 +170,7 @@ def _asking(question: Question) -> Any:
         _require_place(given["plot"], _PLOTS)
         _require_place(given["report"], _PAGES)
         _require_place(given["csv"], _TABLES)
+        _require_place(given.get("model"), _MODELS)
         if given["server"]:
             _ask_service(query, given)
             return
@@ -169,7 +187,8 @@ def _asking(question: Question) -> Any:
 
     words = f"{SOURCE}; - for standard input" if question.streams else SOURCE
     source = option("source", Annotated[str, typer.Argument(metavar="SOURCE", help=words)], REQUIRED)
-    return with_signature(ask, source, *parameters(question), *_common({**_ASK, **watch_lines.ask_options(question)}))
+    offered = {**_ASK, **(_FIT if question.fits else {}), **watch_lines.ask_options(question)}
+    return with_signature(ask, source, *parameters(question), *_common(offered))
 
 
 def _planning(question: Question) -> Any:
@@ -286,6 +305,8 @@ def _deliver(made: Release[Any], given: Mapping[str, Any]) -> None:
             made.plot().savefig(file, dpi=200, format=given["plot"].suffix[1:].lower())
     if given["csv"] is not None:
         write_text(given["csv"], made.to_csv())
+    if given.get("model") is not None:
+        write_text(given["model"], made.to_json())
 
 
 def _require_place(path: Path | None, endings: tuple[str, ...]) -> None:

@@ -84,6 +84,15 @@ def keep(
     return TiledTable(sheet=sheet, schema=facts, name=called, engine=engine.name)
 
 
+def read_parts(source: object, schema: Schema) -> Iterator[Cells]:
+    """The cells of the columns that a schema names, some records at a time, held to it."""
+    facts, wanted = select(schema)
+    is_scanned = _is_parquet(source) or (isinstance(source, str) and "://" in source)
+    chunks = scan_of(source, wanted).chunks if is_scanned else _sliced(read(source, wanted).table)
+    for chunk in chunks:
+        yield _cells(chunk, facts, is_stated=True)
+
+
 def load_into(
     source: object,
     engine: str | Engine | None,

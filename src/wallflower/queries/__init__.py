@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from wallflower.queries.count import Count
+from wallflower.queries.detector import Detector
 from wallflower.queries.explain import Explain
 from wallflower.queries.profile import Profile
 from wallflower.queries.radius import Radius
@@ -16,4 +17,4 @@ from wallflower.query import Query
 
 COMPANIONS: Final[tuple[type[Query[Any, Any]], ...]] = (Baseline,)  # what prepares a question, not one of its own
 WITHOUT: Final = ("sensors",)  # rooms whose answers come from the source, not from a table
-QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (Count, Subspaces, Watch, Explain, Scale, Radius, Profile)
+QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (Count, Subspaces, Watch, Explain, Scale, Radius, Profile, Detector)

@@ -91,8 +91,26 @@ class Release(Generic[A]):
     extras: Mapping[str, Any] = field(default_factory=dict)
     version: str
     replayed: bool = False
+    brief: str = ""
 
     artist: ClassVar[Artist]
+    models: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}  # what a release of each kind can be used for, if it can
+
+    @property
+    def model(self) -> Any:
+        """What was fitted, to be used on any records: that is post-processing and costs nothing."""
+        make = self.models.get(self.kind)
+        if make is None:
+            raise AttributeError(f"a release of {self.kind} is an answer, not a model.", name="model", obj=self)
+        return make(self.value)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What its model does, as if it were the release's own: `found.predict(records)`."""
+            if name.startswith("_") or self.kind not in self.models:
+                raise AttributeError(f"a release has no {name!r}.", name=name, obj=self)
+            return getattr(self.model, name)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, exact where it matters."""
@@ -193,6 +211,8 @@ class Release(Generic[A]):
     @property
     def said(self) -> str:
         """The value and its interval, rounded for reading."""
+        if self.brief:
+            return self.brief
         if self.interval is None:
             return readable(self.value)
         low, high = map(readable, self.interval)
@@ -274,6 +294,7 @@ class Payment(Generic[D, A]):
             quality=reading.quality or self.plan.quality,
             notes=(*reading.notes, *query.cautions(self.view), *_reading_notes(self.view), *starter),
             extras=dict(reading.extras),
+            brief=reading.brief,
             version=VERSION,
         )
 

@@ -37,9 +37,10 @@ def card(release: Release[Any]) -> str:
     size = "answer" if isinstance(release.value, int | float) else "answer in-words"
     low, high = map(readable, release.interval or ("", ""))
     range_ = "" if release.interval is None else f"{escape(release.covers)} {low} to {high}"
+    said = release.brief or readable(release.value)
     return (
         f'<div class="wallflower-release"><p class="question">{escape(release.question)}</p>'
-        f'<p class="{size}"><strong>{escape(readable(release.value))}</strong> <span>{range_}</span></p>'
+        f'<p class="{size}"><strong>{escape(said)}</strong> <span>{range_}</span></p>'
         f"<table>{body}</table></div>"
     )
 

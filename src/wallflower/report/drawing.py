@@ -36,7 +36,7 @@ else:
 INK: Final = "#22303c"
 ACCENT: Final = "#0b7285"
 QUIET: Final = "#8795a1"
-_STYLE: Final[Any] = {
+STYLE: Final[Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9,
@@ -96,7 +96,7 @@ def figure(release: Release[Any]) -> Any:
         width, height = _WIDE, _MARGIN + _ROW * sum(len(values) + 1 for _, values in pictured.groups)
     if isinstance(pictured, HeatMap):
         width, height = _WIDE, max(_SIZE[1], _MARGIN + _CELL * len(pictured.down))
-    with _matplotlib.rc_context(_STYLE):
+    with _matplotlib.rc_context(STYLE):
         drawn = _figures.Figure(
             figsize=(width, height), layout=_layout.ConstrainedLayoutEngine(w_pad=0.15, wspace=0.06)
         )
@@ -128,7 +128,7 @@ def figure(release: Release[Any]) -> Any:
 def svg(drawn: Any) -> str:
     """A figure as inline SVG whose colours follow the page it is on."""
     target = io.StringIO()
-    with _matplotlib.rc_context(_STYLE):
+    with _matplotlib.rc_context(STYLE):
         drawn.savefig(target, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = target.getvalue()
     text = text[text.index("<svg") :]

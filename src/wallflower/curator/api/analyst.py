@@ -11,13 +11,14 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.responses import Response
 
-from wallflower.curator.api.bodies import Body, StrictRoute, is_wanted, model, query_of
+from wallflower.curator.api.bodies import Body, Records, StrictRoute, is_wanted, model, query_of
 from wallflower.curator.api.callers import AnyCaller, TheDesk
 from wallflower.curator.api.views import Page, Plain, account_json, dataset_json, price_json, question_json
 from wallflower.curator.desk.jobs import Job, Jobs
 from wallflower.curator.desk.problems import KINDS, MEDIA
 from wallflower.forms import Question
 from wallflower.lazy import Lazy
+from wallflower.queries.detector.model import Model
 from wallflower.release import Release
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def router(known: tuple[Question, ...]) -> APIRouter:
     made.get(
         "/releases/{number}/arrow", tags=["releases"], response_class=Response, responses={**problem_docs(404), **arrow}
     )(release_arrow)
+    made.post("/releases/{number}/scores", tags=["releases"], responses=problem_docs(404, 500))(scores)
     made.get("/jobs/{job}", tags=["jobs"], responses=problem_docs(404))(job_state)
     return made
 
@@ -104,6 +106,16 @@ def releases(
 def release(number: Number, caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
     """One release, by the number of the charge that paid for it."""
     return desk.release(caller, number).to_dict()
+
+
+def scores(number: Number, body: Records, caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
+    """How unusual a detector finds the records of the caller. Nothing is charged, and no record is kept."""
+    found = Model.of(desk.release(caller, number).value)
+    values = next(found.parts(body.records))
+    told = found.score(values)
+    flagged = None if found.threshold is None else (told > found.threshold).tolist()
+    parts = found.split_score(values).tolist() if body.contributions else None
+    return {"columns": list(found.columns), "scores": told.tolist(), "flagged": flagged, "contributions": parts}
 
 
 def release_arrow(number: Number, caller: AnyCaller, desk: TheDesk) -> Response:

@@ -202,6 +202,15 @@ class Observations(Body):
     )
 
 
+class Records(Body):
+    """Records to be scored, which the caller holds."""
+
+    records: list[list[Number]] = Field(
+        min_length=1, max_length=100_000, description="a number for each column of the detector", examples=[[[0.5, 7]]]
+    )
+    contributions: bool = Field(False, description="tell what each column adds to the score, too")
+
+
 def day(text: str) -> date:
     """A date as it is written."""
     try:

@@ -1,0 +1,270 @@
+"""Which records are unusual? A detector, fitted once under privacy, that scores any record afterwards.
+
+A list of the outlying records cannot be private; what tells them apart can. Records are counted in random grids of two
+columns each, whose cells wrap round and are a few spreads wide; the counts are released with noise. A record is unusual
+where the cells it falls into are emptier than those of others. New records, the steward's own and each person's own
+may be scored for ever: that costs nothing more. To publish *which of the fitted records* are flagged is another
+release, which nothing here pays for.
+
+Released    spreads, grids, noisy counts; a threshold where a share of outliers is wanted
+Guarantee   pure ε-DP                                  Neighbours  replace one record, N public
+Arithmetic  whole-number counts and errors             Proof       proof.md, labels (K) (S) (C) (H) (D)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Final, Self
+
+from wallflower.data import Points, points_of
+from wallflower.errors import DataError, LossMismatch, ParameterError
+from wallflower.mechanisms import choose_together
+from wallflower.neighbours.limits import SCALE_HELP, check_loss, check_scale
+from wallflower.neighbours.radii import read_share
+from wallflower.neighbours.spreads import DIVISORS, bins_within, errors_of, histogram, pair_up, value_of
+from wallflower.noise import Noise, draws
+from wallflower.privacy import Kind, Loss
+from wallflower.queries.detector.grids import Coins, Floats, Ints, count_cells, lay_grids
+from wallflower.queries.detector.model import THRESHOLDS, Model, floor_of, misses
+from wallflower.query import (
+    Label,
+    Option,
+    Plan,
+    PublicFacts,
+    Quality,
+    Query,
+    Reading,
+    ReleaseLike,
+    Status,
+    least_amount,
+    settle,
+)
+
+KEY: Final = 2**128
+FEWEST, MOST_GRIDS = 20, 50
+ENOUGH: Final = 50  # records times ε for each spread, from which nearly all are right within a factor of 2
+PLENTY: Final = 100
+MOST: Final = 1000  # columns
+TENTH: Final = Fraction(1, 10)  # of the loss, for a threshold
+EPSILONS: Final = ("0.01", "0.03", "0.1", "0.2", "0.3", "0.5", "1", "2", "3", "5")
+
+OWN_RECORDS: Final = (
+    "Scoring costs nothing, but a list of which fitted records are flagged is not covered: show each person no more "
+    "than the score of their own record."
+)
+
+Value = dict[str, Any]
+
+
+SPREADS: Final = ("private", "schema")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """What is spent on what, and how much is looked at: from public facts alone.  (D)"""
+
+    spreads: Fraction
+    counts: Fraction
+    threshold: Fraction
+    columns: int
+    grids: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detector(Query[Points, Value]):
+    """Fit a detector of unusual records.
+
+    >>> Detector(loss=Loss("1"), contamination=Fraction(1, 50)).cost()
+    Loss(ε=1)
+    """
+
+    kind: ClassVar[str] = "detector"
+    label: ClassVar[str] = "outlier-detector/1"
+    question: ClassVar[str] = "Which records are unusual?"
+    proof: ClassVar[str] = "queries/detector/proof.md"
+    status: ClassVar[Status] = Status.WHOLE_NUMBERS
+    fits: ClassVar[bool] = True
+    unpictured: ClassVar[str] = "tables of counts; what is drawn are the records that it scores"
+
+    loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
+    contamination: Fraction | None = field(
+        default=None, metadata={"help": "the share of the records to flag, 2% or 0.02; left out: scores, and no flags"}
+    )
+    columns: tuple[str, ...] | None = field(
+        default=None, metadata={"help": "the columns to look at; all number columns unless given"}
+    )
+    spreads: str = field(
+        default="private",
+        metadata={
+            "help": "where spreads come from: measured privately, or the schema's scales, for nothing",
+            "choices": SPREADS,
+        },
+    )
+    scale: int | ReleaseLike | None = field(default=None, metadata={"help": SCALE_HELP})
+
+    def __post_init__(self) -> None:
+        settle(self)
+        check_loss(self.kind, self.loss)
+        check_scale(self.scale)
+        if self.loss.kind is not Kind.PURE:
+            raise LossMismatch(f"detector is pure; a {self.loss.kind} loss has no theorem here. Pass ε alone.")
+        if self.contamination is not None:
+            object.__setattr__(self, "contamination", read_share(self.contamination, "contamination"))
+        if self.spreads not in SPREADS:
+            raise ParameterError(f"spreads: {self.spreads!r} is not known; it is one of {', '.join(SPREADS)}.")
+
+    def cost(self) -> Loss:
+        return self.loss
+
+    def view(self, data: Any) -> Points:
+        points = points_of(data, self.columns)
+        if points.n < 2 or points.dimension > MOST:
+            raise DataError(
+                f"a detector needs two records or more, and at most {MOST} columns. Choose among the columns."
+            )
+        return points
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether the columns come in spreads already, so that nothing is spent on them."""
+        return self.scale is not None or self.spreads == "schema"
+
+    def split(self, n: int, dimension: int) -> Split:
+        """How the loss is split: a tenth for the threshold, half of the rest for spreads, the rest for counts."""
+        threshold = self.loss.epsilon * TENTH if self.contamination is not None else Fraction(0)
+        rest = self.loss.epsilon - threshold
+        spreads = Fraction(0) if self.is_scaled else rest / 2
+        columns = dimension if self.is_scaled else min(dimension, max(2, n * spreads // ENOUGH))
+        grids = min(MOST_GRIDS, max(FEWEST, -(-columns // 2)))
+        return Split(spreads=spreads, counts=rest - spreads, threshold=threshold, columns=columns, grids=grids)
+
+    def answer(self, data: Points, noise: Noise) -> Value:
+        split = self.split(data.n, data.dimension)
+        key = noise.below(KEY)  # (K)
+        coins = Coins(key)
+        chosen = sorted(coins.shuffled(range(data.dimension))[: split.columns])
+        spreads = self.measure(data, chosen, key, split, noise)
+        grids = lay_grids(spreads, split.grids, coins)
+        model = Model(
+            columns=data.columns,
+            grids=tuple(grids),
+            counts=blur(count_cells(data.values, grids), split.counts, noise),
+            floor=floor_of(split.grids, split.counts),
+            schema=data.schema.only(data.columns),
+        )
+        if self.contamination is not None:
+            wanted = round(self.contamination * data.n)
+            model = replace(model, threshold=choose_threshold(model, data.values, wanted, split.threshold, noise))
+        widths = {data.columns[at]: spread for at, spread in spreads.items()}
+        return {"key": f"{key:032x}", "spreads": widths, **model.to_json()}
+
+    def measure(self, data: Points, chosen: list[int], key: int, split: Split, noise: Noise) -> dict[int, float]:
+        """The spread of each chosen column: 1 where columns come in spreads, else drawn together.  (S)"""
+        if self.is_scaled:
+            return dict.fromkeys(chosen, 1.0)
+        share = Fraction(3, 4) if data.n * split.spreads >= PLENTY * len(chosen) else Fraction(1, 2)
+        first, second = pair_up(data.n, key)
+        among = [bins_within(data, [at]) for at in chosen]
+        errors = [
+            errors_of(histogram(data.values[:, [at]], first, second), share, 1)[bins.start - 1 : bins.stop - 1]
+            for at, bins in zip(chosen, among, strict=True)
+        ]
+        places = choose_together(errors, sensitivity=1, epsilon=split.spreads, noise=noise)
+        drawn = zip(chosen, among, places, strict=True)
+        return {at: value_of(bins[place]) / DIVISORS[share] for at, bins, place in drawn}
+
+    def reading(self, value: Value, facts: PublicFacts) -> Reading:
+        split = self.split(facts.n, facts.dimension)
+        flags = ""
+        if self.contamination is not None:
+            wanted, off = round(self.contamination * facts.n), self.off(facts.n, facts.dimension)
+            flags = f" It flags about {wanted:,} of these; with 95 % that misses by {off:,} at most, ties aside."
+        return Reading(
+            mechanism="random grids",
+            interval=None,
+            words=f"A detector of {split.grids} grids over {split.columns} of {facts.dimension} columns, fitted to "
+            f"{facts.n:,} records.{flags} It scores any record, for nothing.",
+            brief=f"a detector of {split.grids} grids",
+            extras={"columns_used": list(value["spreads"]), "grids": split.grids},
+            notes=(OWN_RECORDS,),
+            quality=self._quality(facts.n, facts.dimension),
+        )
+
+    def off(self, n: int, dimension: int) -> int:
+        """By how many records the threshold misses at most, 95 times of 100, where scores do not tie.  (H)"""
+        threshold = self.split(n, dimension).threshold
+        return n if not threshold else min(n, math.ceil(2 * math.log(THRESHOLDS * 20) / float(threshold)))
+
+    def plan(self, *, n: int, dimension: int) -> Plan:
+        split = self.split(n, dimension)
+        useful = self._is_useful(n, dimension)
+        smallest = least_amount(lambda amount: self._at(amount)._is_useful(n, dimension))
+        words = self._words(n, dimension, split)
+        figures = {"columns": split.columns, "grids": split.grids, "noise": self._noise(n, dimension)}
+        return Plan(
+            query=self.kind,
+            cost=self.cost(),
+            facts={"n": n, "dimension": dimension},
+            chosen="random grids",
+            headings={"columns": "columns", "grids": "grids", "noise": "noise of a cell, of all records"},
+            options=(Option(mechanism="random grids", figures=figures, note="scores any record afterwards"),),
+            useful=useful,
+            verdict=f"{'useful' if useful else 'not useful'}: {words}",
+            smallest_useful_epsilon=smallest,
+            curve=tuple((float(amount), self._at(amount)._noise(n, dimension)) for amount in EPSILONS),
+            measure="noise of a cell, as a share of all records",
+        )
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(loss=Loss("1"), contamination=Fraction(1, 50))
+
+    def _words(self, n: int, dimension: int, split: Split) -> str:
+        flags = "" if self._is_steady(n, dimension) else "; flags may miss by as many as are wanted"
+        if self.is_scaled:
+            return f"{split.grids} grids over {dimension} columns, {float(n * split.counts):.3g} records times ε{flags}"
+        each = float(n * split.spreads / ENOUGH)
+        some = f"{split.columns} of {dimension} columns can be looked at, drawn at random{flags}"
+        return some if each >= min(2, dimension) else f"records times ε do for {each:.2g} columns, and 2 are needed"
+
+    def _is_steady(self, n: int, dimension: int) -> bool:
+        """Whether the threshold surely misses by less than the number of flags that is wanted."""
+        return self.contamination is None or self.off(n, dimension) < self.contamination * n
+
+    def _noise(self, n: int, dimension: int) -> float:
+        split = self.split(n, dimension)
+        return min(1.0, 2**0.5 * 2 * split.grids / float(split.counts) / n)
+
+    def _is_useful(self, n: int, dimension: int) -> bool:
+        split = self.split(n, dimension)
+        is_wide = self.is_scaled or n * split.spreads >= ENOUGH * min(2, dimension)
+        return is_wide and n * split.counts >= 2 * FEWEST
+
+    def _quality(self, n: int, dimension: int) -> Quality:
+        split = self.split(n, dimension)
+        is_steady = self._is_steady(n, dimension)
+        label: Label = "reliable" if split.columns == dimension and is_steady else "use with care"
+        rule = f"{split.columns} of {dimension} columns are looked at; reliable where all are"
+        if not is_steady:
+            rule += "; flags may miss by as many as are wanted, scores do not depend on that"
+        return Quality(label if self._is_useful(n, dimension) else "unreliable", rule)
+
+    def _at(self, amount: str) -> Self:
+        return replace(self, loss=Loss(amount))
+
+
+def blur(counts: Ints, epsilon: Fraction, noise: Noise) -> Ints:
+    """Counts of R tables with the noise that hides one record, which is in one cell of each of them.  (C)"""
+    scale = 2 * len(counts) / epsilon
+    drawn: Ints = counts + draws(noise, "laplace", scale, counts.size).reshape(counts.shape)
+    return drawn
+
+
+def choose_threshold(model: Model, values: Floats, wanted: int, epsilon: Fraction, noise: Noise) -> float:
+    """A score that about so many records are above.  (H)"""
+    thresholds = model.thresholds
+    errors = misses(model.score(values), thresholds, wanted)
+    (place,) = choose_together([errors], sensitivity=1, epsilon=epsilon, noise=noise)
+    return float(thresholds[place])
