@@ -55,8 +55,8 @@ import wallflower.queries.watch.seasons.pool as pool
 from wallflower.audit import Finding, Way
 from wallflower.neighbours.radii import Tally
 from wallflower.privacy import Kind, Loss, zcdp_of_epsilon
-from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Tukey
-from wallflower.queries.explain.space.ranked_table import RankedTable
+from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Grubbs, Tukey
+from wallflower.queries.explain.space.cells import DIVISIONS
 from wallflower.queries.watch.gauge import Bounds
 from wallflower.queries.watch.seasons import Seasons
 from wallflower.queries.watch.seasons.learner import Learner
@@ -688,7 +688,7 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         wrap(direct, "margins_in_blocks", times_three(ClampedGrubbs)),
     ),
     "dp: margins are not divided": (EXPLAIN, "worlds", wrap(margins, "scales", undivided)),
-    "dp: the metric is not clamped": (EXPLAIN, "dp", put(RankedTable, "clamped", lambda table, low, high: table)),
+    "dp: the metric is not clamped": (EXPLAIN, "dp", entry(DIVISIONS, ClampedGrubbs, DIVISIONS[Grubbs])),
     "ocdp: a tenth short": (
         EXPLAIN,
         "ocdp",

@@ -1,7 +1,5 @@
 """A table that an engine keeps: read in parts, held to its schema, asked as the same table in memory is."""
 
-import math
-import random
 from dataclasses import replace
 
 import duckdb
@@ -12,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import wallflower as wf
+from scripted import Scripted
 from wallflower import progress
 from wallflower.cli import build
 from wallflower.data import Schema, TiledTable, load, scans
@@ -156,25 +155,6 @@ def test_curves_and_radii_are_those_of_the_table_in_memory(records):
         assert told[0] == told[1]
 
 
-class Scripted:
-    """Noise that comes again."""
-
-    def __init__(self):
-        self._draw = random.Random(11)
-
-    def laplace(self, scale):
-        return round(self._draw.expovariate(1 / float(scale))) * self._draw.choice([-1, 1])
-
-    def gaussian(self, scale):
-        return round(self._draw.gauss(0, float(scale)))
-
-    def below(self, bound):
-        return self._draw.randrange(bound)
-
-    def flip(self, exponent):
-        return self._draw.random() < math.exp(-float(exponent))
-
-
 class Hearer:
     """Notes what is told of progress."""
 
@@ -271,11 +251,18 @@ def test_a_table_of_duckdb_is_read_in_parts(records, folder, tmp_path):
         load_into(f"sqlite:///{path}?table=patients", "tiles")
 
 
-def test_identifiers_are_left_out_first(folder):
-    facts = Schema.from_json({"columns": {"x": {}, "ward": {"identifier": True}}})
-    with pytest.raises(DataError, match="--without ward"):
-        load_into(folder, "tiles", schema=facts)
-    assert load_into(folder, "tiles", schema=facts, without=["ward"]).columns == ("x",)
+@pytest.mark.parametrize("kind", ["identifier", "time"])
+def test_identifiers_and_times_are_kept_and_no_coordinates(kind, records):
+    """Texts of several lengths, of other alphabets, that read as numbers, and none at all where that is allowed."""
+    names = ["ä" * (at % 5) + str(at) for at in range(N - 1)]
+    named = records.select(["x"]).append_column("name", pa.array([*names, None if kind == "identifier" else "7"]))
+    facts = Schema.from_json({"columns": {"x": {}, "name": {kind: True}}})
+    memory, tiled = load(named, schema=facts), load_into(named, "tiles", schema=facts)
+    assert tiled.columns == ("x", "name")
+    assert tiled.points().columns == ("x",)
+    assert prints.fingerprint(memory, bytes(32)) == prints.fingerprint(tiled, bytes(32))
+    asked = {"radius": 0.1, "neighbours": 4, "normalise": True}
+    assert exact_count(tiled.points(), **asked) == count_outliers(memory.points().values, **asked)
 
 
 def test_a_frame_may_be_kept_by_tiles(records):

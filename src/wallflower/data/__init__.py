@@ -21,6 +21,7 @@ from wallflower.data.cells import (
     fit_cells,
     hold_finite,
     is_text,
+    not_identifying,
     not_numbers,
     scale_columns,
     type_of,
@@ -223,7 +224,7 @@ class Table:
         (name,) = pick([column], self.columns)
         (facts,) = self.schema.only([name]).columns or ()
         if not facts.identifier:
-            raise DataError(f"column {name!r} is no identifier. State `identifier = true` in the schema.", column=name)
+            raise not_identifying(name)
         found = _compute.indices_nonzero(_compute.equal(self.arrow[name], wanted))
         if len(found) != 1:
             raise DataError(f"record: not exactly one has this {name}. Check what you asked for.", column=name)

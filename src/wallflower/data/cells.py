@@ -31,6 +31,7 @@ else:
 
 Floats = NDArray[np.float64]
 
+LONGEST: Final = 256  # bytes of an identifier or a time that an engine keeps
 _SECOND: Final = 1_000_000  # in microseconds, which dates are counted in
 
 
@@ -43,6 +44,23 @@ def not_numbers(names: Sequence[str], *, is_public: bool) -> DataError:
         "schema, or say how numbers are written (--decimal, --thousands).",
         column=names[0] if is_public else None,
     )
+
+
+def not_identifying(name: str) -> DataError:
+    """What a record cannot be looked up in."""
+    return DataError(f"column {name!r} is no identifier. State `identifier = true` in the schema.", column=name)
+
+
+def text_bytes(cells: Any, column: Column) -> NDArray[np.bytes_]:
+    """Identifiers and times as an engine keeps them: bytes of one length, so they must not be long."""
+    words = cells.cast(_pa.binary()).fill_null(b"")
+    if len(words) and _compute.max(_compute.binary_length(words)).as_py() > LONGEST:
+        raise DataError(
+            f"column {column.name!r} has texts of more than {LONGEST} bytes, and an engine keeps shorter ones. Leave "
+            f"it out (without, --without {column.name}), or open the table in memory.",
+            column=column.name,
+        )
+    return np.array(words.to_pylist(), dtype=np.bytes_)
 
 
 def is_text(kind: Any) -> bool:

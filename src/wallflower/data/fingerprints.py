@@ -173,14 +173,16 @@ def _sorted_rows(table: Table | Points | TiledTable, key: bytes) -> Iterator[Bit
         return
     labels = [_labels_bits(c.labels, key) if c.categories is not None else None for c in table.schema.columns or ()]
     chunks = (
-        np.sort(np.column_stack([_chunk_bits(c, bits) for c, bits in zip(cells, labels, strict=True)]), axis=1)
+        np.sort(np.column_stack([_chunk_bits(c, bits, key) for c, bits in zip(cells, labels, strict=True)]), axis=1)
         for cells in table.sheet.chunks(range(table.dimension))
     )
     for block in sort_rows(chunks, _BLOCK):
         yield np.ascontiguousarray(block, dtype="<u8")
 
 
-def _chunk_bits(cells: NDArray[Any], labels: Bits | None) -> Bits:
+def _chunk_bits(cells: NDArray[Any], labels: Bits | None, key: bytes) -> Bits:
+    if cells.dtype.kind == "S":
+        return _labels_bits((text.decode("utf-8") for text in cells.tolist()), key)
     return _number_bits(cells) if labels is None else labels[cells]
 
 

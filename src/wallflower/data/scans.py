@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from numpy.typing import NDArray
+
 from wallflower.columns import Selection, call_or_refuse, list_names, numbers_of, text_array
 from wallflower.data import Table, load
-from wallflower.data.cells import fit_cells, is_text, not_numbers
+from wallflower.data.cells import fit_cells, is_text, not_numbers, text_bytes
 from wallflower.data.databases import scan
 from wallflower.data.sources import pair_of, parts_of, read, require_fitting, select
 from wallflower.data.texts import not_open, not_readable, type_cells
@@ -26,7 +28,7 @@ from wallflower.engines.local import LocalEngine
 from wallflower.errors import DataError, ParameterError, SourceError
 from wallflower.lazy import Lazy
 from wallflower.names import nearest_name
-from wallflower.schema import Schema, WayToRead
+from wallflower.schema import Column, Schema, WayToRead
 
 if TYPE_CHECKING:
     import pyarrow as _pa
@@ -70,13 +72,6 @@ def keep(
         raise DataError(f"{called}: the schema says {facts.rows} records, the source has another number. Correct one.")
     stated = facts.columns is not None
     facts = facts.only(scan.columns)
-    unfit = [column.name for column in facts.columns or () if column.identifier or column.time]
-    if unfit:
-        raise DataError(
-            f"column {unfit[0]!r} is an identifier or a time, and engines keep numbers and labels. "
-            f"Leave it out (without, --without {unfit[0]}), or open the table in memory.",
-            column=unfit[0],
-        )
     cells = (_cells(chunk, facts, is_stated=stated) for chunk in scan.chunks)
     sheet = engine.keep("reading the data", cells, math.ceil(scan.rows / CHUNK))
     if sheet.n != scan.rows:
@@ -193,16 +188,20 @@ def _sliced(table: Any) -> Iterator[Any]:
 
 
 def _cells(chunk: Any, facts: Schema, *, is_stated: bool) -> Cells:
-    """The cells of a chunk, held to the schema: numbers as they came, labels as codes."""
+    """The cells of a chunk, held to the schema: numbers as they came, labels as codes, other texts as bytes."""
     columns = facts.columns or ()
-    text = [c.name for c in columns if c.categories is None and c.unit is None and is_text(chunk[c.name].type)]
+    numbers = [column for column in columns if column.name in facts.numbers]
+    text = [c.name for c in numbers if c.unit is None and is_text(chunk[c.name].type)]
     if text:
         raise not_numbers(text, is_public=is_stated or len(text) < len(columns))
     fitted = [fit_cells(chunk[column.name], column, facts.clip) for column in columns]
-    return [
-        numbers_of(cells.indices if column.categories is not None else cells)
-        for column, cells in zip(columns, fitted, strict=True)
-    ]
+    return [_array(cells, column) for column, cells in zip(columns, fitted, strict=True)]
+
+
+def _array(cells: Any, column: Column) -> NDArray[Any]:
+    if column.identifier or column.time:
+        return text_bytes(cells, column)
+    return numbers_of(cells.indices if column.categories is not None else cells)
 
 
 def _memory() -> int:

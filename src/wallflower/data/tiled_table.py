@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from wallflower.columns import pick
-from wallflower.data.cells import scale_columns
+from wallflower.data.cells import not_identifying, scale_columns
 from wallflower.data.coordinates import measured_names, number_names, places_of
 from wallflower.engines import Cells, Floats, Sheet, Tiles
 from wallflower.schema import Schema
@@ -59,6 +59,14 @@ class TiledTable:
         else:
             names = number_names(self.numbers if columns is None else columns, self.columns, self.schema)
         return TiledPoints(table=self, columns=names)
+
+    def identifier(self, column: str) -> int:
+        """The place of a column of identifiers."""
+        (name,) = pick([column], self.columns)
+        (facts,) = self.schema.only([name]).columns or ()
+        if not facts.identifier:
+            raise not_identifying(name)
+        return self.columns.index(name)
 
     def rescale(self, scales: Mapping[str, float]) -> TiledTable:
         """The same records by other public scales, column by column; the others keep theirs."""

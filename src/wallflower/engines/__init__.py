@@ -35,7 +35,7 @@ class Tiles(Protocol):
 
 
 class Sheet(Protocol):
-    """A table that an engine keeps: columns of numbers or codes."""
+    """A table that an engine keeps: columns of numbers, of codes, or of texts as bytes of UTF-8 (a numpy type S)."""
 
     n: int
 

@@ -9,7 +9,6 @@ from salaries import salaries
 from vectors import vectors
 from wallflower import progress
 from wallflower.errors import DataError, ParameterError
-from wallflower.queries.explain import exact
 from wallflower.queries.explain.detectors import (
     ClampedGrubbs,
     Custom,
@@ -22,6 +21,7 @@ from wallflower.queries.explain.detectors import (
 )
 from wallflower.queries.explain.exact import by_population, evaluate, examiner, valid_contexts
 from wallflower.queries.explain.space import bitsets, blocks, cube
+from wallflower.queries.explain.space.cells import CellTable
 from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.ranked_table import rank_table
 
@@ -155,8 +155,8 @@ def test_a_detector_that_fails_has_found_no_outlier_and_tells_nothing():
 
 def test_a_near_tie_is_decided_as_the_reference_does(monkeypatch):
     calls = []
-    settle = exact.settle
-    monkeypatch.setattr(exact, "settle", lambda *given: (calls.append(1), settle(*given)))
+    exactly = CellTable.exactly
+    monkeypatch.setattr(CellTable, "exactly", lambda *given: (calls.append(1), exactly(*given))[1])
     draw = np.random.default_rng(5)
     codes, sizes = draw.integers(0, 3, (30, 2)), [3, 3]
     metric = draw.normal(size=30)

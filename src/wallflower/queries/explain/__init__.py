@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from wallflower.data import Points, Table, load
+from wallflower.data import Points, Table, TiledTable, load
 from wallflower.errors import DataError, ParameterError
 from wallflower.lazy import Lazy
 from wallflower.noise import Noise
@@ -23,6 +23,7 @@ from wallflower.privacy import Loss
 from wallflower.privacy import exact as exactly
 from wallflower.progress import Effort
 from wallflower.queries.explain import words
+from wallflower.queries.explain.by_tiles import TiledCase, case_on_tiles
 from wallflower.queries.explain.case import Case
 from wallflower.queries.explain.detector_names import detector_of, kind_of, name_of, text_of
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector
@@ -61,7 +62,7 @@ DP, OCDP = Condition("mode", "dp"), Condition("mode", "ocdp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explain(Query[Case, Value]):
+class Explain(Query[Case | TiledCase, Value]):
     """Explain one outlier by a context.
 
     >>> Explain.example().cost()
@@ -73,6 +74,7 @@ class Explain(Query[Case, Value]):
     question: ClassVar[str] = "Why is this record an outlier?"
     proof: ClassVar[str] = "queries/explain/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
+    by_tiles: ClassVar[bool] = True
 
     record: str = field(metadata={"help": "which record: its identifier, or its row counted from 0"})
     metric: str = field(metadata={"help": "the number column in which the record is unusual"})
@@ -181,15 +183,17 @@ class Explain(Query[Case, Value]):
     def named(self) -> str:
         return self.record if self.identifier is None else f"{self.identifier}={self.record}"
 
-    def view(self, data: Any) -> Case:
-        table = data if isinstance(data, Table | Points) else load(data, schema=self.wants())
+    def view(self, data: Any) -> Case | TiledCase:
+        table = data if isinstance(data, Table | Points | TiledTable) else load(data, schema=self.wants())
         most = self.most
         if table.n > most:
             raise DataError(f"the table has more records than the public bound of {most:,}. Raise `size`.")
         _modes.check(self, self.made(most), most)
+        if isinstance(table, TiledTable):
+            return case_on_tiles(self, table, self.made(most))
         return Case(table, self.domains, self.metric, self._row(table), most)
 
-    def answer(self, data: Case, noise: Noise) -> Value:
+    def answer(self, data: Case | TiledCase, noise: Noise) -> Value:
         found = _modes.find_contexts(self, data, self.made(data.n), noise)
         domains = self.domains
         return [{"context": predicate(domains, bits), "bits": bits} for bits in found]

@@ -24,6 +24,7 @@ from wallflower.privacy import Loss
 from wallflower.queries.explain import Explain
 from wallflower.queries.explain.audit_best_first import bracket
 from wallflower.queries.explain.audit_worlds import attack_none, attack_worlds
+from wallflower.queries.explain.case import Case
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, kappas
 from wallflower.queries.explain.draws import direct, walks
 from wallflower.queries.explain.draws.utilities import Population
@@ -120,7 +121,7 @@ def _attack_steps(quick: bool) -> Iterator[Finding]:
 
 def _broken(quick: bool) -> Iterator[Finding]:
     for name, (pair, loss, broken) in BROKEN.items():
-        first, second = (law_of(broken(question_for(pair, loss).view(points).table())) for points in pair.points())
+        first, second = (law_of(broken(_table(question_for(pair, loss), points))) for points in pair.points())
         yield audit_law(first, second, claimed=loss, name=f"broken: {name}", expected=True)
 
 
@@ -130,6 +131,12 @@ def question_for(pair: Pair, loss: Loss, **details: Any) -> Explain:
     )
     usual: dict[str, Any] = {"record": "0", "metric": "x", "context": ("a",), "domain": domain, "size": 14}
     return Explain(**usual | {"detector": EVERYWHERE, "loss": loss} | details)
+
+
+def _table(query: Explain, points: Points) -> RankedTable:
+    case = query.view(points)
+    assert isinstance(case, Case)
+    return case.table()
 
 
 def _laws(query: Explain, pair: Pair) -> list[Law]:
@@ -150,7 +157,7 @@ def _first_bits(query: Explain, case: Any, noise: Noise) -> str:
 def _answers(query: Explain, points: Points) -> Sampler:
     """What is drawn, as a number: the contexts of an answer one after another, -1 for none."""
     case = query.view(points)
-    table, detector = case.table(), query.made(case.n)
+    table, detector = case.seen_by(query.made(case.n)), query.made(case.n)
 
     def one() -> int:
         found = draw_contexts(query, table, case.n, detector, system_noise())
@@ -227,7 +234,7 @@ def _broken_flips(ask: walks.ContextScores, *, start: int, samples: int, **_: An
 
 def _wanders(name: str, searches: Sequence[Callable[..., list[int]]], *, expected: bool) -> Finding:
     """How far the visited contexts lie apart, where two of sixteen are not valid: each should be beside another one."""
-    space = question_for(CROWD, ONE).view(CROWD.points()[0]).table().space
+    space = _table(question_for(CROWD, ONE), CROWD.points()[0]).space
     apart = 0
     for search in searches:
         ask = walks.ContextScores(space, lambda index: (index not in (1, 4), 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.columns import pick
-from wallflower.data import Points, Table
+from wallflower.data import Points, Table, TiledTable
 from wallflower.errors import DataError
-from wallflower.queries.explain.detectors import HUGE
+from wallflower.queries.explain.detectors import HUGE, Detector
+from wallflower.queries.explain.space.cells import CellTable
 from wallflower.queries.explain.space.contexts import Domain
 from wallflower.queries.explain.space.ranked_table import RankedTable, rank_table
 
@@ -27,9 +29,7 @@ class Case:
     n: int
 
     def __post_init__(self) -> None:
-        pick([self.metric], self.data.columns if isinstance(self.data, Points) else self.data.numbers)
-        for domain in self.domains:
-            _require(self.data, domain)
+        require_columns(self.data, self.domains, self.metric)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -43,18 +43,28 @@ class Case:
         """The records as the engines see them; made when first looked at."""
         return self._table
 
+    def seen_by(self, detector: Detector) -> RankedTable | CellTable:
+        """What a detector needs of the records."""
+        return self.table()
+
     @cached_property
     def _table(self) -> RankedTable:
         codes = np.stack([_codes(self.data, domain) for domain in self.domains], axis=1)
         sizes = [len(domain.labels) for domain in self.domains]
-        metric = np.clip(_numbers(self.data, self.metric), -HUGE, HUGE)  # what is beyond could overflow, and would tell
-        return rank_table(codes, sizes, metric, self.row)
+        return rank_table(codes, sizes, hold_metric(_numbers(self.data, self.metric)), self.row)
 
     def __repr__(self) -> str:
         return f"Case(at most {self.n} records, columns={self.columns!r})"
 
 
-def _require(data: Table | Points, domain: Domain) -> None:
+def require_columns(data: Table | Points | TiledTable, domains: Sequence[Domain], metric: str) -> None:
+    """Refuse a table that was not read with these domains, by its public facts."""
+    pick([metric], data.columns if isinstance(data, Points) else data.numbers)
+    for domain in domains:
+        _require(data, domain)
+
+
+def _require(data: Table | Points | TiledTable, domain: Domain) -> None:
     pick([domain.name], data.columns)
     if isinstance(data, Points) or domain.name in data.numbers:
         if not domain.edges:
@@ -74,8 +84,18 @@ def _require(data: Table | Points, domain: Domain) -> None:
 
 def _codes(data: Table | Points, domain: Domain) -> NDArray[np.int64]:
     if domain.edges:
-        return domain.encode(np.clip(_numbers(data, domain.name), domain.edges[0], domain.edges[-1]))
+        return cut_numbers(domain, _numbers(data, domain.name))
     return data.codes(domain.name) if isinstance(data, Table) else domain.encode(_numbers(data, domain.name))
+
+
+def cut_numbers(domain: Domain, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Where numbers lie between public edges; what is beyond the outer ones belongs to the outer places."""
+    return domain.encode(np.clip(values, domain.edges[0], domain.edges[-1]))
+
+
+def hold_metric(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What is beyond could overflow, and would tell."""
+    return np.clip(values, -HUGE, HUGE)
 
 
 def _numbers(data: Table | Points, name: str) -> NDArray[np.float64]:

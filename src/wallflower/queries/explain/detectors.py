@@ -1,8 +1,8 @@
 """What makes a record an outlier among the records of a context: plain definitions, one class each.
 
 `outlier(values, index)` is the reference that every fast engine obeys to the last bit. It depends on the values as a
-multiset: sums run over the records in rising order of the metric, one after the other, so no order of rows can tip one.
-Contexts hold the record itself, so `values` always contains `values[index]`.
+multiset: sums of a test are those of real numbers, rounded once, and sums of densities run in rising order of the
+metric, so no order of rows can tip one. Contexts hold the record itself, so `values` always contains `values[index]`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ Floats = NDArray[np.float64]
 EPSILON: Final = 1e-10  # keeps a local density finite where records coincide, as in scikit-learn
 HUGE: Final = 1e100  # squares of what is smaller never overflow
 DEGREE: Final = 14
+TABLED: Final = 1 << 22  # critical values of up to so many records are kept in a table
 
 
 class Detector(Protocol):
@@ -50,9 +51,12 @@ class Grubbs:
 
     def outlier(self, values: Floats, index: int, /) -> bool:
         """With z = x_V - x: outlier exactly when (Σz)² > κ Σz², which is the usual form of the test solved for sums."""
-        others = values[index] - np.sort(values)
-        total, squares = float(np.cumsum(others)[-1]), float(np.cumsum(others * others)[-1])
-        return len(values) > 2 and total * total > float(kappas(self.alpha, len(values))[-1]) * squares
+        others = values[index] - values
+        return self.rejects(len(values), math.fsum(others.tolist()), math.fsum((others * others).tolist()))
+
+    def rejects(self, n: int, total: float, squares: float) -> bool:
+        """Whether the test calls the record an outlier among `n`, by Σz and Σz²."""
+        return n > 2 and total * total > float(kappas_of(self.alpha, np.array([n]))[0]) * squares
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +153,10 @@ class Distance:
         """Who is within the radius, the record itself among them."""
         return np.asarray(np.abs(values - own) <= self.radius)
 
-    def limits(self, n: int) -> NDArray[np.int64]:
-        """With fewer near than this the record is an outlier, for 0 … n records."""
-        return np.full(n + 1, self.k + 1, np.int64)
+    @property
+    def limit(self) -> tuple[float, float]:
+        """(a, b): with fewer near than an + b, rounded up, the record is an outlier among n."""
+        return 0.0, self.k + 1.0
 
     def outlier(self, values: Floats, index: int, /) -> bool:
         return int(np.count_nonzero(self.near(values, float(values[index])))) - 1 < self.k
@@ -180,10 +185,10 @@ class FixedBins:
         inner = np.asarray(self.edges[1:-1])
         return np.asarray(np.searchsorted(inner, values, side="right") == np.searchsorted(inner, own, side="right"))
 
-    def limits(self, n: int) -> NDArray[np.int64]:
-        """With fewer near than this the record is an outlier, for 0 … n records."""
-        limits: NDArray[np.int64] = np.ceil(self.fraction * np.arange(n + 1)).astype(np.int64)
-        return limits
+    @property
+    def limit(self) -> tuple[float, float]:
+        """(a, b): with fewer near than an + b, rounded up, the record is an outlier among n."""
+        return self.fraction, 0.0
 
     def outlier(self, values: Floats, index: int, /) -> bool:
         return int(np.count_nonzero(self.near(values, float(values[index])))) < self.fraction * len(values)
@@ -273,6 +278,21 @@ def kappas(alpha: float, largest: int) -> Floats:
     return table[: largest + 1]
 
 
+def kappas_of(alpha: float, many: NDArray[Any]) -> Floats:
+    """κ for these numbers of records: from a table of all below them, or where that would be long, one by one.
+
+    >>> kappas_of(0.05, np.array([2, 10])).tolist() == kappas(0.05, 10)[[2, 10]].tolist()
+    True
+    """
+    most = int(many.max(initial=0))
+    if most <= TABLED:
+        few: Floats = kappas(alpha, most)[many]
+        return few
+    each, back = np.unique(many, return_inverse=True)
+    found: Floats = _kappas_among(alpha, each)[back]
+    return found
+
+
 def kappas_at(alpha: float, many: Floats) -> Floats:
     """κ for these numbers of records, without a table of all below them.
 
@@ -286,24 +306,37 @@ def kappas_at(alpha: float, many: Floats) -> Floats:
 
 @lru_cache(maxsize=8)
 def _kappas(alpha: float, octaves: int) -> Floats:
+    found = _kappas_among(alpha, np.arange((1 << octaves) + 1))
+    found.flags.writeable = False
+    return found
+
+
+def _kappas_among(alpha: float, many: NDArray[Any]) -> Floats:
     """Exact up to 64 records; beyond, t is interpolated in log n octave by octave, to one part in 10¹² and for ever.
 
-    Every n has one κ, whatever the length of the table, so the engines and the reference decide alike.
+    Every n has one κ, whatever it is asked with, so the engines and the reference decide alike. `many` rises.
     """
+    t = np.full(len(many), np.inf)
+    low, exact = np.searchsorted(many, [3, 65])
+    few = many[low:exact].astype(np.float64)
+    t[low:exact] = -_special.stdtrit(few - 2, alpha / (2 * few))
+    for octave in range(6, int(many[-1]).bit_length() if len(many) else 0):
+        start, stop = np.searchsorted(many, [(1 << octave) + 1, (2 << octave) + 1])
+        if start < stop:
+            t[start:stop] = _student(alpha, octave)(np.log2(many[start:stop]))
+    some = many[low:].astype(np.float64)
+    found = np.maximum(many - 1.0, 0.0)
+    found[low:] = some * (some - 1) / ((some - 2) / t[low:] ** 2 + some)
+    return found
 
+
+@lru_cache(maxsize=256)
+def _student(alpha: float, octave: int) -> Chebyshev:
     def student(log: Floats) -> Floats:
         n = np.exp2(log)
         return np.asarray(-_special.stdtrit(n - 2, alpha / (2 * n)))
 
-    t = np.full((1 << octaves) + 1, np.inf)
-    t[3:65] = -_special.stdtrit(np.arange(1.0, 63.0), alpha / (2 * np.arange(3.0, 65.0)))
-    for octave in range(6, octaves):
-        n = np.arange((1 << octave) + 1, (2 << octave) + 1)
-        t[n] = Chebyshev.interpolate(student, DEGREE, domain=[octave, octave + 1])(np.log2(n))
-    found, many = np.zeros(len(t)), np.arange(3.0, len(t))
-    found[2], found[3:] = 1.0, many * (many - 1) / ((many - 2) / t[3:] ** 2 + many)
-    found.flags.writeable = False
-    return found
+    return Chebyshev.interpolate(student, DEGREE, domain=[octave, octave + 1])
 
 
 def _check(name: str, value: object, fits: bool, allowed: str, remedy: str) -> None:

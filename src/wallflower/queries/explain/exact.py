@@ -24,20 +24,22 @@ from wallflower.queries.explain.detectors import (
     Histogram,
     Lof,
     Tukey,
-    kappas,
+    kappas_of,
 )
 from wallflower.queries.explain.engines.lof import thin
-from wallflower.queries.explain.engines.sums import beyond, fences, moments, near, nothing
+from wallflower.queries.explain.engines.sums import beyond, fences, judge_of, near, nothing
 from wallflower.queries.explain.space.bitsets import Bitsets, bitsets, members, sparse
 from wallflower.queries.explain.space.blocks import Part, Walk, in_blocks, walk_parts
+from wallflower.queries.explain.space.cells import CellTable, cells_of, is_divided
 from wallflower.queries.explain.space.contexts import Space
-from wallflower.queries.explain.space.cube import Bools, Counts, Ints, far, few, settle, sums_of
+from wallflower.queries.explain.space.cube import Bools, Counts, Ints, far, few, sums_of
 from wallflower.queries.explain.space.ranked_table import Floats, RankedTable, rank_table
 
 T = TypeVar("T")
 Look = Callable[[int, Bools, Counts], None]  # fills in validity from an index on, where populations are known
 
 HELD: Final = 1 << 24  # results for so many contexts are kept; beyond, they are reduced block by block
+NEVER: Final = 2.0  # (Σz)² is at most Σz² for two records, of which one is the record itself
 ASKED: Final = 1 << 20  # a detector without an engine is asked about at most so many contexts
 
 
@@ -103,7 +105,7 @@ def by_population(
     return total
 
 
-def sweep(table: RankedTable, detector: Detector, reduce: Callable[[int, Bools, Counts], T]) -> Iterator[T]:
+def sweep(table: RankedTable | CellTable, detector: Detector, reduce: Callable[[int, Bools, Counts], T]) -> Iterator[T]:
     """Examine all contexts in blocks; yields what `reduce(first index, valid, populations)` says, block after block.
 
     `reduce` runs in the thread that examined the block, and must copy what it wants to keep.
@@ -111,9 +113,9 @@ def sweep(table: RankedTable, detector: Detector, reduce: Callable[[int, Bools, 
     return in_blocks(table.space, parts(table, detector), np.bool_, reduce)
 
 
-def parts(table: RankedTable, detector: Detector) -> Iterator[Part]:
+def parts(table: RankedTable | CellTable, detector: Detector) -> Iterator[Part]:
     """All contexts in parts that fill in validity and populations, for `in_blocks`."""
-    return ENGINES.get(type(detector), _asked)(table, detector)
+    return ENGINES.get(type(detector), _asked)(cells_of(table, detector) if is_divided(detector) else table, detector)
 
 
 def ask(detector: Detector, values: Floats, index: int) -> bool:
@@ -124,8 +126,25 @@ def ask(detector: Detector, values: Floats, index: int) -> bool:
         return False
 
 
-def examiner(table: RankedTable, detector: Detector) -> Callable[[int], tuple[bool, int]]:
+def examiner(table: RankedTable | CellTable, detector: Detector) -> Callable[[int], tuple[bool, int]]:
     """Answers about single contexts, for searches that ask about few: whether one is valid, and its population."""
+    if is_divided(detector):
+        return _by_cells(cells_of(table, detector), detector)
+    assert isinstance(table, RankedTable)
+    return _by_records(table, detector)
+
+
+def _by_cells(table: CellTable, detector: Detector) -> Callable[[int], tuple[bool, int]]:
+    judge, weights = judge_of(table, detector), table.weights
+
+    def examine(index: int) -> tuple[bool, int]:
+        chosen = table.members(index)
+        return judge(chosen), int(weights[chosen].sum())
+
+    return examine
+
+
+def _by_records(table: RankedTable, detector: Detector) -> Callable[[int], tuple[bool, int]]:
     bits, place = bitsets(table), table.record
     look = LOOKS[type(detector)](table, bits, detector) if type(detector) in LOOKS else None
 
@@ -148,30 +167,32 @@ def _tally(valid: Bools, populations: Counts, found: Ints) -> None:
         found[populations[x]] += valid[x]
 
 
-def _by_moments(table: RankedTable, detector: Grubbs) -> Iterator[Part]:
+def _by_moments(table: CellTable, detector: Grubbs | ClampedGrubbs) -> Iterator[Part]:
     """Grubbs: sums of z = x_V - x, so that nothing large cancels, and one comparison per context."""
-    kappa, tie = kappas(detector.alpha, table.n).copy(), 1e-9 + 1e-14 * table.n
-    kappa[:3] = np.inf
-    records = table.slots, np.array(table.space.free, np.int64), table.values, table.record
+    tie, judge = 1e-9 + 1e-14 * table.n, judge_of(table, detector)
 
     def work(first: int, walk: Walk, valid: Bools, populations: Counts) -> None:
-        if far(*walk, kappa, tie, valid, populations):
-            settle(*walk, kappa, tie, *records, first, valid)
+        sums = np.empty((2, len(valid)))
+        sums_of(*walk, populations[None], sums)
+        kappa = np.where(populations > 2, kappas_of(detector.alpha, populations), NEVER)
+        if far(sums, kappa, tie, valid):
+            begin, square, bound = first + walk[-3] * walk[-1], sums[0] * sums[0], kappa * sums[1]
+            for at in np.flatnonzero(np.abs(square - bound) < tie * bound).tolist():
+                valid[at] = judge(table.members(begin + at))
 
-    return walk_parts(table, *moments(table), work)
+    return walk_parts(table, table.weights[None], table.sums, work)
 
 
-def _by_counts(table: RankedTable, detector: Distance | FixedBins) -> Iterator[Part]:
+def _by_counts(table: CellTable, detector: Distance | FixedBins) -> Iterator[Part]:
     """Distance and fixed bins: how many are near the record, against a limit per population."""
-    limits = detector.limits(table.n)
 
     def work(_: int, walk: Walk, valid: Bools, populations: Counts) -> None:
-        few(*walk, limits, valid, populations)
+        few(*walk, *detector.limit, valid, populations)
 
-    return walk_parts(table, near(table, detector), nothing(table.n), work)
+    return walk_parts(table, near(table), nothing(len(table.slots)), work)
 
 
-def _by_quartiles(table: RankedTable, detector: Tukey) -> Iterator[Part]:
+def _by_quartiles(table: CellTable, detector: Tukey) -> Iterator[Part]:
     whole, pairs = fences(table, detector)
 
     def work(_: int, walk: Walk, valid: Bools, populations: Counts) -> None:
@@ -179,7 +200,7 @@ def _by_quartiles(table: RankedTable, detector: Tukey) -> Iterator[Part]:
         beyond(*walk, *pairs, margins, populations)
         np.greater(margins, 0, out=valid)
 
-    return walk_parts(table, whole, nothing(table.n), work)
+    return walk_parts(table, whole, nothing(len(table.slots)), work)
 
 
 def _by_bits(table: RankedTable, look: Look) -> Iterator[Part]:
@@ -234,9 +255,9 @@ def _asked(table: RankedTable, detector: Detector) -> Iterator[Part]:
     yield 0, table.space.count, fill
 
 
-ENGINES: Final[dict[type, Callable[[RankedTable, Any], Iterator[Part]]]] = {
+ENGINES: Final[dict[type, Callable[[Any, Any], Iterator[Part]]]] = {
     Grubbs: _by_moments,
-    ClampedGrubbs: lambda table, it: _by_moments(table.clamped(it.low, it.high), Grubbs(it.alpha)),
+    ClampedGrubbs: _by_moments,
     Distance: _by_counts,
     FixedBins: _by_counts,
     Histogram: _by_bins,

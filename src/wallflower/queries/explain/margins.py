@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from wallflower.errors import DataError, ParameterError
 from wallflower.jit import kernel
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Distance, FixedBins, Tukey, kappas, kappas_at
-from wallflower.queries.explain.engines.sums import beyond, fences, moments, near, nothing
+from wallflower.queries.explain.engines.sums import beyond, fences, near, nothing
 from wallflower.queries.explain.exact import HELD
 from wallflower.queries.explain.space.blocks import Part, Walk, in_blocks, walk_parts
+from wallflower.queries.explain.space.cells import CellTable, cells_of
 from wallflower.queries.explain.space.cube import Counts, sums_of
 from wallflower.queries.explain.space.ranked_table import Floats, RankedTable, rank_table
 
@@ -38,7 +39,7 @@ def margin(
     return {table.space.bits(at): value for at, value in enumerate(margins(table, detector)[0].tolist())}
 
 
-def margins(table: RankedTable, detector: Detector) -> tuple[Floats, Counts]:
+def margins(table: RankedTable | CellTable, detector: Detector) -> tuple[Floats, Counts]:
     """The margins and populations of all contexts by index, for up to 2²⁴ of them."""
     if table.space.count > HELD:
         raise ParameterError(
@@ -56,13 +57,13 @@ def margins(table: RankedTable, detector: Detector) -> tuple[Floats, Counts]:
 
 
 def margins_in_blocks(
-    table: RankedTable, detector: Detector, reduce: Callable[[int, Floats, Counts], T]
+    table: RankedTable | CellTable, detector: Detector, reduce: Callable[[int, Floats, Counts], T]
 ) -> Iterator[T]:
     """Yields what `reduce(first index, margins, populations)` says of every block; see `exact.sweep`."""
     if type(detector) not in MARGINS:
         known = ", ".join(sorted(kind.__name__ for kind in MARGINS))
         raise ParameterError(f"detector: {type(detector).__name__} has no margin; those with one are {known}.")
-    return in_blocks(table.space, MARGINS[type(detector)](table, detector), np.float64, reduce)
+    return in_blocks(table.space, MARGINS[type(detector)](cells_of(table, detector), detector), np.float64, reduce)
 
 
 def greatest_margins(detector: Detector, populations: Floats) -> Floats:
@@ -75,44 +76,41 @@ def greatest_margins(detector: Detector, populations: Floats) -> Floats:
     return found
 
 
-def _loneliness(table: RankedTable, detector: Distance) -> Iterator[Part]:
+def _loneliness(table: CellTable, detector: Distance) -> Iterator[Part]:
     """k - N: every near record counts one."""
-    return _affine(table, detector, lambda n, count: detector.k + 1.0 - count)
+    return _affine(table, lambda n, count: detector.k + 1.0 - count)
 
 
-def _sparseness(table: RankedTable, detector: FixedBins) -> Iterator[Part]:
+def _sparseness(table: CellTable, detector: FixedBins) -> Iterator[Part]:
     """(τn - c) / (1 - τ): a record in the bin takes 1 - τ off, any other adds τ, which is more where τ > 1/2."""
     tau = detector.fraction
-    return _affine(table, detector, lambda n, count: (tau * n - count) / max(tau, 1 - tau))
+    return _affine(table, lambda n, count: (tau * n - count) / max(tau, 1 - tau))
 
 
-def _affine(
-    table: RankedTable, detector: Distance | FixedBins, formula: Callable[[Counts, Counts], NDArray[Any]]
-) -> Iterator[Part]:
+def _affine(table: CellTable, formula: Callable[[Counts, Counts], NDArray[Any]]) -> Iterator[Part]:
     def work(_: int, walk: Walk, found: Floats, populations: Counts) -> None:
         counts = np.empty((2, len(found)), np.int32)
         sums_of(*walk, counts, nothing(len(found)))
         populations[:], found[:] = counts[0], formula(*counts)
 
-    return walk_parts(table, near(table, detector), nothing(table.n), work)
+    return walk_parts(table, near(table), nothing(len(table.slots)), work)
 
 
-def _beyond(table: RankedTable, detector: Tukey) -> Iterator[Part]:
+def _beyond(table: CellTable, detector: Tukey) -> Iterator[Part]:
     whole, pairs = fences(table, detector)
 
     def work(_: int, walk: Walk, found: Floats, populations: Counts) -> None:
         beyond(*walk, *pairs, found, populations)
 
-    return walk_parts(table, whole, nothing(table.n), work)
+    return walk_parts(table, whole, nothing(len(table.slots)), work)
 
 
-def _clamped(table: RankedTable, detector: ClampedGrubbs) -> Iterator[Part]:
+def _clamped(table: CellTable, detector: ClampedGrubbs) -> Iterator[Part]:
     """Grubbs' T₁² > κT₂ follows from ±T₁ > T₂/2Z + κZ/2 for any scale Z; each scale is linear in the records."""
     if table.n > detector.largest:
         raise DataError("the table has more records than the public bound `largest`; raise the bound.")
-    clamped = table.clamped(detector.low, detector.high)
     kappa = kappas(detector.alpha, table.n)
-    weights = scales(detector, float(clamped.values[table.record]))
+    weights = scales(detector, min(max(table.own, detector.low), detector.high))
     tie = 1e-12 + 1e-15 * table.n
 
     def work(_: int, walk: Walk, found: Floats, populations: Counts) -> None:
@@ -120,7 +118,7 @@ def _clamped(table: RankedTable, detector: ClampedGrubbs) -> Iterator[Part]:
         sums_of(*walk, populations[None], sums)
         _largest(populations, sums, kappa, weights, tie, found)
 
-    return walk_parts(clamped, *moments(clamped), work)
+    return walk_parts(table, table.weights[None], table.sums, work)
 
 
 def scales(detector: ClampedGrubbs, own: float) -> Floats:
@@ -152,7 +150,7 @@ def _largest(populations: Counts, sums: Floats, kappa: Floats, weights: Floats, 
         found[x] = best if surely else min(best, 0.0)
 
 
-MARGINS: Final[dict[type, Callable[[RankedTable, Any], Iterator[Part]]]] = {
+MARGINS: Final[dict[type, Callable[[CellTable, Any], Iterator[Part]]]] = {
     ClampedGrubbs: _clamped,
     Distance: _loneliness,
     FixedBins: _sparseness,

@@ -13,6 +13,7 @@ import numpy as np
 from wallflower.errors import ParameterError
 from wallflower.mechanisms import Additive
 from wallflower.noise import Noise
+from wallflower.queries.explain.by_tiles import TiledCase
 from wallflower.queries.explain.case import Case
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector
 from wallflower.queries.explain.draws import best_first, direct, walks
@@ -20,11 +21,12 @@ from wallflower.queries.explain.draws import guided_search as guided
 from wallflower.queries.explain.draws.utilities import Overlap, Population, Rating, Utility
 from wallflower.queries.explain.exact import ASKED, ENGINES, HELD
 from wallflower.queries.explain.space.blocks import SWEPT
+from wallflower.queries.explain.space.cells import CellTable, cells_of
 from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
 from wallflower.units import Claim
 
-Way = Callable[[Any, RankedTable, Detector, Utility, Noise], list[int]]
+Way = Callable[[Any, RankedTable | CellTable, Detector, Utility, Noise], list[int]]
 
 MISSED: Final = 100  # one in so many draws may be invalid where the record stands out enough
 REACH: Final = 3  # a context of all records scores so many times what is enough
@@ -81,13 +83,13 @@ def claim_more(stated: Claim, query: Any, detector: Detector) -> Claim:
     return replace(stated, rho=deciding**2 / 2 + query.top * each**2 / 8, own=own)
 
 
-def find_contexts(query: Any, data: Case, detector: Detector, noise: Noise) -> list[str]:
+def find_contexts(query: Any, data: Case | TiledCase, detector: Detector, noise: Noise) -> list[str]:
     """The bits of the contexts to release."""
-    table = data.table()
+    table = data.seen_by(detector)
     return [table.space.bits(index) for index in draw_contexts(query, table, data.n, detector, noise)]
 
 
-def draw_contexts(query: Any, table: RankedTable, size: int, detector: Detector, noise: Noise) -> list[int]:
+def draw_contexts(query: Any, table: RankedTable | CellTable, size: int, detector: Detector, noise: Noise) -> list[int]:
     """The contexts to release, by index."""
     return (_by_margin if query.mode == "dp" else _by_search)(query, table, size, detector, noise)
 
@@ -119,9 +121,9 @@ def chance_of_none(margin: float, deciding: Fraction) -> float:
     return Additive("laplace", spread, Fraction(1)).upper_tail(1 - lacking)  # noise is as likely as its negative
 
 
-def _by_margin(query: Any, table: RankedTable, size: int, detector: Detector, noise: Noise) -> list[int]:
+def _by_margin(query: Any, table: RankedTable | CellTable, size: int, detector: Detector, noise: Noise) -> list[int]:
     deciding, each = query.parts()
-    contexts = table.space.count
+    table, contexts = cells_of(table, detector), table.space.count
     if deciding and not _stands_out(table, detector, deciding, noise):
         return []
     scale = scale_of(contexts, size, each)
@@ -129,13 +131,13 @@ def _by_margin(query: Any, table: RankedTable, size: int, detector: Detector, no
     return direct.by_margin(table, detector, scale=scale, cap=cap, epsilon=each, top=query.top, noise=noise)
 
 
-def _stands_out(table: RankedTable, detector: Detector, epsilon: Fraction, noise: Noise) -> bool:
+def _stands_out(table: RankedTable | CellTable, detector: Detector, epsilon: Fraction, noise: Noise) -> bool:
     """Whether the largest margin, with noise, is above what noise alone would make of none.  (N)"""
     spread = direct.STEPS / epsilon
     return direct.best_margin(table, detector) + noise.laplace(spread) >= spread * _DOUBT
 
 
-def _by_search(query: Any, table: RankedTable, size: int, detector: Detector, noise: Noise) -> list[int]:
+def _by_search(query: Any, table: RankedTable | CellTable, size: int, detector: Detector, noise: Noise) -> list[int]:
     return _WAYS[query.searched(size)](query, table, detector, _utility(query), noise)
 
 
@@ -150,29 +152,37 @@ def _rate(query: Any, way: str, utility: Utility) -> Fraction:
     return walks.rate_of(way, query.loss.epsilon, utility=utility, samples=query.samples, top=query.top)  # (O)
 
 
-def _direct(query: Any, table: RankedTable, detector: Detector, utility: Utility, noise: Noise) -> list[int]:
+def _direct(
+    query: Any, table: RankedTable | CellTable, detector: Detector, utility: Utility, noise: Noise
+) -> list[int]:
     rate = _rate(query, "direct", utility)
     return direct.direct(table, detector, utility, rate=rate, top=query.top, noise=noise)
 
 
-def _best_first(query: Any, table: RankedTable, detector: Detector, utility: Utility, noise: Noise) -> list[int]:
+def _best_first(
+    query: Any, table: RankedTable | CellTable, detector: Detector, utility: Utility, noise: Noise
+) -> list[int]:
     rate = _rate(query, "best-first", utility)
     drawn, finished = best_first.best_first(table, detector, utility, rate=rate, top=query.top, noise=noise)
     return drawn if finished else []
 
 
-def _uniform(query: Any, table: RankedTable, detector: Detector, utility: Utility, noise: Noise) -> list[int]:
+def _uniform(
+    query: Any, table: RankedTable | CellTable, detector: Detector, utility: Utility, noise: Noise
+) -> list[int]:
     rate = _rate(query, "uniform", utility)
     sampled = {"samples": query.samples, "rate": rate, "top": query.top, "noise": noise}
     return walks.uniform(table, detector, utility, **sampled)
 
 
-def _guided(query: Any, table: RankedTable, detector: Detector, utility: Utility, noise: Noise) -> list[int]:
+def _guided(
+    query: Any, table: RankedTable | CellTable, detector: Detector, utility: Utility, noise: Noise
+) -> list[int]:
     asked = {"evaluations": max(query.samples, query.top), "top": query.top, "noise": noise}
     return guided.guided_search(table, detector, utility, epsilon=query.loss.epsilon, **asked)
 
 
-def _start(table: RankedTable, detector: Detector, ask: walks.ContextScores, noise: Noise) -> int | None:
+def _start(table: RankedTable | CellTable, detector: Detector, ask: walks.ContextScores, noise: Noise) -> int | None:
     """Where a search starts: it depends on which contexts are valid, and on nothing else of the data.  (O)"""
     found = walks.first_valid(ask)
     if found is None and type(detector) in ENGINES and table.space.count <= HELD:
@@ -186,7 +196,9 @@ def _given(space: Space, bits: str) -> int:
 
 
 def _stepping(way: str, step: Callable[..., list[int]]) -> Way:
-    def search(query: Any, table: RankedTable, detector: Detector, utility: Utility, noise: Noise) -> list[int]:
+    def search(
+        query: Any, table: RankedTable | CellTable, detector: Detector, utility: Utility, noise: Noise
+    ) -> list[int]:
         ask = walks.score_contexts(table, detector, utility)
         start = _start(table, detector, ask, noise) if query.start is None else _given(table.space, query.start)
         if start is None or ask.score(start) is None:

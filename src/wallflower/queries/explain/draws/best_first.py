@@ -24,6 +24,7 @@ from wallflower.noise import Noise, words
 from wallflower.queries.explain.detectors import Detector
 from wallflower.queries.explain.draws.utilities import Utility
 from wallflower.queries.explain.exact import ENGINES, HELD, LOOKS, examiner, sweep
+from wallflower.queries.explain.space.cells import CellTable
 from wallflower.queries.explain.space.cube import Bools, Counts, Ints
 from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
 
@@ -46,7 +47,7 @@ NONE_LEFT: Final = -2
 
 
 def best_first(
-    table: RankedTable,
+    table: RankedTable | CellTable,
     detector: Detector,
     utility: Utility,
     *,
@@ -76,7 +77,7 @@ def best_first(
     return found, True
 
 
-def _validity(table: RankedTable, detector: Detector) -> Callable[[int], bool]:
+def _validity(table: RankedTable | CellTable, detector: Detector) -> Callable[[int], bool]:
     """Answers about contexts one by one, until it is quicker to examine all of them."""
     examine, count, asked, known = examiner(table, detector), table.space.count, 0, np.empty(0, np.bool_)
     most = count // SHARE if type(detector) in LOOKS else FEW
@@ -99,7 +100,7 @@ def _validity(table: RankedTable, detector: Detector) -> Callable[[int], bool]:
     return valid
 
 
-def _leaves(table: RankedTable, measure: Counts, rate: float, noise: Noise, limit: int) -> Iterator[int]:
+def _leaves(table: RankedTable | CellTable, measure: Counts, rate: float, noise: Noise, limit: int) -> Iterator[int]:
     """Contexts in falling order of rate·score + G; NONE_LEFT after the last, STOPPED once the limit is reached."""
     cells, nodes, state = _cells(table, measure), _room(4 * BATCH), np.array([1, 1, 0], np.int64)
     found, fresh = np.empty(AHEAD, np.int64), words(noise, BATCH)
@@ -130,7 +131,7 @@ def _twice(array: NDArray[Number]) -> NDArray[Number]:
     return np.concatenate([array, np.empty_like(array)])
 
 
-def _cells(table: RankedTable, measure: Counts) -> Cells:
+def _cells(table: RankedTable | CellTable, measure: Counts) -> Cells:
     """Combinations of values that count: for every bit of an index those that need it, with all the bits they need."""
     free, low = table.space.free, np.cumsum([0, *table.space.free[::-1]])[-2::-1]
     shape = tuple(others + 1 for others in free)

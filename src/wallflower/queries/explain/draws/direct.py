@@ -23,6 +23,7 @@ from wallflower.queries.explain.draws.utilities import Utility
 from wallflower.queries.explain.exact import HELD, parts
 from wallflower.queries.explain.margins import margins_in_blocks, scales
 from wallflower.queries.explain.space.blocks import LEAST, in_blocks
+from wallflower.queries.explain.space.cells import CellTable
 from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.cube import Bools, Counts, Ints
 from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
@@ -35,11 +36,12 @@ Tally = tuple[Ints, Ints]  # scores, and how many contexts have each
 GRID: Final = 256  # steps of a score in one record
 STEPS: Final = GRID + 1  # what one record moves a score by, in steps; one more than GRID for rounding
 HIGHEST: Final = 1 << 23  # steps; scores beyond it count as this
+SPARSE: Final = 1 << 24  # where there are more scores, only those that some context has are counted
 ROUNDED: Final = 1 << 22  # sums over so many records are surely rounded too much: n²·2⁻⁵³ is 1/512 there  (F)
 
 
 def direct(
-    table: RankedTable, detector: Detector, utility: Utility, *, rate: Fraction, top: int, noise: Noise
+    table: RankedTable | CellTable, detector: Detector, utility: Utility, *, rate: Fraction, top: int, noise: Noise
 ) -> list[int]:
     """Up to `top` valid contexts, first to last, each with probability proportional to exp(rate·score) of those left.
 
@@ -54,7 +56,14 @@ def direct(
 
 
 def by_margin(
-    table: RankedTable, detector: Detector, *, scale: Fraction, cap: Fraction, epsilon: Fraction, top: int, noise: Noise
+    table: RankedTable | CellTable,
+    detector: Detector,
+    *,
+    scale: Fraction,
+    cap: Fraction,
+    epsilon: Fraction,
+    top: int,
+    noise: Noise,
 ) -> list[int]:
     """Up to `top` of all contexts, by pure `epsilon`-DP each: large where the record is an outlier, invalid elsewhere.
 
@@ -67,19 +76,18 @@ def by_margin(
     return _drawn(table.space, blocks, (-most, most), rate=epsilon / (2 * STEPS), top=top, noise=noise)
 
 
-def step_scores(table: RankedTable, detector: Detector, scale: Fraction, most: int) -> Blocks:
+def step_scores(table: RankedTable | CellTable, detector: Detector, scale: Fraction, most: int) -> Blocks:
     """All contexts with their scores in steps, at most `most` either way."""
     if scale < 1:
         raise ParameterError(f"scale: {scale} would let one record count for more than one; pass 1 or more.")
     check_rounding(table, detector)
     step = Fraction(GRID) / scale
     kind = np.int64 if step.numerator * table.n < 2**62 and step.denominator < 2**62 else object
-    populations = np.arange(table.n + 1).astype(kind)
-    heights = np.minimum(populations * step.numerator // step.denominator, most).astype(np.int64)
 
     def blocks(reduce: Reduce[T]) -> Iterator[T]:
         def stepped(first: int, margins: Floats, populations: Counts) -> T:
-            _lesser(margins, heights, most, populations)
+            reached = populations.astype(kind) * step.numerator // step.denominator
+            _lesser(margins, np.minimum(reached, most).astype(np.int64), most, populations)
             return reduce(first, np.ones(len(margins), np.bool_), populations)
 
         return margins_in_blocks(table, detector, stepped)
@@ -87,7 +95,7 @@ def step_scores(table: RankedTable, detector: Detector, scale: Fraction, most: i
     return blocks
 
 
-def best_margin(table: RankedTable, detector: Detector) -> int:
+def best_margin(table: RankedTable | CellTable, detector: Detector) -> int:
     """The largest margin of all contexts in steps of 1/256, rounded down; one other record moves it by 257 at most."""
     check_rounding(table, detector)
     found = margins_in_blocks(table, detector, lambda first, margins, _: float(margins.max()))
@@ -126,6 +134,8 @@ def _tallied(blocks: Blocks, span: tuple[int, int] | None) -> Tally:
         (found,) = blocks(lambda first, taking, scores: np.unique(scores[taking].astype(np.int64), return_counts=True))
         return found[0], found[1]
     low, high = span
+    if high - low > SPARSE:
+        return _tallied_sparsely(blocks)
     total = np.zeros(high - low + 1, np.int64)
 
     def tally(first: int, taking: Bools, scores: Counts) -> Tally:
@@ -138,6 +148,15 @@ def _tallied(blocks: Blocks, span: tuple[int, int] | None) -> Tally:
         total[some] += counts
     some = np.flatnonzero(total)
     return some + low, total[some]
+
+
+def _tallied_sparsely(blocks: Blocks) -> Tally:
+    """The same, where so many scores are possible that most of them are none's."""
+    total = np.empty(0, np.int64), np.empty(0, np.int64)
+    for some, counts in blocks(lambda first, taking, scores: np.unique(scores[taking], return_counts=True)):
+        scores, place = np.unique(np.append(total[0], some), return_inverse=True)
+        total = scores, np.bincount(place, weights=np.append(total[1], counts), minlength=len(scores)).astype(np.int64)
+    return total
 
 
 def _peeled(scores: Ints, counts: Ints, *, rate: Fraction, top: int, noise: Noise) -> list[tuple[int, int]]:
@@ -180,10 +199,10 @@ def _count(taking: Bools, scores: Counts, low: int, found: Ints) -> None:
 
 @kernel
 def _lesser(margins: Floats, heights: Ints, most: int, scores: Counts) -> None:
-    """Turn populations into scores."""
+    """The lesser of what a population reaches and what a margin does, as scores."""
     for x in range(len(margins)):
         margin = np.floor(min(max(margins[x] * GRID, -most), most))
-        scores[x] = min(heights[scores[x]], int(margin))
+        scores[x] = min(heights[x], int(margin))
 
 
 def rounding(detector: Detector, own: float) -> float:
@@ -207,9 +226,9 @@ def record_factor(detector: Detector) -> Fraction | None:
     return max(Fraction(1), Fraction(math.ceil(moved), STEPS))
 
 
-def check_rounding(table: RankedTable, detector: Detector) -> None:
+def check_rounding(table: RankedTable | CellTable, detector: Detector) -> None:
     """Refuse a detector whose margins are rounded by more than the grid of scores allows, by public facts."""
-    if rounding(detector, float(table.values[table.record])) >= 1 / (2 * GRID):
+    if rounding(detector, table.own) >= 1 / (2 * GRID):
         raise ParameterError(
             "largest: sums over so many records are rounded by more than the grid of scores allows; pass a smaller "
             "public bound on the records, or choose another detector."

@@ -7,7 +7,6 @@ may be compared, asked about and released for the same price.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from math import prod
 from typing import Any, Final
@@ -23,6 +22,7 @@ from wallflower.queries.explain.draws.utilities import Utility
 from wallflower.queries.explain.engines.sums import nothing
 from wallflower.queries.explain.exact import examiner
 from wallflower.queries.explain.space.blocks import Walk, in_blocks, walk_parts
+from wallflower.queries.explain.space.cells import CellTable
 from wallflower.queries.explain.space.cube import Counts, Ints, sums_of
 from wallflower.queries.explain.space.ranked_table import RankedTable
 
@@ -30,7 +30,7 @@ CELLS: Final = 1 << 20
 
 
 def guided_search(
-    table: RankedTable,
+    table: RankedTable | CellTable,
     detector: Detector,
     utility: Utility,
     *,
@@ -55,7 +55,9 @@ def guided_search(
     return found
 
 
-def _noisy(table: RankedTable, utility: Utility, epsilon: Fraction, noise: Noise) -> tuple[RankedTable, Counts]:
+def _noisy(
+    table: RankedTable | CellTable, utility: Utility, epsilon: Fraction, noise: Noise
+) -> tuple[RankedTable, Counts]:
     """Cells as if they were records, and their noisy counts: what is used of the data beside validity."""
     shape = tuple(others + 1 for others in table.space.free)
     if prod(shape) > CELLS:
@@ -64,11 +66,12 @@ def _noisy(table: RankedTable, utility: Utility, epsilon: Fraction, noise: Noise
             "name fewer values, or choose another search."
         )
     slots = np.stack(np.unravel_index(np.arange(prod(shape)), shape), axis=1).astype(np.int64)
-    cells = replace(table, slots=slots, values=np.zeros(len(slots)), record=0)
+    cells = RankedTable(table.space, slots, np.zeros(len(slots)), 0)
     wanted = utility.measure(cells)
     if wanted is None:
         raise ParameterError("utility: guided search needs one that counts records; choose direct or another.")
-    counts = np.bincount(np.ravel_multi_index(tuple(table.slots.T), shape), minlength=len(slots))
+    place = np.ravel_multi_index(tuple(table.slots.T), shape)
+    counts = np.bincount(place, weights=table.weights, minlength=len(slots)).astype(np.int64)
     most = (2**31 - 1) // len(slots)
     noisy = np.clip(counts + draws(noise, "laplace", 1 / epsilon, len(slots)), -most, most)
     return cells, (noisy * wanted).astype(np.int32)

@@ -19,6 +19,7 @@ from wallflower.queries.explain.engines.sums import nothing
 from wallflower.queries.explain.exact import ASKED
 from wallflower.queries.explain.space.bitsets import bitsets, members
 from wallflower.queries.explain.space.blocks import Fill, Part, Walk, walk_parts
+from wallflower.queries.explain.space.cells import CellTable
 from wallflower.queries.explain.space.cube import LEAF, Bools, Counts, sums_of
 from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
 
@@ -38,13 +39,13 @@ class Utility(Protocol):
     def monotone(self) -> bool:
         """Whether one record that is added moves all scores in one direction."""
 
-    def measure(self, table: RankedTable) -> Counts | None:
+    def measure(self, table: RankedTable | CellTable) -> Counts | None:
         """What every record counts, where a score is the sum over the records of a context."""
 
-    def scored(self, table: RankedTable, parts: Iterator[Part]) -> Iterator[Part]:
+    def scored(self, table: RankedTable | CellTable, parts: Iterator[Part]) -> Iterator[Part]:
         """Parts that fill in scores in the place of populations."""
 
-    def asked(self, table: RankedTable, examine: Examine) -> Examine:
+    def asked(self, table: RankedTable | CellTable, examine: Examine) -> Examine:
         """Answers about single contexts with scores in the place of populations."""
 
 
@@ -66,13 +67,13 @@ class _Monotone:
 class Population(_Monotone):
     """How many records a context selects."""
 
-    def measure(self, table: RankedTable) -> Counts:
-        return np.ones(table.n, np.int32)
+    def measure(self, table: RankedTable | CellTable) -> Counts:
+        return table.weights
 
-    def scored(self, table: RankedTable, parts: Iterator[Part]) -> Iterator[Part]:
+    def scored(self, table: RankedTable | CellTable, parts: Iterator[Part]) -> Iterator[Part]:
         return parts
 
-    def asked(self, table: RankedTable, examine: Examine) -> Examine:
+    def asked(self, table: RankedTable | CellTable, examine: Examine) -> Examine:
         return examine
 
 
@@ -82,19 +83,22 @@ class Overlap(_Monotone):
 
     context: str = field(metadata={"help": "the public context, one bit per value"})
 
-    def measure(self, table: RankedTable) -> Counts:
-        return select_records(table, self.context).astype(np.int32)
+    def measure(self, table: RankedTable | CellTable) -> Counts:
+        return select_records(table, self.context) * table.weights
 
-    def scored(self, table: RankedTable, parts: Iterator[Part]) -> Iterator[Part]:
+    def scored(self, table: RankedTable | CellTable, parts: Iterator[Part]) -> Iterator[Part]:
         def work(_: int, walk: Walk, outcomes: NDArray[Any], scores: Counts) -> None:
             sums_of(*walk, scores[None], nothing(len(scores)))
 
-        return _replaced(parts, walk_parts(table, self.measure(table)[None], nothing(table.n), work))
+        return _replaced(parts, walk_parts(table, self.measure(table)[None], nothing(len(table.slots)), work))
 
-    def asked(self, table: RankedTable, examine: Examine) -> Examine:
+    def asked(self, table: RankedTable | CellTable, examine: Examine) -> Examine:
         shared = select_records(table, self.context)
         if not shared.any():
             return lambda index: (examine(index)[0], 0)
+        if isinstance(table, CellTable):
+            counts = shared * table.weights
+            return lambda index: (examine(index)[0], int(counts[table.members(index)].sum()))
         bits = bitsets(replace(table, slots=table.slots[shared], values=table.values[shared]))
 
         def score(index: int) -> tuple[bool, int]:
@@ -119,10 +123,10 @@ class Rating:
         if not isinstance(self.sensitivity, int) or not 1 <= self.sensitivity <= MOST:
             raise ParameterError(f"sensitivity: {self.sensitivity!r} is outside 1 to 2^31; pass a whole number.")
 
-    def measure(self, table: RankedTable) -> None:
+    def measure(self, table: RankedTable | CellTable) -> None:
         return None
 
-    def scored(self, table: RankedTable, parts: Iterator[Part]) -> Iterator[Part]:
+    def scored(self, table: RankedTable | CellTable, parts: Iterator[Part]) -> Iterator[Part]:
         if table.space.count > ASKED:
             raise ParameterError(
                 f"domain_sizes: {table.space.count} contexts are more than the {ASKED} that a function is asked to "
@@ -131,14 +135,14 @@ class Rating:
         for first, count, fill in parts:
             yield first, count, self._rating(table, first, fill)
 
-    def asked(self, table: RankedTable, examine: Examine) -> Examine:
+    def asked(self, table: RankedTable | CellTable, examine: Examine) -> Examine:
         def score(index: int) -> tuple[bool, int]:
             valid, _ = examine(index)
             return valid, self._rate(table, index) if valid else 0
 
         return score
 
-    def _rating(self, table: RankedTable, first: int, fill: Fill) -> Fill:
+    def _rating(self, table: RankedTable | CellTable, first: int, fill: Fill) -> Fill:
         def rated(start: int, valid: Bools, scores: Counts) -> None:
             fill(start, valid, scores)
             for x in np.flatnonzero(valid).tolist():
@@ -146,7 +150,8 @@ class Rating:
 
         return rated
 
-    def _rate(self, table: RankedTable, index: int) -> int:
+    def _rate(self, table: RankedTable | CellTable, index: int) -> int:
+        assert isinstance(table, RankedTable)  # cells have no values, and are refused before the charge
         try:
             found = operator.index(self.function(table.space.bits(index), table.values[table.members(index)]))
         except Exception:  # noqa: BLE001 - it is not our code, and it is looking at records
@@ -158,14 +163,14 @@ class Rating:
 class Even(_Monotone):
     """All contexts alike."""
 
-    def measure(self, table: RankedTable) -> Counts:
-        return np.zeros(table.n, np.int32)
+    def measure(self, table: RankedTable | CellTable) -> Counts:
+        return np.zeros(len(table.slots), np.int32)
 
-    def scored(self, table: RankedTable, parts: Iterator[Part]) -> Iterator[Part]:
+    def scored(self, table: RankedTable | CellTable, parts: Iterator[Part]) -> Iterator[Part]:
         for first, count, fill in parts:
             yield first, count, _level(fill)
 
-    def asked(self, table: RankedTable, examine: Examine) -> Examine:
+    def asked(self, table: RankedTable | CellTable, examine: Examine) -> Examine:
         return lambda index: (examine(index)[0], 0)
 
 
@@ -177,12 +182,12 @@ def _level(fill: Fill) -> Fill:
     return level
 
 
-def select_records(table: RankedTable, context: str) -> Bools:
+def select_records(table: RankedTable | CellTable, context: str) -> Bools:
     """Which records are in a context that need not contain the record in question."""
     sizes, end = table.space.sizes, 0
     if len(context) != sum(sizes) or set(context) - {"0", "1"}:
         raise ParameterError(f"context: {context!r} is not {sum(sizes)} bits; write one 0 or 1 per public value.")
-    found = np.ones(table.n, np.bool_)
+    found = np.ones(len(table.slots), np.bool_)
     for attribute, (size, own) in enumerate(zip(sizes, table.space.own, strict=True)):
         part, end = context[end : end + size], end + size
         allowed = np.array([bit == "1" for bit in part[own] + part[:own] + part[own + 1 :]])

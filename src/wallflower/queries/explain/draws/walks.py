@@ -20,6 +20,7 @@ from wallflower.queries.explain.draws.best_first import LENGTH
 from wallflower.queries.explain.draws.direct import choose, direct
 from wallflower.queries.explain.draws.utilities import Even, Examine, Utility
 from wallflower.queries.explain.exact import ENGINES, HELD, examiner
+from wallflower.queries.explain.space.cells import CellTable
 from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.ranked_table import RankedTable
 
@@ -62,7 +63,7 @@ class ContextScores:
         return (index ^ (1 << bit) for bit in range(self.space.length))
 
 
-def score_contexts(table: RankedTable, detector: Detector, utility: Utility) -> ContextScores:
+def score_contexts(table: RankedTable | CellTable, detector: Detector, utility: Utility) -> ContextScores:
     if table.space.length > LENGTH:
         raise ParameterError(f"domain_sizes: a search takes up to 2^{LENGTH} contexts; name fewer values.")
     return ContextScores(table.space, utility.asked(table, examiner(table, detector)))
@@ -78,13 +79,20 @@ def first_valid(ask: ContextScores, *, limit: int = ASKED) -> int | None:
     return None
 
 
-def uniform_valid(table: RankedTable, detector: Detector, noise: Noise) -> int | None:
+def uniform_valid(table: RankedTable | CellTable, detector: Detector, noise: Noise) -> int | None:
     """A valid context, all of them equally likely; None if there is none. Examines all contexts."""
     return next(iter(_even(table, detector, 1, noise)), None)
 
 
 def uniform(
-    table: RankedTable, detector: Detector, utility: Utility, *, samples: int, rate: Fraction, top: int, noise: Noise
+    table: RankedTable | CellTable,
+    detector: Detector,
+    utility: Utility,
+    *,
+    samples: int,
+    rate: Fraction,
+    top: int,
+    noise: Noise,
 ) -> list[int]:
     """Choose among `samples` valid contexts that were drawn evenly, without replacement.
 
@@ -162,7 +170,7 @@ def _last(ask: ContextScores, visited: Iterable[int], rate: Fraction, top: int, 
     return [among[at] for at in choose([ask.score(index) or 0 for index in among], rate=rate, top=top, noise=noise)]
 
 
-def _even(table: RankedTable, detector: Detector, samples: int, noise: Noise) -> list[int]:
+def _even(table: RankedTable | CellTable, detector: Detector, samples: int, noise: Noise) -> list[int]:
     return direct(table, detector, Even(), rate=Fraction(1), top=samples, noise=noise)
 
 

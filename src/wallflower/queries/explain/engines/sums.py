@@ -1,13 +1,19 @@
-"""Numbers per record whose sums over a context decide."""
+"""Numbers per cell whose sums over a context decide."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
 from wallflower.jit import kernel
-from wallflower.queries.explain.detectors import Distance, FixedBins, Tukey
+from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Distance, FixedBins, Grubbs, Tukey
+from wallflower.queries.explain.space.cells import CellTable
 from wallflower.queries.explain.space.cube import Bools, Counts, Ints, changed_bit, descend
-from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
+from wallflower.queries.explain.space.ranked_table import Floats
+
+Judge = Callable[[Bools], bool]  # of which cells are chosen
 
 
 def nothing(n: int) -> Floats:
@@ -15,24 +21,18 @@ def nothing(n: int) -> Floats:
     return np.empty((0, n))
 
 
-def moments(table: RankedTable) -> tuple[Counts, Floats]:
-    """One, z and z², where z = x_V - x."""
-    z = table.values[table.record] - table.values
-    return np.ones((1, table.n), np.int32), np.stack([z, z * z])
+def near(table: CellTable) -> Counts:
+    """How many records there are, and how many of them are near the one in question."""
+    return np.stack([table.weights, table.parts[1]])
 
 
-def near(table: RankedTable, detector: Distance | FixedBins) -> Counts:
-    """One, and whether a record is near the one in question."""
-    return np.stack([np.ones(table.n), detector.near(table.values, float(table.values[table.record]))]).astype(np.int32)
-
-
-def fences(table: RankedTable, detector: Tukey) -> tuple[Counts, tuple[Ints, Ints]]:
-    """One, then for grid points whether a record is at or below it (uppers) or below it (lowers); and pairs of rows.
+def fences(table: CellTable, detector: Tukey) -> tuple[Counts, tuple[Ints, Ints]]:
+    """How many records there are, then how many at or below grid points (uppers) or below them (lowers); and pairs.
 
     A pair is a choice of quartiles that puts the record beyond the fence. Of all lower quartiles that do so with the
     same upper one, the least has the largest margin, and likewise on the other side; so one pair per point suffices.
     """
-    own, grid = float(table.values[table.record]), detector.grid
+    own, grid = table.own, detector.grid
     pairs = []
     for at, point in enumerate(grid):
         low = next((low for low in range(at + 1) if detector.above(own, grid[low], point)), None)
@@ -40,10 +40,51 @@ def fences(table: RankedTable, detector: Tukey) -> tuple[Counts, tuple[Ints, Int
         pairs += [(at, low)] if low is not None else []
         pairs += [(high, at)] if high is not None else []
     uppers, lowers = sorted({upper for upper, _ in pairs}), sorted({lower for _, lower in pairs})
-    rows = [table.values <= grid[upper] for upper in uppers] + [table.values < grid[lower] for lower in lowers]
+    below = np.cumsum(table.parts, axis=0, dtype=np.int32)
+    rows = below[[2 * upper + 1 for upper in uppers] + [2 * lower for lower in lowers]]
     places = [(1 + uppers.index(upper), 1 + len(uppers) + lowers.index(lower)) for upper, lower in pairs]
     first, second = np.array(places, np.int64).reshape(-1, 2).T.copy()
-    return np.array([np.ones(table.n), *rows], dtype=np.int32), (first, second)
+    return np.concatenate([table.weights[None], rows]), (first, second)
+
+
+def judge_of(table: CellTable, detector: Detector) -> Judge:
+    """Says of single contexts, by the cells that are chosen, whether the record is an outlier."""
+    return _JUDGES[type(detector)](table, detector)
+
+
+def _by_test(table: CellTable, detector: Grubbs | ClampedGrubbs) -> Judge:
+    test, weights = Grubbs(detector.alpha), table.weights
+    return lambda chosen: test.rejects(int(weights[chosen].sum()), *table.exactly(chosen))
+
+
+def _by_company(table: CellTable, detector: Distance | FixedBins) -> Judge:
+    share, least = detector.limit
+
+    def judge(chosen: Bools) -> bool:
+        n, close = near(table)[:, chosen].sum(axis=1).tolist()
+        return bool(close < np.ceil(share * n + least))
+
+    return judge
+
+
+def _by_fences(table: CellTable, detector: Tukey) -> Judge:
+    whole, (uppers, lowers) = fences(table, detector)
+
+    def judge(chosen: Bools) -> bool:
+        rows = whole[:, chosen].sum(axis=1, dtype=np.int64)
+        n = int(rows[0])
+        return bool((np.minimum(4 * rows[uppers] - 3 * n, n - 4 * rows[lowers]) > 0).any())
+
+    return judge
+
+
+_JUDGES: Final[dict[type, Callable[[CellTable, Any], Judge]]] = {
+    Grubbs: _by_test,
+    ClampedGrubbs: _by_test,
+    Distance: _by_company,
+    FixedBins: _by_company,
+    Tukey: _by_fences,
+}
 
 
 @kernel

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from wallflower import progress
 from wallflower.errors import ParameterError
+from wallflower.queries.explain.space.cells import CellTable
 from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.cube import Bools, Counts, Cube, Ints, cubes
 from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
@@ -101,7 +102,10 @@ def _done(waiting: deque[tuple[int, Future[T]]], step: progress.Step) -> T:
 
 
 def walk_parts(
-    table: RankedTable, whole: Counts, broken: Floats, work: Callable[[int, Walk, NDArray[Any], Counts], None]
+    table: RankedTable | CellTable,
+    whole: Counts,
+    broken: Floats,
+    work: Callable[[int, Walk, NDArray[Any], Counts], None],
 ) -> Iterator[Part]:
     """Parts that walk the cubes of some measures: `work(first index, walk, outcomes, populations)` fills in a stretch.
 

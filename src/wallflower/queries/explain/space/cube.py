@@ -1,10 +1,10 @@
 """Sums over every context at once: a cube of cells, unfolded by subset doubling.
 
-A measure is a number per record, and every context wants its sum. Cells are combinations of values. The sum over a
-context adds one slice per chosen value, and sums over all subsets of values cost one addition each: the sum with one
-more value is the sum without it plus that value's slice. The lowest bits of an index are unfolded beforehand into a
-*leaf*, a vector of sums that fits the nearest cache; the higher bits are walked in counting order, where
-the sums that belong to the leading bits stay where they are until one of those bits changes.
+A measure is a number per record, or per cell, and every context wants its sum. Cells are combinations of values. The
+sum over a context adds one slice per chosen value, and sums over all subsets of values cost one addition each: the sum
+with one more value is the sum without it plus that value's slice. The lowest bits of an index are unfolded beforehand
+into a *leaf*, a vector of sums that fits the nearest cache; the higher bits are walked in counting order, where the
+sums that belong to the leading bits stay where they are until one of those bits changes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.jit import kernel
+from wallflower.queries.explain.space.cells import CellTable
 from wallflower.queries.explain.space.ranked_table import Floats, RankedTable, Slots, choose_records
 
 Ints = NDArray[np.int64]
@@ -59,7 +60,7 @@ class Cube:
         return self.size, self.slot, self.opens, self.room
 
 
-def cubes(table: RankedTable, whole: Counts, broken: Floats) -> Iterator[tuple[int, Cube]]:
+def cubes(table: RankedTable | CellTable, whole: Counts, broken: Floats) -> Iterator[tuple[int, Cube]]:
     """Cubes that together hold all contexts, each with the index of its first one; mostly there is a single cube."""
     free = table.space.free
     weight = max(1, (len(whole) + 2 * len(broken)) // 5)  # in units of what Grubbs' test needs
@@ -195,9 +196,9 @@ def sums_of(
 @kernel
 def few(
     whole: Counts, broken: Floats, size: Ints, slot: Ints, opens: Bools, room: Ints, first: int, last: int, length: int,
-    limits: Ints, valid: Bools, populations: Counts,
+    share: float, least: float, valid: Bools, populations: Counts,
 ) -> None:  # fmt: skip
-    """Valid where the second measure is below a limit that depends on the population."""
+    """Valid where the second measure is below a limit that grows with the population."""
     at, base = np.zeros(len(size) + 1, np.int64), np.zeros(len(size) + 1, np.int64)
     for leaf in range(first, last):
         changed = changed_bit(leaf, first, len(size))
@@ -206,64 +207,20 @@ def few(
         for x in range(length):
             n = whole[0, start + x]
             populations[to + x] = n
-            valid[to + x] = whole[1, start + x] < limits[n]
+            valid[to + x] = whole[1, start + x] < np.ceil(share * n + least)
 
 
 @kernel
-def far(
-    whole: Counts, broken: Floats, size: Ints, slot: Ints, opens: Bools, room: Ints, first: int, last: int, length: int,
-    kappa: Floats, tie: float, valid: Bools, populations: Counts,
-) -> int:  # fmt: skip
-    """Valid where T₁² > κ T₂; returns how many contexts are too close to call, to be decided by `settle`.
+def far(sums: Floats, kappa: Floats, tie: float, valid: Bools) -> int:
+    """Valid where T₁² > κ T₂; returns how many contexts are too close to call, to be decided by exact sums.
 
-    (R) Sums of n numbers in two orders differ by at most 2nu Σ|z|, u = 2⁻⁵³, and Σ|z| ≤ √(n T₂). At the threshold
-    |T₁| = √(κ T₂) with κ ≥ n/2, so T₁² and κ T₂ are known to one part in 10nu. Whoever is further apart than `tie`,
-    which is more, falls on the same side in every order; the others are added up again in the reference's order.
+    (R) Sums of at most n numbers, each rounded once, are off by at most nu Σ|z|, u = 2⁻⁵³, and Σ|z| ≤ √(n T₂). At the
+    threshold |T₁| = √(κ T₂) with κ ≥ n/2, so T₁² and κ T₂ are known to one part in 10nu. Whoever is further apart than
+    `tie`, which is more, falls on the same side by the exact sums.
     """
-    at, base = np.zeros(len(size) + 1, np.int64), np.zeros(len(size) + 1, np.int64)
     close = 0
-    for leaf in range(first, last):
-        changed = changed_bit(leaf, first, len(size))
-        start = descend(whole, broken, size, slot, opens, room, at, base, leaf, changed)
-        to = (leaf - first) * length
-        counts, one, two = whole[0, start:], broken[0, start:], broken[1, start:]
-        for x in range(length):
-            n = counts[x]
-            populations[to + x] = n
-            square, bound = one[x] * one[x], kappa[n] * two[x]
-            valid[to + x] = square > bound
-            close += abs(square - bound) < tie * bound
+    for x in range(len(valid)):
+        square, bound = sums[0, x] * sums[0, x], kappa[x] * sums[1, x]
+        valid[x] = square > bound
+        close += abs(square - bound) < tie * bound
     return close
-
-
-@kernel
-def settle(
-    whole: Counts, broken: Floats, size: Ints, slot: Ints, opens: Bools, room: Ints, first: int, last: int, length: int,
-    kappa: Floats, tie: float, slots: Slots, free: Ints, values: Floats, record: int, begin: int, valid: Bools,
-) -> None:  # fmt: skip
-    """Decide again what `far` found too close: sums over the records in order of the metric, as the reference does."""
-    at, base = np.zeros(len(size) + 1, np.int64), np.zeros(len(size) + 1, np.int64)
-    for leaf in range(first, last):
-        changed = changed_bit(leaf, first, len(size))
-        start = descend(whole, broken, size, slot, opens, room, at, base, leaf, changed)
-        for x in range(length):
-            one, bound = broken[0, start + x], kappa[whole[0, start + x]] * broken[1, start + x]
-            if abs(one * one - bound) < tie * bound:
-                index = begin + leaf * length + x
-                valid[(leaf - first) * length + x] = _in_order(slots, free, values, record, index, kappa)
-
-
-@kernel
-def _in_order(slots: Slots, free: Ints, values: Floats, record: int, index: int, kappa: Floats) -> bool:
-    n, total, squares = 0, 0.0, 0.0
-    for i in range(len(values)):
-        inside, shift = True, 0
-        for a in range(len(free) - 1, -1, -1):
-            if slots[i, a] > 0 and not (index >> (shift + free[a] - slots[i, a])) & 1:
-                inside = False
-                break
-            shift += free[a]
-        if inside:
-            z = values[record] - values[i]
-            n, total, squares = n + 1, total + z, squares + z * z
-    return bool(total * total > kappa[n] * squares)

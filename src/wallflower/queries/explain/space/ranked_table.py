@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,8 +34,15 @@ class RankedTable:
     def n(self) -> int:
         return len(self.values)
 
-    def clamped(self, low: float, high: float) -> RankedTable:
-        return replace(self, values=np.clip(self.values, low, high))
+    @property
+    def own(self) -> float:
+        """The metric of the record in question."""
+        return float(self.values[self.record])
+
+    @property
+    def weights(self) -> NDArray[np.int32]:
+        """Every record counts for one."""
+        return np.ones(self.n, np.int32)
 
     def members(self, index: int) -> NDArray[np.bool_]:
         """Which records a context selects."""
@@ -49,6 +57,11 @@ def choose_records(slots: Slots, free: Sequence[int], index: int) -> NDArray[np.
         allowed = [True, *((index >> shift + others - slot) & 1 == 1 for slot in range(1, others + 1))]
         found &= np.array(allowed)[slots[:, attribute]]
     return found
+
+
+def slots_of(codes: NDArray[Any], own: NDArray[np.int64]) -> Slots:
+    """Codes, numbered anew from the record's own."""
+    return np.where(codes == own, 0, np.where(codes < own, codes + 1, codes)).astype(np.int64)
 
 
 def rank_table(codes: ArrayLike, domain_sizes: ArrayLike, metric: ArrayLike, record: int) -> RankedTable:
@@ -66,7 +79,7 @@ def rank_table(codes: ArrayLike, domain_sizes: ArrayLike, metric: ArrayLike, rec
     if not 0 <= record < len(values):
         raise ParameterError(f"record: {record!r} is no row of the table; count rows from 0.")
     own = places[record].astype(np.int64)
-    slots = np.where(places == own, 0, np.where(places < own, places + 1, places)).astype(np.int64)
+    slots = slots_of(places, own)
     order = np.argsort(values, kind="stable")
     space = Space(sizes, tuple(own.tolist()))
     return RankedTable(space, slots[order], values[order], int(np.flatnonzero(order == record)[0]))
