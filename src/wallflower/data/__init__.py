@@ -19,6 +19,7 @@ from wallflower.data.cells import (
     check_numbers,
     clip_cells,
     fit_cells,
+    group_cells,
     hold_finite,
     is_text,
     not_identifying,
@@ -203,11 +204,8 @@ class Table:
         """Labels as places in the public categories, or numbers as places between the public edges."""
         (name,) = pick([column], self.columns)
         facts, cells = next(known for known in self.schema.columns or () if known.name == name), self.arrow[name]
-        if facts.categories is not None:
-            return numbers_of(cells.combine_chunks().indices).astype(np.int64)
-        if facts.edges is None:
-            raise DataError(f"column {name!r} has no categories and no edges. State one in the schema.", column=name)
-        return np.searchsorted(facts.edges, clip_cells(numbers_of(cells), facts), side="right")
+        labelled = facts.categories is not None
+        return group_cells(numbers_of(cells.combine_chunks().indices if labelled else cells), facts)
 
     def coordinates(self, column: str) -> NDArray[Any]:
         """What points are made of: the numbers of a column as they came, or the codes of its labels."""

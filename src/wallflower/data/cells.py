@@ -117,6 +117,17 @@ def check_numbers(values: Floats, column: Column, clip: bool) -> None:
         )
 
 
+def group_cells(cells: NDArray[Any], column: Column) -> NDArray[np.int64]:
+    """Codes of labels as they are, or numbers as places between the public edges."""
+    if column.categories is not None:
+        return cells.astype(np.int64)
+    if column.edges is None:
+        raise DataError(
+            f"column {column.name!r} has no categories and no edges. State one in the schema.", column=column.name
+        )
+    return np.searchsorted(column.edges, clip_cells(cells, column), side="right")
+
+
 def clip_cells(values: Floats, column: Column) -> Floats:
     """Values moved into their bounds; where the schema does not clip, `check_numbers` has left none outside."""
     if column.low is None and column.high is None:

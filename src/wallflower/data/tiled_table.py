@@ -5,15 +5,19 @@ Its cells were held to the schema when it was kept, chunk by chunk, as those of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wallflower.columns import pick
-from wallflower.data.cells import not_identifying, scale_columns
+from wallflower.data.cells import group_cells, not_identifying, scale_columns
 from wallflower.data.coordinates import measured_names, number_names, places_of
 from wallflower.engines import Cells, Floats, Sheet, Tiles
-from wallflower.schema import Schema
+from wallflower.schema import Column, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,18 @@ class Coordinates:
 
     def __call__(self, cells: Cells) -> Floats:
         return scale_columns(cells, self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Says of cells which group their records are in, by the public schema alone: the last column counts fastest."""
+
+    columns: tuple[Column, ...]
+    sizes: tuple[int, ...]
+
+    def __call__(self, cells: Cells) -> NDArray[np.int64]:
+        codes = [group_cells(each, column) for each, column in zip(cells, self.columns, strict=True)]
+        return np.ravel_multi_index(codes, self.sizes).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -67,6 +83,13 @@ class TiledTable:
         if not facts.identifier:
             raise not_identifying(name)
         return self.columns.index(name)
+
+    def group(self, by: Sequence[str], sizes: Sequence[int]) -> Iterator[TiledTable]:
+        """A table for each group of these columns, which have so many labels, in the order of the groups."""
+        facts = {column.name: column for column in self.schema.columns or ()}
+        codes = Groups(tuple(facts[name] for name in by), tuple(sizes))
+        places = [self.columns.index(name) for name in by]
+        return (replace(self, sheet=sheet) for sheet in self.sheet.group(places, codes, math.prod(sizes)))
 
     def rescale(self, scales: Mapping[str, float]) -> TiledTable:
         """The same records by other public scales, column by column; the others keep theirs."""

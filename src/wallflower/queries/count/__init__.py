@@ -211,12 +211,12 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         )
 
     def view(self, data: Any) -> Points | TiledPoints | GroupView:
+        if self.grouped is not None:
+            return self.grouped.view(data)
         if isinstance(data, TiledTable):
             tiled = view_of_tiles(self, data)
             self._drawn.noise(tiled.n, tiled.dimension)
             return tiled
-        if self.grouped is not None:
-            return self.grouped.view(data)
         points = view_points(data, self.columns, self.neighbours, labels=True)
         if self.mechanism != "extension":
             require_single_coordinates(points, f"mechanism: {self.mechanism}", "extension")

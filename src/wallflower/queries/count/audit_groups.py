@@ -97,7 +97,8 @@ def _brute_counts(values: Floats, *, is_within: bool = True) -> tuple[int, ...]:
 
 def _moves(query: GroupCount, values: Floats) -> list[float]:
     """Two numbers whose larger change is the sum of the changes of both counts."""
-    first, second = (query._steps(records, records.shape[1]) for _, records in query.view(_table(values)).members())
+    view = query.view(_table(values))
+    first, second = (query._steps(records, view.dimension) for _, records in view.members())
     return [float(first + second), float(first - second)]
 
 

@@ -27,8 +27,6 @@ class CountTerms(Protocol):
     @property
     def share(self) -> Fraction | None: ...
     @property
-    def by(self) -> tuple[str, ...] | None: ...
-    @property
     def columns(self) -> tuple[str, ...] | None: ...
     @property
     def neighbours(self) -> int: ...
@@ -43,7 +41,6 @@ def view_of_tiles(query: CountTerms, table: TiledTable) -> TiledPoints:
     unfit = {
         "mechanism smooth": (query.mechanism == "smooth", "Choose the mechanism extension or global"),
         "an honest interval": (query.interval == "honest", "Ask for interval='noise'"),
-        "counts by group": (query.by is not None, "Leave by out, or ask of a table for each group"),
     }
     for asked, (is_asked, instead) in unfit.items():
         if is_asked:

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from wallflower import progress
 from wallflower.columns import pick
-from wallflower.data import Points, Table
+from wallflower.data import Points, Table, TiledPoints, TiledTable
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.mechanisms import Additive, calibrate
-from wallflower.neighbours.limits import per_column, view_points
+from wallflower.neighbours.limits import per_column, view_all
 from wallflower.neighbours.noisy_count import STEP, SURE, count_noise, exact_steps, interval, whole
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
@@ -32,6 +32,7 @@ from wallflower.query import Bars, HeatMap, Label, Option, Picture, Plan, Public
 from wallflower.schema import Column
 
 Row = dict[str, Any]
+Floats = NDArray[np.float64]
 
 OUTLIERS, SIZE = "outliers", "size"  # what a row tells besides the labels of its group
 MOST_COLUMNS: Final = 2
@@ -55,8 +56,8 @@ KEEPS: Final = (
 class GroupView:
     """Records with their groups: `domain` has the public labels of each column that groups are made by."""
 
-    points: Points
-    table: Table
+    points: Points | TiledPoints
+    table: Table | TiledTable
     by: tuple[str, ...]
     domain: tuple[tuple[str, ...], ...]
 
@@ -76,13 +77,19 @@ class GroupView:
     def groups(self) -> int:
         return math.prod(map(len, self.domain))
 
-    def members(self) -> Iterator[tuple[tuple[str, ...], NDArray[np.float64]]]:
+    def members(self) -> Iterator[tuple[tuple[str, ...], Floats | TiledPoints]]:
         """Every group of the domain, in its order: its labels, and the records in it."""
-        codes = np.ravel_multi_index([self.table.codes(name) for name in self.by], [len(each) for each in self.domain])
+        sizes = [len(each) for each in self.domain]
+        records = _tiled(self.points, self.table, self.by, sizes)
+        return zip(product(*self.domain), records or self._in_memory(sizes), strict=True)
+
+    def _in_memory(self, sizes: list[int]) -> Iterator[Floats]:
+        assert isinstance(self.table, Table)
+        assert isinstance(self.points, Points)
+        codes = np.ravel_multi_index([self.table.codes(name) for name in self.by], sizes)
         order = np.argsort(codes, kind="stable")
-        edges = np.searchsorted(codes[order], np.arange(self.groups + 1))
-        for labels, (start, end) in zip(product(*self.domain), pairwise(edges.tolist()), strict=True):
-            yield labels, self.points.values[order[start:end]]
+        for start, end in pairwise(np.searchsorted(codes[order], np.arange(self.groups + 1)).tolist()):
+            yield self.points.values[order[start:end]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +139,7 @@ class GroupCount:
 
     def view(self, data: Any) -> GroupView:
         """The records and the public domain of their groups, or a refusal from public facts."""
-        if not isinstance(data, Table):
+        if not isinstance(data, Table | TiledTable):
             raise DataError(
                 f"groups by {' and '.join(self.by)} were asked for, and these are numbers alone. Open a table whose "
                 "schema gives each of these columns its public categories."
@@ -143,7 +150,7 @@ class GroupCount:
             _require_public([facts[name] for name in by])
         columns = self.columns or tuple(name for name in data.schema.measured if name not in by)
         view = GroupView(
-            points=view_points(data, pick(columns, data.columns), self.neighbours, labels=True),
+            points=view_all(data, pick(columns, data.columns), self.neighbours),
             table=data,
             by=by,
             domain=tuple(group_labels(facts[name]) for name in by),
@@ -161,16 +168,19 @@ class GroupCount:
         with progress.steps("counting groups", data.groups) as step:
             for labels, records in data.members():
                 count = whole(Fraction(self._steps(records, data.dimension) + law.draw(noise)), data.n)
-                size = len(records) if size_law is None else min(max(len(records) + size_law.draw(noise), 0), data.n)
+                held = _size(records)
+                size = held if size_law is None else min(max(held + size_law.draw(noise), 0), data.n)
                 rows.append(dict(zip(data.by, labels, strict=True)) | {OUTLIERS: count, SIZE: size})
                 step()
         return rows
 
-    def _steps(self, records: NDArray[np.float64], columns: int) -> int:
-        if len(records) <= self.neighbours:
-            return len(records) * STEP.denominator  # nobody has enough neighbours
-        radius, normalise = per_column(self.radius, columns, records.shape[1], normalise=self.normalise)
-        return exact_steps(records, radius, self.neighbours, self.slack, normalise=normalise)
+    def _steps(self, records: Floats | TiledPoints, columns: int) -> int:
+        if _size(records) <= self.neighbours:
+            return _size(records) * STEP.denominator  # nobody has enough neighbours
+        width = records.width if isinstance(records, TiledPoints) else records.shape[1]
+        radius, normalise = per_column(self.radius, columns, width, normalise=self.normalise)
+        with progress.hush():  # how many parts a group has is private
+            return exact_steps(records, radius, self.neighbours, self.slack, normalise=normalise)
 
     def reading(self, value: list[Row], facts: PublicFacts) -> Reading:
         intervals = self._intervals(value, facts.n)
@@ -262,6 +272,17 @@ class GroupCount:
 
     def _at(self, amount: str) -> GroupCount:
         return replace(self, loss=Loss(amount))
+
+
+def _size(records: Floats | TiledPoints) -> int:
+    return records.n if isinstance(records, TiledPoints) else len(records)
+
+
+def _tiled(points: Any, table: Any, by: tuple[str, ...], sizes: list[int]) -> Iterator[TiledPoints] | None:
+    """The records of each group where an engine keeps them, or None."""
+    if not isinstance(points, TiledPoints):
+        return None
+    return (replace(points, table=group) for group in table.group(by, sizes))
 
 
 def _require_public(columns: list[Column]) -> None:
