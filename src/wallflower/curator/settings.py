@@ -48,22 +48,29 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
 class Registration:
     """A data set as it was registered: a file, a folder of Parquet or a database URL; without a source, a stream.
 
-    `records` are those that analysts may name in a question; a steward may name any.
+    `records` are those that analysts may name in a question; a steward may name any. `engine` keeps the records; left
+    out, they are in memory, or in tiles if they are too many for it.
     """
 
     name: str
     source: str | None
     schema: Schema
     records: tuple[str, ...] = ()
+    engine: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        own = {"name": self.name, "source": self.source, "records": list(self.records)}
+        own = {"name": self.name, "source": self.source, "records": list(self.records), "engine": self.engine}
         return own | {"schema": self.schema.to_json()}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        schema = Schema.from_json(stored["schema"])
-        return cls(name=stored["name"], source=stored["source"], schema=schema, records=tuple(stored["records"]))
+        return cls(
+            name=stored["name"],
+            source=stored["source"],
+            schema=Schema.from_json(stored["schema"]),
+            records=tuple(stored["records"]),
+            engine=stored.get("engine"),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +156,7 @@ _DATASET: Final[Mapping[str, Any]] = {
     "without": (),
     "account": None,
     "protects": {},
+    "engine": None,
 }
 
 
@@ -182,7 +190,8 @@ def _dataset(folder: Path, stored: Any) -> Registration:
             "stream has columns. Add one."
         )
     placed = None if source is None else _placed(folder, source)
-    return Registration(name=given["name"], source=placed, schema=facts, records=tuple(given.get("records", ())))
+    records, engine = tuple(given.get("records", ())), given.get("engine")
+    return Registration(name=given["name"], source=placed, schema=facts, records=records, engine=engine)
 
 
 def _require_address(proxy: Any) -> None:

@@ -345,7 +345,7 @@ def points_of(data: object, columns: Sequence[str] | None, *, labels: bool = Fal
     return table.points(columns, labels=labels)
 
 
-def describe(table: Table) -> dict[str, Any]:
+def describe(table: Table | TiledTable) -> dict[str, Any]:
     """The public facts of a table: none of it is computed from its records, but their number."""
     columns = [told_of(column) for column in table.schema.columns or ()]
     told = {"name": table.name, "rows": table.n, "clip": table.schema.clip, "columns": columns}

@@ -24,7 +24,7 @@ from wallflower.curator.desk.records import Records
 from wallflower.curator.desk.shelf import Shelf
 from wallflower.curator.desk.tokens import Caller, Token, Tokens
 from wallflower.curator.settings import Settings
-from wallflower.data import Table
+from wallflower.data import Table, TiledTable
 from wallflower.errors import LedgerUnreachable, ParameterError, PrivacyError, SourceError
 from wallflower.forms import Question, find
 from wallflower.ledger import Account, Ledger, Quote
@@ -38,11 +38,13 @@ from wallflower.query import Plan, Query
 from wallflower.release import Release, notice, pay, plan_for
 from wallflower.release.scales import rescale
 from wallflower.release.steward_key import steward_key
+from wallflower.release.views import view_of
 from wallflower.units import Claim, Protection
 from wallflower.watching import USUAL
 
 LARGE: Final = 10  # a limit above this epsilon promises next to nothing, and is confirmed
 
+AT_A_TIME: Final = 1 << 20  # records of a table that an engine keeps, about as many as a tile has
 _MOST_PLANS: Final = 1024
 _LONGEST_KEY: Final = 100
 
@@ -159,7 +161,8 @@ class Desk:
             _require_key(key)
         view, n = self._facts(name, query)
         effort = query.effort(n=n, dimension=view.dimension)
-        self._require_memory(query, effort)
+        most = min(n, AT_A_TIME) if self._is_kept(name) else n
+        self._require_memory(query, query.effort(n=most, dimension=view.dimension))
         is_long = effort.seconds > self.settings.job_seconds
         return Admission(caller=caller, dataset=name, query=query, key=key, anyway=anyway, is_long=is_long)
 
@@ -325,9 +328,13 @@ class Desk:
         with: of a stream, where nobody has said it, as many as usual."""
         found = self.shelf.find(name)
         if found.source is not None:
-            view = query.view(rescale(query, self.shelf.table(name), self.ledger))
+            view = view_of(query, rescale(query, self.shelf.table(name), self.ledger))
             return view, view.n
         return self.shelf.stream(name, getattr(query, "columns", None)), found.schema.rows or USUAL
+
+    def _is_kept(self, name: str) -> bool:
+        """Whether an engine keeps the table, so that some records of it are in memory at a time."""
+        return self.shelf.find(name).source is not None and isinstance(self.shelf.table(name), TiledTable)
 
     def _require_memory(self, query: Query[Any, Any], effort: Effort) -> None:
         """Refuse what public facts say is too much, before anything is paid."""
@@ -340,7 +347,7 @@ class Desk:
                 "contexts, or ask the steward for more (`question_bytes`).",
             )
 
-    def _compare(self, table: Table, source: str) -> None:
+    def _compare(self, table: Table | TiledTable, source: str) -> None:
         """Refuse the records of another data set; without a home for the key that takes, say so and go on."""
         try:
             key = steward_key()

@@ -13,7 +13,8 @@ from wallflower.columns import pick
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.records import DATASETS, Records
 from wallflower.curator.settings import Registration, state_account
-from wallflower.data import Table, describe, load
+from wallflower.data import Table, TiledTable, describe
+from wallflower.data.scans import load_into
 from wallflower.errors import DataError, ParameterError, PrivacyError
 from wallflower.names import account_name, require_account_name
 from wallflower.schema import Schema
@@ -42,7 +43,7 @@ class Shelf:
         self._stated = {account_name(dataset.name) or dataset.name: dataset for dataset in datasets}
         self._roots = tuple(Path(root).resolve() for root in roots)
         self._records = records
-        self._tables: dict[str, Table] = {}
+        self._tables: dict[str, Table | TiledTable] = {}
         self._guard = Lock()
         self._turns: dict[str, RLock] = {}
 
@@ -77,7 +78,7 @@ class Shelf:
         by: str,
         account: str | None = None,
         protects: Mapping[str, Any] | None = None,
-        compare: Callable[[Table, str], None],
+        compare: Callable[[Table | TiledTable, str], None],
     ) -> str:
         """Register a file or a folder under a root, given relative to it, or a stream; tells the name it has here.
 
@@ -98,7 +99,7 @@ class Shelf:
         self._records.add(DATASETS, {"id": name, "body": json.dumps(made.to_json()), "by": by})
         return name
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> Table | TiledTable:
         """The records, for a question."""
         dataset = self.find(name)
         if dataset.source is None:
@@ -124,14 +125,15 @@ class Shelf:
         known = {"name": name, "rows": dataset.schema.rows, "clip": dataset.schema.clip, "columns": columns}
         return {**known, "stream": True}
 
-    def _loaded(self, dataset: Registration) -> Table:
+    def _loaded(self, dataset: Registration) -> Table | TiledTable:
         with self._guard:
             turn = self._turns.setdefault(dataset.name, RLock())
         with turn:
             if dataset.name not in self._tables:
                 source = str(dataset.source)
                 place = source if "://" in source else self._inside(Path(source))
-                self._tables[dataset.name] = load(place, schema=dataset.schema, name=dataset.name)
+                made = load_into(place, dataset.engine, schema=dataset.schema, name=dataset.name)
+                self._tables[dataset.name] = made
             return self._tables[dataset.name]
 
     def _below(self, source: str) -> Path:
