@@ -4,41 +4,60 @@ they are forked from has opened no ledger and drawn nothing."""
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
+import resource
+import runpy
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from multiprocessing.reduction import DupFd
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
+
+from wallflower.cli import main
 
 FORKS: Final = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
         *("alembic.command", "psycopg", "pytest", "sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql"),
         *("wallflower", "wallflower.queries.watch.detectors", "wallflower.watching", "wallflower.cli"),
+        *("wallflower.parties.device", "wallflower.parties.server"),
         *("numba", "opendp.prelude", "pyarrow.csv", "pydantic", "scipy.optimize", "scipy.stats"),
     ]
 )
 COMMAND: Final = """
-import json, os, sys
+import sys
 from wallflower.cli import main
-folder, environment = json.loads(sys.argv.pop(1))
-os.chdir(folder)
-os.environ.clear()
-os.environ.update(environment)
 sys.argv[0] = "wallflower"
 sys.exit(main())
 """
 
 
 def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """What `wallflower` says to these arguments, in the folder and the environment of the test."""
-    with Fork(COMMAND, json.dumps([os.getcwd(), dict(os.environ)]), *arguments) as running:
+    """What `wallflower` says to these arguments."""
+    with Fork(COMMAND, *arguments) as running:
         code, printed, complaints = running.finish()
     return subprocess.CompletedProcess(["wallflower", *arguments], code, printed, complaints)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a test is: what it forks is there too, wherever the first one was."""
+
+    folder: str
+    environment: dict[str, str]
+
+    @classmethod
+    def here(cls) -> Place:
+        return cls(os.getcwd(), dict(os.environ))
+
+    def enter(self) -> None:
+        os.chdir(self.folder)
+        os.environ.clear()
+        os.environ.update(self.environment)
 
 
 class Fork:
@@ -46,7 +65,7 @@ class Fork:
 
     def __init__(self, program: str, *arguments: str) -> None:
         (read, out), (self._complaints, err) = os.pipe(), os.pipe()
-        self._process = FORKS.Process(target=_run, args=(program, arguments, DupFd(out), DupFd(err)))
+        self._process = FORKS.Process(target=_run, args=(Place.here(), program, arguments, DupFd(out), DupFd(err)))
         self._process.start()
         for end in (out, err):
             os.close(end)
@@ -81,7 +100,48 @@ class Fork:
         os.close(self._complaints)
 
 
-def _run(program: str, arguments: tuple[str, ...], out: Any, err: Any) -> None:
+class Script:
+    """A script in a process of its own, as `python script arguments` would run it; None is the command line."""
+
+    def __init__(self, script: Path | None, *arguments: str, log: Path, largest: int | None = None) -> None:
+        """What it complains of is added to `log`; with `largest` no file of it grows beyond so many bytes."""
+        asked = (Place.here(), script, arguments, str(log), largest)
+        self._process = FORKS.Process(target=_run_script, args=asked)
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self) -> int:
+        self._process.join()
+        assert self._process.exitcode is not None
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+def _run_script(place: Place, script: Path | None, arguments: tuple[str, ...], log: str, largest: int | None) -> None:
+    place.enter()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, file in ((1, os.devnull), (2, log)):
+        os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT), number)
+    if largest is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, resource.RLIM_INFINITY))
+    sys.argv = [str(script), *arguments]
+    if script is None:
+        sys.exit(main())
+    runpy.run_path(str(script), run_name="__main__")
+
+
+def _run(place: Place, program: str, arguments: tuple[str, ...], out: Any, err: Any) -> None:
+    place.enter()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for given, place in ((out, 1), (err, 2)):
         os.dup2(given.detach(), place)

@@ -24,7 +24,6 @@ from wallflower.queries import QUERIES
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 TEXTS = sorted([*PAGES, *ROOT.glob("src/**/*.md"), *ROOT.glob("src/**/*.py"), *ROOT.glob("tests/**/*.py")])
-SLOW = ("README.md", "audit.md", "ledger.md", "reproduce.md", "sensors.md", "start.md", "tutorial.md")
 NOBODY = "q7-nemo"
 
 FENCE = re.compile(r"^```(\w*) *([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -86,8 +85,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def with_examples() -> Iterator[Any]:
     for page in PAGES:
         if {"python", "console"} & {block.language for block in blocks(page)}:
-            marks = [pytest.mark.slow] if page.name in SLOW else []
-            yield pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
+            yield pytest.param(page, id=str(page.relative_to(ROOT)), marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize("page", list(with_examples()))

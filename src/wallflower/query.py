@@ -443,6 +443,8 @@ def _in_words(value: Any) -> str:
 
 def _plain(value: Any) -> Any:
     match value:
+        case str() | int() | float() | None:  # most settings, and told sooner than whether one is a Jsonable
+            return value
         case Jsonable():
             return value.to_json()
         case Fraction():

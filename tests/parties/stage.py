@@ -8,8 +8,6 @@ import resource
 import select
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -22,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from forks import Script
 from wallflower.parties.client import Link, Unreachable
 from wallflower.parties.device import Device
 from wallflower.parties.keys import Identity, make
@@ -86,7 +85,7 @@ class Stage:
             make_key(folder / "store.key")
         self.ports = dict(zip(ROLES, free_ports(len(ROLES)), strict=True))
         self.reroute: dict[str, int] = {}  # by role: the port at which others reach it
-        self.running: dict[str, subprocess.Popen[str]] = {}
+        self.running: dict[str, Script] = {}
 
     def url(self, role: str) -> str:
         return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.reroute.get(role, self.ports[role])}"
@@ -115,23 +114,19 @@ class Stage:
         `die` is a step at which a process kills itself (dying.py); with `forge` it forges its reports (forging.py);
         `clock` says by how much its clock is wrong (skewed.py); `room` is the size that none of its files may exceed.
         """
-        limited = None if room is None else small_files(room)
         for role in roles or ROLES:
             step = (die or {}).get(role)
-            program = [str(HERE / "dying.py"), step] if step else ["-c", CALL]
-            program = [str(HERE / "forging.py")] if forge else program
-            program = [str(HERE / "skewed.py"), str(clock)] if clock else program
-            command = [sys.executable, *program, "sensors", role, "--keys", str(self.keys / role)]
+            program = (HERE / "dying.py", step) if step else (None,)
+            program = (HERE / "forging.py",) if forge else program
+            program = (HERE / "skewed.py", str(clock)) if clock else program
+            command = ["sensors", role, "--keys", str(self.keys / role)]
             command += ["--parameters", str(self.set), "--store", str(self.folder / f"{role}.db")]
             command += ["--port", str(self.ports[role]), "--tls" if self.tls else "--no-tls"]
             command += ["--store-key", str(self.folder / "store.key")] if self.sealed else []
             if role == "analyst":
                 command += ["--correction", self.url("correction")]
             command += ["--out", str(self.folder / "out")] if role == "owner" else ["--owner", self.url("owner")]
-            with self.log(role).open("a") as log:
-                self.running[role] = subprocess.Popen(
-                    command, stdout=subprocess.DEVNULL, stderr=log, text=True, preexec_fn=limited
-                )
+            self.running[role] = Script(*program, *command, log=self.log(role), largest=room)
         for role in roles or ROLES:
             self._wait_for(role)
 
@@ -250,12 +245,12 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def died(process: subprocess.Popen[str]) -> bool:
+def died(process: Script) -> bool:
     """Whether the process has killed itself, as soon as it is over."""
     return process.wait() == -signal.SIGKILL
 
 
-def first_to_end(processes: Mapping[str, subprocess.Popen[str]]) -> str:
+def first_to_end(processes: Mapping[str, Script]) -> str:
     """The name of a process that is over, as soon as one is: which comes first may depend on the machine."""
     watched = {os.pidfd_open(process.pid): name for name, process in processes.items()}
     try:
