@@ -102,8 +102,11 @@ def test_ci_ends_with_the_summary_of_what_failed(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "6 passed, 1 failed, 1 skipped\n")
 
 
-@pytest.mark.parametrize("wanted", ["chromium", "postgresql"])
-def test_setup_looks_for_programs_and_not_for_its_own_functions(wanted: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("wanted", "package"),
+    [("chromium", "chromium"), ("postgresql", "postgresql"), ("java", "openjdk-17-jre-headless")],
+)
+def test_setup_looks_for_programs_and_not_for_its_own_functions(wanted: str, package: str, tmp_path: Path) -> None:
     """Where nothing is installed and nothing can be, it says what is missing; a function of its own is no program."""
     for program in ("bash", "env", "id", "ls"):
         (tmp_path / program).symlink_to(str(shutil.which(program)))
@@ -117,4 +120,4 @@ def test_setup_looks_for_programs_and_not_for_its_own_functions(wanted: str, tmp
         check=False,
     )
     assert done.returncode == 1
-    assert f"apt-get install {wanted}" in done.stderr
+    assert f"apt-get install {package}" in done.stderr

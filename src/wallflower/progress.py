@@ -12,6 +12,7 @@ and every step is told when it is done, whatever was found in it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -109,3 +110,21 @@ def steps(words: str, total: int) -> Iterator[Step]:
 
 def _unheard(n: int = 1) -> None:
     pass
+
+
+_alone: Final[ContextVar[bool]] = ContextVar("wallflower.progress.alone", default=False)
+
+
+def count_cores() -> int:
+    """As many as the operating system allows, or one."""
+    return 1 if _alone.get() else len(os.sched_getaffinity(0))
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Use one core in here: a cluster runs as many tasks beside each other as it has cores."""
+    before = _alone.set(True)
+    try:
+        yield
+    finally:
+        _alone.reset(before)

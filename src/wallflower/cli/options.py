@@ -56,7 +56,8 @@ EngineOption = Annotated[
     typer.Option(
         "--engine",
         metavar="NAME",
-        help=f"memory, or tiles: on disk, part by part; left out: memory, if Parquet fits ${MEMORY}",
+        help="memory; tiles: on disk, part by part; or a cluster of Spark, such as spark://host:7077; left out: "
+        f"memory, if Parquet fits ${MEMORY}",
         rich_help_panel=DATA,
     ),
 ]

@@ -23,8 +23,10 @@ from wallflower.data.databases import scan
 from wallflower.data.sources import pair_of, parts_of, read, require_fitting, select
 from wallflower.data.texts import not_open, not_readable, type_cells
 from wallflower.data.tiled_table import TiledTable
-from wallflower.engines import Cells, Engine
+from wallflower.engines import Cells, Engine, Source
 from wallflower.engines.local import LocalEngine
+from wallflower.engines.spark import connect, is_frame
+from wallflower.engines.spark.session import is_master, is_session
 from wallflower.errors import DataError, ParameterError, SourceError
 from wallflower.lazy import Lazy
 from wallflower.names import nearest_name
@@ -53,6 +55,31 @@ class Scan:
     chunks: Iterator[Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """Holds chunks of a table to its schema, here or wherever an engine reads them; `keys` are columns of text that the
+    names of folders state."""
+
+    facts: Schema
+    is_stated: bool
+    wanted: Selection
+    keys: frozenset[str]
+
+    def __call__(self, chunk: Any) -> Cells:
+        """The cells of a chunk: numbers as they came, labels as codes, other texts as bytes."""
+        columns = self.facts.columns or ()
+        given = {column.name: self._typed(column.name, chunk[column.name]) for column in columns}
+        numbers = [column for column in columns if column.name in self.facts.numbers]
+        text = [c.name for c in numbers if c.unit is None and is_text(given[c.name].type)]
+        if text:
+            raise not_numbers(text, is_public=self.is_stated or len(text) < len(columns))
+        fitted = [fit_cells(given[column.name], column, self.facts.clip) for column in columns]
+        return [_array(cells, column) for column, cells in zip(columns, fitted, strict=True)]
+
+    def _typed(self, name: str, cells: Any) -> Any:
+        return type_cells(name, cells, name in self.wanted.texts, self.wanted.form) if name in self.keys else cells
+
+
 def keep(
     source: object,
     engine: Engine,
@@ -63,7 +90,8 @@ def keep(
 ) -> TiledTable:
     """Let an engine keep a table, held to its public schema."""
     facts, wanted = select((schema or Schema()).but_read(written))
-    scan = scan_of(source, wanted)
+    found = engine.find(source)
+    scan = scan_of(source, wanted) if found is None else _found(found, wanted)
     stem = scan.stem and (nearest_name(scan.stem) or scan.stem)
     called = name or facts.name or stem or "unnamed"
     if scan.rows < 2:
@@ -72,8 +100,11 @@ def keep(
         raise DataError(f"{called}: the schema says {facts.rows} records, the source has another number. Correct one.")
     stated = facts.columns is not None
     facts = facts.only(scan.columns)
-    cells = (_cells(chunk, facts, is_stated=stated) for chunk in scan.chunks)
-    sheet = engine.keep("reading the data", cells, math.ceil(scan.rows / CHUNK))
+    fit = Gauge(facts, stated, wanted, frozenset() if found is None else found.keys)
+    if found is None:
+        sheet = engine.keep("reading the data", map(fit, scan.chunks), math.ceil(scan.rows / CHUNK))
+    else:
+        sheet = found.keep("reading the data", scan.columns, fit)
     if sheet.n != scan.rows:
         raise SourceError(f"{called}: the source has another number of records than it says. Check how it was written.")
     return TiledTable(sheet=sheet, schema=facts, name=called, engine=engine.name)
@@ -84,19 +115,26 @@ def read_parts(source: object, schema: Schema) -> Iterator[Cells]:
     facts, wanted = select(schema)
     is_scanned = _is_parquet(source) or (isinstance(source, str) and "://" in source)
     chunks = scan_of(source, wanted).chunks if is_scanned else _sliced(read(source, wanted).table)
-    for chunk in chunks:
-        yield _cells(chunk, facts, is_stated=True)
+    yield from map(Gauge(facts, True, wanted, frozenset()), chunks)
+
+
+def _found(found: Source, wanted: Selection) -> Scan:
+    if wanted.form.stated:
+        require_fitting(Path(found.stem or ""), ".parquet", wanted.form)
+    return Scan(tuple(wanted.choose(found.columns)), found.rows, found.stem, iter(()))
 
 
 def load_into(
     source: object,
-    engine: str | Engine | None,
+    engine: object,
     *,
     schema: Schema | None = None,
     name: str | None = None,
     **written: Unpack[WayToRead],
 ) -> Table | TiledTable:
     """A table in memory, or kept by an engine: as asked, or as the size of the table suggests."""
+    if engine is None and is_frame(source):
+        engine = source.sparkSession  # type: ignore[attr-defined]
     if engine is None:
         engine = "memory" if fits_memory(source, schema, **written) else "tiles"
     if engine == "memory":
@@ -104,11 +142,14 @@ def load_into(
     return keep(source, _engine(engine), schema=schema, name=name, **written)
 
 
-def _engine(engine: str | Engine) -> Engine:
+def _engine(engine: object) -> Engine:
+    if is_session(engine) or (isinstance(engine, str) and is_master(engine)):
+        return connect(engine)
     if not isinstance(engine, str):
-        return engine
+        return engine  # type: ignore[return-value]
     if engine not in ENGINES:
-        raise ParameterError(f"engine: {engine[:40]!r} is not known; there are {list_names(ENGINES)}. Choose one.")
+        known = f"{list_names(ENGINES)}, and clusters such as spark://host:7077 or local[2,4]"
+        raise ParameterError(f"engine: {engine[:40]!r} is not known; there are {known}. Choose one.")
     return LocalEngine()
 
 
@@ -185,17 +226,6 @@ def _said(name: str, value: str | None, rows: int, wanted: Selection) -> Any:
 def _sliced(table: Any) -> Iterator[Any]:
     for start in range(0, table.num_rows, CHUNK):
         yield table.slice(start, CHUNK)
-
-
-def _cells(chunk: Any, facts: Schema, *, is_stated: bool) -> Cells:
-    """The cells of a chunk, held to the schema: numbers as they came, labels as codes, other texts as bytes."""
-    columns = facts.columns or ()
-    numbers = [column for column in columns if column.name in facts.numbers]
-    text = [c.name for c in numbers if c.unit is None and is_text(chunk[c.name].type)]
-    if text:
-        raise not_numbers(text, is_public=is_stated or len(text) < len(columns))
-    fitted = [fit_cells(chunk[column.name], column, facts.clip) for column in columns]
-    return [_array(cells, column) for column, cells in zip(columns, fitted, strict=True)]
 
 
 def _array(cells: Any, column: Column) -> NDArray[Any]:

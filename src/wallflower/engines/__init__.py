@@ -22,6 +22,7 @@ Task = Callable[[Floats, Given], Given]
 Cells = list[NDArray[Any]]
 ChunkTask = Callable[[Cells, Given], Given]
 Codes = Callable[[Cells], NDArray[np.int64]]
+Fit = Callable[[Any], Cells]  # the cells of an Arrow table, held to a public schema, or a refusal
 
 
 class Tiles(Protocol):
@@ -55,12 +56,38 @@ class Sheet(Protocol):
         says of the cells of these columns which group each record is in. A sheet lasts until the next is asked for."""
 
 
+class Source(Protocol):
+    """A table that an engine reads by itself. Columns that are `keys` are stated by the names of folders, as text."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns."""
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Which of them are keys."""
+
+    @property
+    def rows(self) -> int:
+        """How many records there are."""
+
+    @property
+    def stem(self) -> str | None:
+        """What it is called."""
+
+    def keep(self, words: str, columns: Sequence[str], fit: Fit) -> Sheet:
+        """Keep these columns of it, held to a schema."""
+
+
 class Engine(Protocol):
     """Who keeps tables."""
 
     @property
     def name(self) -> str:
         """What it is called."""
+
+    def find(self, source: object) -> Source | None:
+        """The source, if the engine reads it by itself; None where it is handed chunks."""
 
     def keep(self, words: str, chunks: Iterable[Cells], total: int) -> Sheet:
         """Keep a table that comes in `total` chunks."""

@@ -10,7 +10,6 @@ The kernels release the interpreter lock and run on all cores; they are safe in 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import DataError, ParameterError
 from wallflower.jit import light_kernel
+from wallflower.progress import count_cores
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -139,7 +139,7 @@ def visit(tree: Tree, points: Floats, length: int, skip: Index) -> tuple[Index, 
 def on_all_cores(items: int, work: Callable[[int, int], object], *, few: int = 2) -> None:
     """Call `work(start, stop)` over slices of `range(items)`, on every core this process may use; fewer items than
     `few` are done sooner than a thread is started."""
-    cores = len(os.sched_getaffinity(0))
+    cores = count_cores()
     if items < few or cores == 1:
         work(0, items)
         return

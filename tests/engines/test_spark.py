@@ -1,0 +1,272 @@
+"""Spark gives the answer of tiles and of memory, keeps records to itself, and survives what clusters do."""
+
+import os
+import signal
+import stat
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sparks import spark
+from typer.testing import CliRunner
+
+import wallflower as wf
+from wallflower.cli import build
+from wallflower.data import Schema, TiledTable, load
+from wallflower.data import fingerprints as prints
+from wallflower.data.scans import load_into
+from wallflower.engines import spark as engines
+from wallflower.engines.spark import tasks
+from wallflower.engines.tiling import Tiling
+from wallflower.errors import DataError, ParameterError, SourceError
+from wallflower.ledger import Ledger
+from wallflower.neighbours import tiles as counting
+from wallflower.neighbours.extension import certify
+from wallflower.neighbours.noisy_count import GAP, exact_steps
+from wallflower.neighbours.pairs import plant
+from wallflower.neighbours.radii import Tally, outlier_curve
+from wallflower.neighbours.repair import certify_tiles
+from wallflower.noise import SystemNoise
+from wallflower.queries import QUERIES
+
+pytestmark = pytest.mark.slow  # Java takes seconds to start
+
+N = 1200
+PLANTED = 471108.150625
+FACTS = Schema.of(
+    ["x", "y", "ward"], scale={"x": 2.0}, bounds={"y": (-3, 3)}, categories={"ward": ["a", "b", "c"]}, clip=True, rows=N
+)
+
+
+@pytest.fixture(scope="module")
+def own():
+    with spark() as (engine, folder):
+        yield engine, Path(folder)
+
+
+@pytest.fixture
+def engine(own):
+    return own[0]
+
+
+@pytest.fixture
+def records():
+    made = np.random.default_rng(3)
+    ward = pa.array(np.array(["a", "b", "c"])[made.integers(0, 3, N)])
+    return pa.table({"x": made.normal(size=N), "y": made.normal(size=N), "ward": ward})
+
+
+@pytest.fixture
+def folder(records, tmp_path):
+    place = tmp_path / "people [2020]"
+    place.mkdir()
+    for at in range(3):
+        pq.write_table(records.slice(at * 400, 400), place / f"{at}.parquet")
+    return place
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    monkeypatch.setattr("wallflower.neighbours.tiles.tile_size", lambda dimension, neighbours: 300)
+
+
+def anyhow(seed, tiles):
+    """Cuts that make little sense: any column, any value."""
+    made = np.random.default_rng(seed)
+    parts = made.integers(1, tiles + 1, 2)
+    return lambda sample, n, size: Tiling(
+        1,
+        np.full(4, made.integers(0, sample.shape[1])),
+        np.full(4, float(made.choice(sample.ravel()))),
+        np.concatenate([[0], np.cumsum(parts)]),
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_tiles_of_any_order_have_the_answer_of_memory(seed, engine, monkeypatch):
+    """On a small lattice, so that there are ties and duplicates; with slacks of 2 and 3 suppliers are contested."""
+    made = np.random.default_rng(seed)
+    values = made.integers(0, 5, (40, 1 + seed % 3)).astype(float)
+    k, reach, slack = 2 + seed % 3, 1.0, 2.0 + seed % 2
+    total = ((values[:, None] - values[None]) ** 2).sum(-1) <= reach
+    known = certify(plant(values, reach), k, slack, GAP / 100)
+    monkeypatch.setattr(engines, "plan_tiles", anyhow(seed, 3))
+    shuffled = values[made.permutation(40)]
+    sheet = engine.keep("x", [list(shuffled[:15].T), list(shuffled[15:].T)], 2)
+    with sheet.tile(range(values.shape[1]), np.column_stack, size=10) as tiles:
+        assert counting.count_inliers(tiles, reach, k) == int((total.sum(1) - 1 >= k).sum())
+        found = certify_tiles(tiles, reach, k, slack, GAP)
+    assert known.lower - GAP <= found.lower <= known.upper
+    assert found.upper - found.lower <= GAP
+
+
+def test_a_table_is_the_same_wherever_it_lies(engine, folder, records, monkeypatch):
+    """Spark reads Parquet by path and by URI, a table of its catalog and a frame; it is handed what is in memory."""
+    memory = load(folder, schema=FACTS)
+    known = prints.fingerprint(memory, bytes(32))
+    frame = engine._sql.read.parquet(f"file://{folder}".replace("[", r"\[").replace("]", r"\]"))
+    frame.write.saveAsTable("people")
+    places = [folder, f"file://{folder}".replace("[", r"\[").replace("]", r"\]"), "catalog://people", frame, records]
+    for source in places:
+        kept = load_into(source, engine, schema=FACTS)
+        assert isinstance(kept, TiledTable)
+        assert (kept.n, kept.columns, kept.engine) == (N, ("x", "y", "ward"), "spark")
+        assert prints.fingerprint(kept, bytes(32)) == known
+    asked = {"radius": 0.2, "neighbours": 4, "normalise": True}
+    steps = {
+        exact_steps(load_into(folder, at, schema=FACTS).points(["x", "y"]), slack=8, **asked)
+        for at in (engine, "tiles")
+    }
+    assert steps == {exact_steps(memory.points(["x", "y"]).values, slack=8, **asked)}
+    tally, radii = Tally(neighbours=4, slack=24), (0.05, 0.2)
+    kept = load_into(folder, engine, schema=FACTS).points(["x", "y"])
+    assert (
+        outlier_curve(kept, radii, tally).tolist()
+        == outlier_curve(memory.points(["x", "y"]).values, radii, tally).tolist()
+    )
+
+
+def test_folders_of_partitions_are_columns(engine, records, tmp_path):
+    for ward in ("a", "b", "c"):
+        place = tmp_path / "hive" / f"ward={ward}" / "year=2020"
+        place.mkdir(parents=True)
+        part = records.filter(pa.compute.equal(records["ward"], ward)).select(["x", "y"])
+        pq.write_table(part, place / "part.parquet")
+    facts = Schema.of(["x", "y", "ward", "year"], categories={"ward": ["a", "b", "c"]})
+    kept = load_into(tmp_path / "hive", engine, schema=facts)
+    assert prints.fingerprint(kept, bytes(32)) == prints.fingerprint(load(tmp_path / "hive", schema=facts), bytes(32))
+
+
+def test_tasks_on_chunks_and_groups_see_every_record_once(engine, records):
+    kept = load_into(records, engine, schema=FACTS).sheet
+    told = list(
+        kept.each("x", [0], lambda cells, given: {"sum": cells[0].sum() + given["more"]}, {"more": np.array(1.0)})
+    )
+    assert sum(float(each["sum"]) for each in told) == pytest.approx(np.asarray(records["x"]).sum() + len(told))
+    groups = [np.concatenate([c[0] for c in one.chunks([0])]) for one in kept.group([2], lambda cells: cells[0] * 1, 3)]
+    for label, found in zip("abc", groups, strict=True):
+        truth = records.filter(pa.compute.equal(records["ward"], label))["x"]
+        assert sorted(found) == sorted(np.asarray(truth))
+
+
+REFUSALS = {
+    "another number of rows": (Schema.of(["x", "y"], rows=N + 1), DataError, "the schema says"),
+    "out of bounds": (Schema.of(["x"], bounds={"x": (-0.1, 0.1)}), DataError, "outside its public bounds"),
+    "labels without categories": (Schema.of(["x", "ward"]), DataError, "holds text"),
+    "an unknown label": (Schema.of(["ward"], categories={"ward": ["a"]}), DataError, "not among its public categories"),
+    "an unknown column": (Schema.of(["x", "nix"]), DataError, "'nix' was asked for"),
+}
+
+
+@pytest.mark.parametrize("why", REFUSALS)
+def test_workers_refuse_what_memory_refuses_in_the_same_words(why, engine, folder):
+    facts, kind, words = REFUSALS[why]
+    told = []
+    for at in ("memory", engine):
+        with pytest.raises(kind, match=words) as refused:
+            load_into(folder, at, schema=facts)
+        told.append((str(refused.value), refused.value.column))
+    assert told[0] == told[1]
+
+
+def test_what_spark_does_not_find_or_read_is_refused_without_its_words(engine, folder, tmp_path):
+    with pytest.raises(SourceError, match="no such file"):
+        load_into(tmp_path / "gone.parquet", engine)
+    for gone in ("catalog://nobody.there", "file:///nowhere/at/all"):
+        with pytest.raises(SourceError, match="Spark finds no table there"):
+            load_into(gone, engine)
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 4711 PAR1")
+    with pytest.raises(SourceError) as told:
+        load_into(tmp_path / "broken.parquet", engine)
+    assert "4711" not in str(told.value)
+    assert told.value.__context__ is None
+
+
+def test_there_is_one_session_a_process(own, monkeypatch):
+    with pytest.raises(ParameterError, match="there can be one only"):
+        engines.connect("local[1]")
+    monkeypatch.setitem(engines._started, "local[2,4]", own[0])
+    assert engines.connect("local[2,4]") is own[0]
+
+
+def test_the_command_line_names_a_cluster(own, folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(engines._started, "local[2,4]", own[0])
+    asked = [str(folder), "--neighbours", "4", "--radius", "0.2", "--epsilon", "0.5", "--engine", "local[2,4]"]
+    asked += ["--ledger", str(tmp_path / "book.db"), "--without", "ward", "--json"]
+    told = CliRunner().invoke(build(QUERIES), ["count", *asked])
+    assert told.exit_code == 0, told.output
+    assert f'"n": {N}' in told.output
+
+
+def test_a_worker_that_is_killed_changes_nothing_and_noise_is_drawn_once(engine, folder, tmp_path, monkeypatch):
+    """In each pass of the count one worker is killed, once; the charge is one, and so is the draw."""
+    draws, killed = [], tmp_path / "killed"
+    killed.mkdir()
+    draw = SystemNoise.laplace
+
+    def counted(noise, scale):
+        draws.append(scale)
+        return draw(noise, scale)
+
+    monkeypatch.setattr(SystemNoise, "laplace", counted)
+    kept = load_into(folder, engine, schema=FACTS).points(["x", "y"])
+    asked = {"radius": 0.2, "neighbours": 4, "slack": 8, "normalise": True}
+    before = exact_steps(kept, **asked)
+    for name in ("find_strays", "serve_home"):
+        monkeypatch.setattr(counting, name, mortal(getattr(counting, name), str(killed / name)))
+    assert exact_steps(kept, **asked) == before
+    assert sorted(path.name for path in killed.iterdir()) == ["find_strays", "serve_home"]
+    for path in killed.iterdir():
+        path.unlink()
+    with Ledger.open(tmp_path / "book.db") as book:
+        people = wf.open(folder, schema=FACTS, ledger=book, engine=engine)
+        people.count(neighbours=4, radius=0.2, epsilon="0.5", columns=("x", "y"))
+        assert [entry.event for entry in book.history(people.name)].count("charge") == 1
+    assert len(draws) == 1
+
+
+def mortal(task, mark):
+    """The task, which the first time kills the process that runs it."""
+
+    def run(values, given):
+        try:
+            os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+            os.kill(os.getpid(), signal.SIGKILL)
+        except FileExistsError:
+            pass
+        return task(values, given)
+
+    return run
+
+
+def test_a_task_that_fails_quotes_nothing(engine):
+    """What it stumbled over is in no message, not in one of Spark's either."""
+    sheet = engine.keep("x", [[np.full(4, PLANTED)]], 1)
+
+    def fail(values, given):
+        raise ValueError(f"{values[0, 0]} is no good")
+
+    with (
+        sheet.tile([0], np.column_stack, size=4) as tiles,
+        pytest.raises(SourceError, match="Spark could not finish") as told,
+    ):
+        list(tiles.each("x", fail, lambda _: {}))
+    assert told.value.__context__ is None
+    with pytest.raises(tasks.TaskFailed, match=r"^a task of wallflower failed \(ValueError\)$") as told:
+        tasks.guard(lambda: fail(np.full((1, 1), PLANTED), {}))
+    assert told.value.__context__ is None
+
+
+def test_scratch_is_private_and_shows_no_record(own):
+    """While a table is kept and its tiles are; the same look finds the number where files are not encrypted, below."""
+    engine, place = own
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    sheet = engine.keep("x", [[np.full(1000, PLANTED), np.arange(1000.0)]], 1)
+    with sheet.tile([0, 1], np.column_stack, size=300) as tiles:
+        counting.count_inliers(tiles, 1.0, 3)
+        files = [path for path in place.rglob("*") if path.is_file()]
+        assert any(path.name.startswith("shuffle") for path in files)
+        assert any(path.name.startswith("rdd") for path in files)
+        assert not any(np.float64(PLANTED).tobytes() in path.read_bytes() for path in files)
