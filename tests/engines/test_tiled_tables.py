@@ -26,6 +26,7 @@ from wallflower.queries.count import Count
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.profile import Profile
 from wallflower.queries.radius import Radius
+from wallflower.queries.subspaces import Subspaces
 from wallflower.release.views import view_of
 
 N = 3000
@@ -189,6 +190,28 @@ def test_progress_of_groups_says_the_same_of_other_records():
             asked.answer(view_of(asked, table), Scripted())
         told.append(hearer.heard)
     assert told[0] == told[1] != []
+
+
+@pytest.mark.parametrize("asked", [{"counts": True}, {"score": "count", "columns": ("x", "y")}, {"upto": 2, "top": 2}])
+def test_subspaces_are_chosen_as_in_memory(asked, records):
+    facts = Schema.from_json({"columns": {"x": {}, "y": {}, "ward": {"categories": ["a", "b", "c"], "weight": 0.3}}})
+    few = records.slice(0, 1600)
+    memory, tiled = load(few, schema=facts), load_into(few, "tiles", schema=facts)
+    query = Subspaces(**{"neighbours": 4, "radius": 0.05, "loss": Loss("2"), **asked})
+    family = query.family.subspaces(view_of(query, memory).columns)
+    scores = [query.scored(view_of(query, table), family) for table in (memory, tiled)]
+    assert scores[0] == scores[1]
+    told = [query.answer(view_of(query, table), Scripted()) for table in (memory, tiled)]
+    assert told[0] == told[1]
+
+
+def test_subspaces_that_memory_cannot_hold_are_refused_by_public_facts(folder, monkeypatch):
+    table = load_into(folder, "tiles", schema=FACTS)
+    query = Subspaces(neighbours=4, radius=0.05, loss=Loss("2"))
+    monkeypatch.setenv("WALLFLOWER_MEMORY", str(N * (scans.ROW_BYTES + scans.CELL_BYTES)))
+    with pytest.raises(EngineMismatch, match=r"subspaces of 2 columns .*WALLFLOWER_MEMORY"):
+        view_of(query, table)
+    assert view_of(replace(query, size=1), table).n == N
 
 
 class Hearer:

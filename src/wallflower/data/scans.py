@@ -159,7 +159,12 @@ def fits_memory(source: object, schema: Schema | None, **written: Unpack[WayToRe
         return True
     _, wanted = select((schema or Schema()).but_read(written))
     scan = scan_of(source, wanted)
-    return scan.rows * (ROW_BYTES + CELL_BYTES * len(scan.columns)) <= _memory()
+    return has_room(scan.rows, len(scan.columns))
+
+
+def has_room(rows: int, columns: int) -> bool:
+    """Whether a question about so many records and columns may hold them in memory."""
+    return rows * (ROW_BYTES + CELL_BYTES * columns) <= _memory()
 
 
 def scan_of(source: object, wanted: Selection) -> Scan:

@@ -138,8 +138,15 @@ class TiledPoints:
 
     def tile(self, *, size: int) -> AbstractContextManager[Tiles]:
         """The records, cut into tiles of about `size`, for as long as the block lasts."""
-        places = [self.table.columns.index(name) for name in self.columns]
-        return self.table.sheet.tile(places, Coordinates(self.schema), size=size)
+        return self.table.sheet.tile(self._columns(), Coordinates(self.schema), size=size)
+
+    def gather(self) -> Floats:
+        """All records in memory, as points there are: for a question that few columns are enough for."""
+        shape = Coordinates(self.schema)
+        return np.concatenate([shape(cells) for cells in self.table.sheet.chunks(self._columns())])
+
+    def _columns(self) -> list[int]:
+        return [self.table.columns.index(name) for name in self.columns]
 
     def __repr__(self) -> str:
         return f"TiledPoints(name={self.name!r}, n={self.n}, columns={self.columns!r})"

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from wallflower.data import Points
+from wallflower.data import Points, TiledPoints
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.mechanisms import peel
@@ -33,7 +33,7 @@ from wallflower.neighbours.limits import (
     rounding_bound,
     search_effort,
     unit_cautions,
-    view_points,
+    view_all,
 )
 from wallflower.neighbours.noisy_count import SURE, count_noise, interval, noisy_steps, usual_slack, whole
 from wallflower.noise import Noise
@@ -41,6 +41,7 @@ from wallflower.privacy import Kind, Loss
 from wallflower.privacy import exact as exactly
 from wallflower.progress import Effort
 from wallflower.queries.subspaces import words
+from wallflower.queries.subspaces.by_tiles import Floats, require_room, score_in_turn, values_in
 from wallflower.queries.subspaces.choice import (
     CHOOSERS,
     Draws,
@@ -82,7 +83,7 @@ Value = list[list[str]] | list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subspaces(Query[Points, Value]):
+class Subspaces(Query[Points | TiledPoints, Value]):
     """Find the column sets in which most outliers show.
 
     >>> Subspaces(neighbours=3, radius=0.13, size=1, top=2, loss=Loss("1.6")).cost()
@@ -94,6 +95,7 @@ class Subspaces(Query[Points, Value]):
     question: ClassVar[str] = "In which attributes do the outliers show?"
     proof: ClassVar[str] = "queries/subspaces/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
+    by_tiles: ClassVar[bool] = True
 
     neighbours: int = field(metadata={"help": "with fewer than this many others near, a record is an outlier"})
     radius: float = field(
@@ -173,18 +175,20 @@ class Subspaces(Query[Points, Value]):
         stated = super(Subspaces, self).claim(facts)
         return replace(stated, rho=self._rho(facts.n, facts.dimension)) if self.loss.kind is Kind.PURE else stated
 
-    def view(self, data: Any) -> Points:
-        points = view_points(data, self.columns, self.neighbours, labels=True)
+    def view(self, data: Any) -> Points | TiledPoints:
+        points = view_all(data, self.columns, self.neighbours)
+        if isinstance(points, TiledPoints):
+            require_room(points, self.family)
         if self.score == "count":
             require_single_coordinates(points, "score: count", "mass")
         self.candidates(points.dimension)
         return points
 
-    def cautions(self, data: Points) -> tuple[str, ...]:
+    def cautions(self, data: Points | TiledPoints) -> tuple[str, ...]:
         """Whether columns that share a radius are of different units."""
         return unit_cautions(data, self.scale)
 
-    def answer(self, data: Points, noise: Noise) -> Value:
+    def answer(self, data: Points | TiledPoints, noise: Noise) -> Value:
         family = self.family.subspaces(data.columns)
         scores, unit = self.scored(data, family)
         places = self.chosen(scores, unit, self.made(data.n, data.dimension), noise)
@@ -267,14 +271,19 @@ class Subspaces(Query[Points, Value]):
             )
         return candidates
 
-    def scored(self, data: Points, family: Sequence[Subspace]) -> tuple[list[int], int]:
+    def scored(self, data: Points | TiledPoints, family: Sequence[Subspace]) -> tuple[list[int], int]:
         """The exact scores as whole numbers, and by how much one record can move each of them."""
+        if isinstance(data, TiledPoints):
+            return self._comparable(score_in_turn(data, family, self._units), family, data.n)
         places = data.places
-        wide, sizes = [_places(places, here) for here in family], list(map(len, family))
+        found = self._units(data.values, [_places(places, here) for here in family], list(map(len, family)))
+        return self._comparable(found, family, data.n)
+
+    def _units(self, values: Floats, wide: Sequence[Subspace], sizes: Sequence[int]) -> list[int]:
         found = _exact.units(
-            data.values, wide, self.radius, self.neighbours, score=self.score, normalise=self.normalise, sizes=sizes
+            values, wide, self.radius, self.neighbours, score=self.score, normalise=self.normalise, sizes=sizes
         )
-        return self._comparable(found.tolist(), family, data.n)
+        return list(map(int, found))
 
     def chosen(self, scores: Sequence[int], unit: int, made: Draws, noise: Noise) -> list[int]:
         """The places of the subspaces to release, best first.  (T)"""
@@ -294,11 +303,10 @@ class Subspaces(Query[Points, Value]):
         common = math.lcm(*bounds.values())
         return [units * (common // bounds[len(here)]) for units, here in zip(found, family, strict=True)], common  # (K)
 
-    def _count(self, data: Points, subspace: Subspace, noise: Noise) -> int:
+    def _count(self, data: Points | TiledPoints, subspace: Subspace, noise: Noise) -> int:
         slack, loss = self._counting(data.n)
-        places = _places(data.places, subspace)
-        radius, normalise = per_column(self.radius, len(subspace), len(places), normalise=self.normalise)
-        values = data.values[:, list(places)]
+        values = values_in(data, subspace)
+        radius, normalise = per_column(self.radius, len(subspace), values.shape[1], normalise=self.normalise)
         steps = noisy_steps(values, radius, self.neighbours, slack, loss, noise, normalise=normalise)
         return whole(Fraction(steps), data.n)
 
