@@ -57,6 +57,7 @@ def test_half_the_noise_is_caught_and_all_of_it_is_not() -> None:
         assert found.lower == pytest.approx(10 / float(scale), rel=0.25)
 
 
+@pytest.mark.slow
 def test_true_noise_is_not_caught_in_twenty_runs() -> None:
     draws = [laplace(value, Fraction(10)) for value in (0, 10)]
     found = [audit(*draws, claimed=Loss("1"), trials=5_000) for _ in range(20)]

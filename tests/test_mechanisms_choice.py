@@ -59,6 +59,7 @@ def test_the_integral_of_the_proof_is_the_law_of_the_permutations():
         assert flipping_law(scores, 0.7) == pytest.approx(permuted_law(scores, 0.7), abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", [flipping_law, exponential_law])
 @pytest.mark.parametrize(("share", "private"), [(1 / 2, True), (0.6, False), (1.0, False)])
 def test_all_neighbouring_scores_give_laws_within_epsilon(law, share, private):

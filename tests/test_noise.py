@@ -52,6 +52,7 @@ print(json.dumps(family))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["cold", "warm"])
 def test_forked_children_never_repeat_each_other_or_their_parent(start):
     done = subprocess.run(

@@ -69,6 +69,7 @@ def test_without_a_data_home_it_is_in_the_usual_place(tmp_path: Path, monkeypatc
     assert steward_key() == (tmp_path / ".local/share/wallflower/fingerprint.key").read_bytes()
 
 
+@pytest.mark.slow
 def test_eight_processes_get_one_key(path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     with context.Pool(PROCESSES, initializer=enter, initargs=(context.Barrier(PROCESSES),)) as pool:

@@ -54,6 +54,7 @@ def test_a_closed_pipe_is_no_error() -> None:
         assert process.returncode == 141
 
 
+@pytest.mark.slow
 def test_a_real_interrupt_is_clean() -> None:
     slow = "import time; from above import Above\n"
     slow += "Above.answer = lambda *_: (print('looking', flush=True), time.sleep(600))\n"
@@ -67,6 +68,7 @@ def test_a_real_interrupt_is_clean() -> None:
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 def test_a_bug_in_a_look_shows_no_record() -> None:
     broken = "from above import Above\ndef answer(*_): raise ValueError('patient 4711')\nAbove.answer = answer\n"
     process = run(*ASK, code=broken + RUN)

@@ -37,6 +37,7 @@ def loaded(*arguments: object) -> set[str]:
     return set(done.stdout.splitlines()[-1].split(",")) - {""}
 
 
+@pytest.mark.slow
 def test_help_and_a_plan_from_public_numbers_load_nothing_heavy() -> None:
     assert loaded("count", "--help") == set()
     plan = ("plan", "count", "--records", 1000, "--dimension", 2, "--neighbours", 5, "--radius", 1.3, "--epsilon", 1)

@@ -224,6 +224,7 @@ def test_made_up_records_come_from_the_schema_alone() -> None:
         make_up(Schema(columns=(Column("id", identifier=True),)), 10)
 
 
+@pytest.mark.slow
 def test_a_rehearsal_marks_every_answer_and_charges_nothing(capsys: Any) -> None:
     Path("people.toml").write_text(FACTS.to_toml())
     asked = ["rehearse", "--schema", "people.toml", "--neighbours", "3", "--radius", "0.5", "--epsilon", "1"]

@@ -40,6 +40,7 @@ def test_an_effort_grows_with_the_table_and_knows_no_records(question: type[Quer
         assert 0 < less.memory < more.memory < math.inf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked",
     [

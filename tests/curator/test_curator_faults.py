@@ -276,6 +276,7 @@ def base(postgres: Server, tmp_path: Path) -> Iterator[Service]:
         yield running
 
 
+@pytest.mark.slow
 def test_a_service_goes_on_when_its_database_was_started_anew(postgres: Server, base: Service) -> None:
     ana, eve = base.token("ana"), base.token("eve")
     watch = ana.post(OPEN, WATCH).json["id"]

@@ -156,6 +156,7 @@ def test_every_page_has_a_row() -> None:
     assert found == {*TABLE, ("POST", "/sign-out")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", TABLE, ids=" ".join)
 def test_each_role_gets_what_the_table_says(
     row: tuple[str, str], people: dict[str, Browser], things: dict[str, str]

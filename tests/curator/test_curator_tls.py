@@ -91,6 +91,7 @@ def encrypted(folder: Path, workers: int) -> Iterator[Encrypted]:
             running.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_service_with_a_certificate_speaks_tls_alone(tmp_path: Path, workers: int) -> None:
     with encrypted(tmp_path, workers) as service:

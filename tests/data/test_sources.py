@@ -339,6 +339,7 @@ URLS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("url", "error", "words"), URLS)
 def test_a_database_is_only_read_by_one_query_and_tells_nothing(url, error, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -57,6 +57,7 @@ def small_parts(monkeypatch):
     monkeypatch.setattr("wallflower.neighbours.tiles.tile_size", lambda dimension, neighbours: 400)
 
 
+@pytest.mark.slow
 def test_the_answer_before_noise_is_that_of_the_table_in_memory(folder):
     memory, tiled = load(folder, schema=FACTS), load_into(folder, "tiles", schema=FACTS)
     for columns in (["x", "y"], ["y"]):
@@ -140,6 +141,7 @@ def test_the_outlier_mass_needs_the_whole_table(question, folder):
         view_of(replace(asked, slack=None, graded=True, columns=("x", "y")), load_into(folder, "tiles", schema=FACTS))
 
 
+@pytest.mark.slow
 def test_curves_and_radii_are_those_of_the_table_in_memory(records):
     """At a slack that nothing contests, so that every step agrees; the same noise then draws the same radius."""
     few = records.select(["x", "y"]).slice(0, 450)

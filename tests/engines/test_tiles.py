@@ -71,6 +71,7 @@ CONTESTS = {  # table, squared reach, neighbours, slack
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tiles", [1, 3, 40])
 @pytest.mark.parametrize("name", CONTESTS)
 def test_contests_are_decided_alike(name, tiles):

@@ -92,11 +92,13 @@ def vectors(tmp_path: Path, content: Any) -> str:
     return str(place)
 
 
+@pytest.mark.slow
 def test_right_vectors_pass(tmp_path: Path) -> None:
     done = run(vectors(tmp_path, RIGHT))
     assert (done.stdout, done.returncode) == ("5 vectors, 0 differences\n", 0)
 
 
+@pytest.mark.slow
 def test_every_wrong_number_is_told(tmp_path: Path) -> None:
     wrong = json.loads(json.dumps(RIGHT))
     wrong["prices"][0]["price"]["epsilon"] = "1/4"

@@ -216,6 +216,7 @@ class Model:
 FACTS = ("window", "columns", "steps", "moves", "one_sign", "separable")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", [pytest.param(seed, marks=[pytest.mark.slow] if seed > 1 else []) for seed in range(12)]
 )

@@ -65,6 +65,7 @@ def test_each_kind_of_edge_may_be_the_only_worst_one(window: int, charges: list[
     assert spent_in_window(window, charges) == runs[start]
 
 
+@pytest.mark.slow
 @always
 @given(window=st.integers(1, 14), charges=st.lists(spans, max_size=6))
 def test_the_worst_run_is_found(window: int, charges: list[SpanCharge]) -> None:

@@ -185,6 +185,7 @@ def test_constants_are_those_that_are_printed() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("nothing")
 def test_without_the_data_a_figure_is_skipped_and_the_reason_said(tmp_path: Path) -> None:
     names, said = made("okada2015", tmp_path / "out")
@@ -196,6 +197,7 @@ def test_without_the_data_a_figure_is_skipped_and_the_reason_said(tmp_path: Path
     assert "Set WALLFLOWER_DATA" in said
 
 
+@pytest.mark.slow
 def test_the_japanese_paper_is_drawn_with_the_data(borrowed: Path, tmp_path: Path) -> None:
     names, _ = made("okada2015-ja", tmp_path / "out")
     figures = {f"ja-figure{name}.{kind}" for name in ("4", "4-noise", "5", "5-noise") for kind in ("csv", "png")}
@@ -203,6 +205,7 @@ def test_the_japanese_paper_is_drawn_with_the_data(borrowed: Path, tmp_path: Pat
     check_facts("okada2015-ja", tmp_path / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("nothing")
 def test_the_japanese_paper_is_drawn_without_the_data(tmp_path: Path) -> None:
     names, said = made("okada2015-ja", tmp_path / "out")
@@ -305,6 +308,7 @@ def table() -> dict[str, Accuracy]:
     return {row.name: row for row in accuracy_table(10_000, cases=QUICK[:3])}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "two", "three"),
     [("Synthetic 1", 2.7, 3.4), ("WDBC", 2.9, 3.9), ("mixture N=10,000, d=7", 2.9, 4.0)],

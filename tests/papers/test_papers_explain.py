@@ -130,6 +130,7 @@ def test_the_reference_file_holds_the_outliers_of_all_contexts(tiny: Register, d
     assert not has_file(tiny, Lof())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Tukey", "clamped Grubbs", "fixed bins"])
 def test_the_private_law_is_that_of_a_release(name: str) -> None:
     register = made(n=2000, sizes=(3, 3))
@@ -157,6 +158,7 @@ def spread(share: float, draws: int) -> float:
     return math.sqrt(max(share * (1 - share), 1e-4) / max(draws, 1))
 
 
+@pytest.mark.slow
 def test_the_bundled_record_is_explained_privately() -> None:
     laws = {name: found.law("0.2") for name, found in margins.bundled_margins() if name == "Tukey"}
     assert laws["Tukey"].is_clear

@@ -178,6 +178,7 @@ def one_panel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "draw_panels", lambda panels, across: draw(panels[:1], 1))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_panel")
 def test_every_printed_value_stands_beside_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On small made-up registers in the place of the four."""
@@ -199,6 +200,7 @@ def named(name: str, n: int, sizes: tuple[int, ...]) -> Register:
     return replace(made(n, sizes), name=name)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_panel")
 def test_without_data_the_tables_are_of_made_up_salaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WALLFLOWER_DATA", str(tmp_path / "nowhere"))

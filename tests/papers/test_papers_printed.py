@@ -24,6 +24,7 @@ CROSS = np.array([[0.0, 0], [0, 2], [1, 1], [1, 3], [2, 2]])
 # Balls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_the_heaviest_ball_is_that_of_all_sets(seed: int) -> None:
     places = np.round(mixture(8, 3, seed=seed), 1)
@@ -38,6 +39,7 @@ def test_the_heaviest_ball_is_the_same_in_a_wider_space(seed: int) -> None:
     assert heaviest_ball(np.hstack([places, np.zeros((25, 1))]), 0.5) == heaviest_ball(places, 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_an_enclosing_ball_is_the_smallest_even_on_a_grid(seed: int) -> None:
     places = np.round(2 * mixture(12, 4, seed=seed))

@@ -23,6 +23,7 @@ from wallflower.queries.sensors.findings import FORGED, NO_COMMITMENT, Doubt
 from wallflower.queries.sensors.seals import Forgery
 
 
+@pytest.mark.slow
 def test_a_running_server_turns_a_revoked_sensor_away_in_the_handshake(tmp_path: Path) -> None:
     with Stage(tmp_path, tls=True) as stage:
         stage.start("correction")

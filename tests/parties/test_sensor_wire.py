@@ -239,6 +239,7 @@ def test_logs_hold_numbers_of_windows_and_sensors_only(stage: Stage, plain: Stag
     assert [line for line in lines if not ALLOWED.fullmatch(line)] == []
 
 
+@pytest.mark.slow
 def test_keys_and_moves_are_gone_after_delivery(stage: Stage) -> None:
     rows, _ = readings(9, 12)
     with stage.device() as device:

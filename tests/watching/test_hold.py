@@ -68,6 +68,7 @@ def lived(name: str, steps: tuple[str, ...]) -> World:
     return world
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WATCHES)
 def test_nothing_is_told_twice_whatever_is_copied_killed_or_restored(name: str) -> None:
     for steps in long(1, 100):

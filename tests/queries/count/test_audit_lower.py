@@ -30,6 +30,7 @@ def whole_loss(query):
     return query.loss
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "name", "broken"),
     [
@@ -55,6 +56,7 @@ def test_noise_a_tenth_short_is_caught(monkeypatch):
     assert not all_as_they_must()
 
 
+@pytest.mark.slow
 def test_room_for_one_more_is_caught(monkeypatch):
     monkeypatch.setattr(
         "wallflower.queries.count.audit_lower.certify_lower",

@@ -203,6 +203,7 @@ def _drawn_noise(query, points):
     return Additive(law, scale, query.noise(points.n, points.dimension).step)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize(("points", "truth"), [(synthetic(), 5), (crowd(), 0)], ids=["calm", "crowded"])
 def test_an_honest_interval_covers_whatever_the_data(points, truth, loss):

@@ -42,6 +42,7 @@ def test_the_value_is_that_of_the_whole_programme(n, dimension, seed, k, slack, 
     assert truth <= n - outliers(points, 0.5, k) + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sites", "n", "k"), [(LINE, 5, 1), (LINE, 5, 2), (FINE_LINE, 4, 2), (SQUARE, 4, 1), (SQUARE, 4, 2)]
 )
@@ -70,6 +71,7 @@ def test_two_broken_sensitivities_would_be_seen():
     assert max(abs(count[c] - count[o]) for c in count for o in neighbours_of(c, LINE)) > 2 + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("slack", [1.5, 2.0])
 def test_the_climb_to_the_programme_is_exact_on_crowded_data(seed, slack):

@@ -85,6 +85,7 @@ def contests(draw):
     return Contest(consumer, supplier, free, limits, k, make.integers(0, 64, len(used)))
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(contests())
 def test_the_interior_point_agrees_with_highs(contest):

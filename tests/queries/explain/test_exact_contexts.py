@@ -82,6 +82,7 @@ def tables(draw):
     return codes, sizes, [float(x) for x in metric], draw(st.integers(0, n - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detector", ALL, ids=repr)
 @settings(max_examples=40, deadline=None)
 @given(table=tables())
@@ -92,6 +93,7 @@ def test_engines_obey_the_references_on_tiny_tables(detector, table):
     assert valid_contexts(*table, detector) == plainly(*table, detector)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detector", ALL, ids=repr)
 @pytest.mark.parametrize(("leaf", "cells", "inner", "chunk"), [(2, 1 << 20, 2, 2), (3, 30, 3, 1), (1, 8, 1, 1)])
 def test_no_border_between_leaves_blocks_and_cubes_shows(monkeypatch, detector, leaf, cells, inner, chunk):

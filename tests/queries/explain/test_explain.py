@@ -68,6 +68,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given", WAYS, ids=lambda given: " ".join(f"{key}={str(value)[:20]}" for key, value in given.items()) or "usual"
 )
@@ -238,6 +239,7 @@ def test_questions_are_values():
     assert asked(detector=Distance(3, 2.0)).to_json()["detector"] == "distance:k=3,radius=2.0"
 
 
+@pytest.mark.slow
 def test_nothing_is_said_where_nothing_stands_out():
     people = frame().assign(salary=100_000.0)
     query = asked(loss=wf.Loss("0.5"))

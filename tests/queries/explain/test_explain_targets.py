@@ -53,6 +53,7 @@ def test_differential_privacy_leaves_a_valid_and_large_context(seed):
     assert (weights * populations * valid).sum() / total / populations[valid].max() >= 0.9
 
 
+@pytest.mark.slow
 def test_the_whole_question_at_full_size():
     codes, metric, row = salaries()
     points = wf.Points.from_array(np.column_stack([codes, metric]), columns=("a0", "a1", "a2", "salary"))

@@ -44,6 +44,7 @@ def test_overlap_counts_the_records_that_two_contexts_share(detector, context):
     assert [ask(index) for index in range(table.space.count)] == list(zip(valid.tolist(), expected, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detector", [Grubbs(0.5), Tukey(tuple(range(40))), Custom(Distance(9, 1.0).outlier)], ids=repr)
 @pytest.mark.parametrize(("leaf", "cells"), [(2, 1 << 20), (3, 60), (4, 200), (1, 8)])
 def test_no_border_between_the_parts_of_two_cubes_shows(monkeypatch, detector, leaf, cells):

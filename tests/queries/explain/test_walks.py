@@ -101,6 +101,7 @@ LAWS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("search", "law", "start", "samples"), LAWS)
 def test_searches_release_by_the_law_of_their_choices(monkeypatch, search, law, start, samples):
     monkeypatch.setattr(walks, "PATIENCE", 2)
@@ -189,6 +190,7 @@ def uniform_law(scores, samples, rate):
     return law
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("detector", "limit"),
     [(Lof(3, 1.3), 1 << 14), (Custom(Lof(3, 1.3).outlier), 1 << 14), (Custom(Lof(3, 1.3).outlier), 15)],

@@ -22,6 +22,7 @@ def asked(**more):
     return Radius(**{"neighbours": 5, "share": "5%", "loss": wf.Loss("1")} | more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graded", [False, True])
 def test_the_plan_says_how_far_off_the_radius_is(graded):
     """With 95 % within `off`: of 20 answers more than 12 would be beyond with a chance below 1e-11."""

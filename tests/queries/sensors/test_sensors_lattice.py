@@ -39,6 +39,7 @@ def sample_of_60_000(scale, columns):
     return tuple(map(tuple, planar(scale, columns, 60_000, system_noise()).tolist()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stretch", "same"), STRETCHES)
 @pytest.mark.parametrize(
     ("scale", "columns", "reach"),

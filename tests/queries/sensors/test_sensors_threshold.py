@@ -34,6 +34,7 @@ def test_batches_may_be_added():
     assert np.array_equal(histogram(*shares), np.histogram([1, 9, 30, 2, 31], bins=[*levels, 32])[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stretch", "same"), [(0.9, False), (1.0, True), (1.1, False)])
 def test_each_server_adds_the_noise_it_should(stretch, same):
     drawn = noisy(np.zeros(60_000, dtype=np.uint32), "1/2", system_noise()).view(np.int32)
@@ -88,6 +89,7 @@ def test_without_a_crowd_beyond_the_gap_reaches_to_the_end():
     assert choose([900] * 4, edges(6, 4), "1", bits=6) is None
 
 
+@pytest.mark.slow
 def test_from_keys_to_a_threshold_that_separates():
     draw = np.random.default_rng(4)
     scores = np.concatenate([draw.integers(0, 300, 18_000), draw.integers(1200, 1400, 2000)])

@@ -148,6 +148,7 @@ def standing_out(columns, best, lead, n=60):
     return Points.from_array(values, name="standing")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [{}, {"mechanism": "exponential"}, {"score": "count", "loss": Loss("9")}], ids=str)
 def test_as_many_names_are_wrong_as_the_plan_says(given, tmp_path):
     points, times = standing_out(columns=6, best=2, lead=8), 250
@@ -255,6 +256,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_spent(changes, error,
         asked(**changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [

@@ -110,6 +110,7 @@ def test_it_is_judged_by_the_spread_and_not_by_the_range():
     assert "assumed" in Baseline(**given).plan(n=1000, dimension=30).verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guess", [3.0, 0.0])
 @pytest.mark.parametrize("n", [300, 5000])
 def test_what_is_stated_of_both_numbers_is_true(n, guess):

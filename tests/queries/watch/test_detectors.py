@@ -101,6 +101,7 @@ def words_for(detector, asked, grouped):
     return order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cutoff", [1, 2])
 def test_decisions_follow_the_questions_word_by_word(kind, cutoff):
@@ -150,6 +151,7 @@ def worst(detector, starts, length, steps):
     return largest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cutoff", [1, 2])
 @pytest.mark.parametrize("epsilon", ["1/2", "3"])

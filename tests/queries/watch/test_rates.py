@@ -149,6 +149,7 @@ TRUTHS, SHIFTS = (0.001, 1.664, 10.0, 35.0), (-1.01, -1.0, -0.3, 0.0, 1e-9, 2.0,
 WIDTHS = (1e-8, 1e-4, 0.09, 1.0, 30.0, 1e8)  # of the noise, in spreads: from rho = 1e-4, ε = 1e4 to rho = 100, ε = 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("truth", TRUTHS)
 def test_rates_equal_the_closed_forms(law, truth):
@@ -167,6 +168,7 @@ def test_rates_equal_the_closed_forms_beside_the_threshold(law):
         assert error(rates_of_tail(tail, **given), oracle(form, **given)) < 1e-12, given
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rho", [0.1, 0.7, 4.0, 100.0])
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 3.0, 40.0, 1e4])
 def test_the_staircase_equals_the_sum_over_its_steps(rho, epsilon):
@@ -225,6 +227,7 @@ REACHED = {  # of the true positives, at a false positive rate of 10 % and of 1 
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", REACHED)
 def test_true_positives_of_the_example(mechanism):
     for epsilon, reached in REACHED[mechanism].items():
@@ -273,6 +276,7 @@ def test_a_coin_between_two_staircases_beats_one():
     assert found.share * low + (1 - found.share) * high == pytest.approx(0.05, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rho", "epsilon"), [(0.1, 0.3), (0.7, 1.0), (2.0, 2.0), (9.0, 0.5)])
 def test_no_single_staircase_is_above_the_frontier(rho, epsilon):
     asked = {"variance": 1.0, "truth": 1.3, "rho": rho, "epsilon": epsilon}
@@ -338,6 +342,7 @@ def test_runs_without_a_shared_draw_agree(mechanism):
 # Extremes and refusals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_no_parameter_in_range_gives_nonsense(mechanism):
     extremes = product((1e-9, 1e3), (1e-9, 1e9), (1e-9, 1e9), (-1e15, -1e-9, 0.0, 1e-9, 1.0, 1e15))

@@ -118,6 +118,7 @@ def draws():
     return np.array([geometric(Fraction(3), system_noise()) for _ in range(6000)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stretch", "fits"), [(0.9, False), (1.0, True), (1.1, False)])
 def test_draws_have_the_scale_they_claim(draws, stretch, fits):
     mean = 1 / math.expm1(1 / (3 * stretch))

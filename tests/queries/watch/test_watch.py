@@ -338,6 +338,7 @@ def test_what_is_promised_holds_where_the_schema_has_other_bounds():
     assert flags[~beyond].mean() == pytest.approx(extras["false_positive_rate"], abs=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scores", "window, gaussian", "gaussian", "gaussian at δ"])
 def test_one_draw_an_observation_is_as_often_right_as_promised(name):
     query = Watch(**{**EXAMPLE, "loss": Loss("2"), "outlier_from": 7000.0, **MODES[name]})

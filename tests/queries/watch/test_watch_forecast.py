@@ -153,6 +153,7 @@ def worst(place: int, size: int = 20_000) -> float:
     return max(abs(figures[name] - share) / error for name, (share, error) in told.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "place", [pytest.param(place, marks=() if place % 4 == 3 else pytest.mark.slow) for place in range(SETTINGS)]
 )
@@ -181,6 +182,7 @@ def test_the_staircase_flags_as_its_table_says(epsilon: Fraction) -> None:
     assert law_of(replace(detector, scores=True))(-DISTANCES) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adaptive", [False, True])
 @pytest.mark.parametrize("two_sided", [False, True])
 @pytest.mark.parametrize(("epsilon", "cutoff"), [(Fraction(6), 1), (Fraction(20), 3)])
@@ -404,6 +406,7 @@ def test_where_nothing_is_stated_it_is_told_what_holds_whatever_is_watched() -> 
     assert plan(variance=None, low=None, high=None, change=None, threshold=2.0).useful
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_plan_is_quick(mode: str) -> None:
     query = random_watch(11, mode, "sum")
