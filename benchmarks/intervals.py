@@ -45,12 +45,12 @@ Setting = tuple[int, float, np.ndarray]  # neighbours, radius, records
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("table", help="a table, or `available`")
-    parser.add_argument("--quick", action="store_true", help="one number of neighbours and one share only")
+    parser.add_argument("--quick", action="store_true", help="one number of neighbours, one share, and few records")
     ask = parser.parse_args(arguments)
     if ask.table == "available":
         json.dump([name for name in TABLES if is_there(name)], sys.stdout)
         return
-    settings = islice(TABLES[ask.table](), 1 if ask.quick else None)
+    settings = islice((SMALL if ask.quick else TABLES).get(ask.table, TABLES[ask.table])(), 1 if ask.quick else None)
     rows = [row for setting in settings for row in measured(*setting)]
     json.dump(rows, sys.stdout)
 
@@ -98,11 +98,11 @@ def lattice(side: int = 40) -> Iterator[Setting]:
         yield neighbours, math.sqrt(squared / 2) * (1 + 1e-9), values
 
 
-def micro_clusters() -> Iterator[Setting]:
+def micro_clusters(records: int = 1000) -> Iterator[Setting]:
     """Groups in which everybody has just enough neighbours, and a share of records far from all."""
     for neighbours in NEIGHBOURS:
         for share in SHARES:
-            groups = np.repeat(10.0 * np.arange(1000 // (neighbours + 1)), neighbours + 1)
+            groups = np.repeat(10.0 * np.arange(records // (neighbours + 1)), neighbours + 1)
             alone = -10.0 * np.arange(1, round(share * len(groups)) + 1)
             yield neighbours, 1.0, np.concatenate([groups, alone])[:, None]
 
@@ -115,6 +115,7 @@ TABLES: dict[str, Callable[[], Iterator[Setting]]] = {
     "lattice": lattice,
     "micro-clusters": micro_clusters,
 }
+SMALL: dict[str, Callable[[], Iterator[Setting]]] = {"micro-clusters": partial(micro_clusters, 400)}
 
 
 # Coverage
