@@ -197,6 +197,12 @@ class Stage:
         stated = self.signed.parameters
         return int((time.time() - stated.starts) / stated.length) + 1
 
+    def wait_until_sealed(self, role: str, window: int) -> None:
+        """A window is sealed by a thread of its own, soon after the last commit."""
+        while f"window {window}: sealed" not in self.log(role).read_text():
+            self._require_alive(role, "it never sealed the window")
+            time.sleep(0.02)
+
     def logs(self) -> str:
         return "".join(f"--- {role}\n{self.log(role).read_text()}" for role in ROLES if self.log(role).exists())
 

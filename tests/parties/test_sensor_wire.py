@@ -208,6 +208,7 @@ def test_a_commit_waits_for_its_batches_and_must_fit_them(plain: Stage) -> None:
     assert put(plain, wrong, 6, "commit") == 422
     assert put(plain, commit, 6, "commit") == 201
     assert put(plain, commit, 6, "commit") == 200
+    plain.wait_until_sealed("correction", 6)
     assert put(plain, body, 6) == 200  # the window is closed, yet the same bytes are known
     assert put(plain, made_batch(plain, 6, seq=1), 6, 1) == 410
 
