@@ -276,4 +276,4 @@ def small_files(limit: int) -> Any:
     return apply
 
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(HERE)}
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join((str(HERE), str(HERE.parent)))}
