@@ -117,6 +117,23 @@ def test_records_are_read_by_the_schema_of_the_fitted_ones(tmp_path):
     assert model.decision_function([[99.0, 0.0, 0.0]]) == model.decision_function([[3.0, 0.0, 0.0]])
 
 
+def test_points_of_another_scale_are_brought_to_that_of_the_fitted_ones():
+    scaled = PEOPLE.rescale({"a": 2.0, "b": 20.0, "c": 0.2})
+    model = Model.of(Detector(loss=MUCH, spreads="schema").answer(scaled, system_noise()))
+    expected = model.score(scaled.values)
+    assert model.decision_function(PEOPLE) == pytest.approx(expected)
+    table = wf.load(RECORDS, schema=wf.Schema.of(NAMES))
+    assert model.decision_function(table) == pytest.approx(expected)
+    assert model.decision_function(RECORDS) == pytest.approx(expected)
+
+
+def test_one_column_will_do():
+    alone = wf.Points.from_array(RECORDS[:, :1], columns=["a"], name="people")
+    model = Model.of(Detector(loss=MUCH).answer(alone, system_noise()))
+    far, near = model.decision_function([[15.0], [0.0]])
+    assert far > near
+
+
 def test_public_scales_cost_nothing():
     query = Detector(loss=wf.Loss("1"), spreads="schema")
     split = query.split(3000, 3)

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from wallflower.data import Points
+from wallflower.data import Points, Table
 from wallflower.data.cells import scale_columns
 from wallflower.data.scans import read_parts
 from wallflower.data.sources import matrix
@@ -85,8 +85,10 @@ class Model:
 
     def parts(self, records: object) -> Iterator[Floats]:
         """Records as the fitted ones were read, scaled and clipped, some at a time."""
-        if isinstance(records, Points):
-            yield records.subspace(self.columns).values
+        if isinstance(records, Points | Table):
+            points = records if isinstance(records, Points) else records.points(self.columns)
+            scales = {column.name: float(column.scale) for column in self.schema.columns or ()}
+            yield points.subspace(self.columns).rescale(scales).values
         elif isinstance(records, list | tuple | np.ndarray):
             yield Points.from_array(matrix(records), columns=self.columns, schema=self.schema).values
         else:
