@@ -16,6 +16,7 @@ from wallflower.errors import ParameterError
 from wallflower.forms import Question, closest, find
 from wallflower.lazy import Lazy
 from wallflower.papers import ALL, DATA_FOLDER, PAPERS, draw_all
+from wallflower.papers.studies import STUDIES
 from wallflower.queries import WITHOUT
 
 if TYPE_CHECKING:
@@ -29,13 +30,14 @@ QuickOption = Annotated[bool, typer.Option("--quick", help="fewer repetitions")]
 
 
 def add(app: typer.Typer, questions: Iterable[Question]) -> None:
-    """`demo`, `audit` and `reproduce`."""
+    """`demo`, `audit`, `reproduce` and `study`."""
     known = tuple(questions)
     app.command(epilog="Example: wallflower demo --out demo", rich_help_panel="Try it")(demo)
     app.command("audit", epilog=f"Example: wallflower audit {known[0].kind}", rich_help_panel="Try it")(
         _auditing(known)
     )
     app.command(epilog="Example: wallflower reproduce okada2015 --quick", rich_help_panel="Try it")(reproduce)
+    app.command(epilog="Example: wallflower study detector --quick", rich_help_panel="Try it")(study)
 
 
 def demo(
@@ -91,6 +93,28 @@ def reproduce(
     folder = out or Path("wallflower-papers" if paper == ALL else f"wallflower-{paper}")
     folder.mkdir(parents=True, exist_ok=True)
     for path in (draw_all if paper == ALL else PAPERS[paper])(folder, quick, notice):
+        show(path)
+
+
+def study(
+    subject: Annotated[str, typer.Argument(metavar="SUBJECT", help=", ".join(STUDIES))],
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="where to leave tables and plots")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", envvar=DATA_FOLDER, help="where public tables are; left out: one is made up"),
+    ] = None,
+    quick: QuickOption = False,
+) -> None:
+    """Measure how good an answer is on public tables, beside what others give without privacy."""
+    if subject not in STUDIES:
+        raise ParameterError(
+            f"{subject!r} is not studied; there is {', '.join(STUDIES)}. {closest(subject, tuple(STUDIES))}"
+        )
+    if data is not None:
+        os.environ[DATA_FOLDER] = str(data)
+    folder = out or Path(f"wallflower-{subject}")
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in STUDIES[subject](folder, quick, notice):
         show(path)
 
 

@@ -36,7 +36,7 @@ _STYLE: Final[Any] = {
     **dict.fromkeys(("axes.edgecolor", "grid.color", "legend.edgecolor"), QUIET),
 }
 _HONEST: Final = ((INK, "o", 7), ("#5c7cfa", "s", 6), ("#9c36b5", "^", 5), ("#2b8a3e", "D", 4), (QUIET, "v", 5))
-_PRINTED: Final = ((WRONG, "x", 5), ("#e03131", "+", 7))
+_PRINTED: Final = ((WRONG, "x", 5), ("#e03131", "+", 7), ("#f08c00", "1", 7), ("#a61e4d", "2", 7), ("#862e9c", "3", 7))
 _OURS: Final = (ACCENT, "o", 5)
 _SMOOTH: Final = 12  # a line of more points than this has no markers
 
@@ -191,8 +191,11 @@ def draw_panels(panels: Sequence[Panel], across: int = 2) -> Any:
         size = (min(4.7 * max(columns, 1.8), 11.0), 2.8 * rows + (2.2 if rows == 1 else 1.2))
         figure = _figures.Figure(figsize=size, layout="constrained")
         pens = _pens(panels)
-        for axes, panel in zip(figure.subplots(rows, columns, squeeze=False).flat, panels, strict=True):
+        places = figure.subplots(rows, columns, squeeze=False).flat
+        for axes, panel in zip(places, panels, strict=False):
             _draw(axes, panel, pens)
+        for spare in places[len(panels) :]:
+            spare.set_visible(False)
         known = {
             label: handle
             for axes in figure.axes
