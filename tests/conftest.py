@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from limits import pytest_runtest_protocol as pytest_runtest_protocol
 from postgres import Server, Unavailable, running
@@ -19,6 +20,10 @@ from wallflower.papers import DATA_FOLDER
 
 if TYPE_CHECKING:
     from wallflower.audit import Finding
+
+# On a busy machine every example is slow: that says nothing about a test. What runs for ever has its limit.
+settings.register_profile("ours", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ours")
 
 # Real data sets may lie beside the repository; what needs them is skipped elsewhere.
 for above in Path(__file__).resolve().parents:

@@ -369,7 +369,7 @@ def test_postgresql_is_read_through_one_read_only_query(postgres):
     refused(wrong + "?table=t", SourceError, "OperationalError")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     secret=st.sampled_from(SECRETS),
     spoiler=st.sampled_from(["{}", "{} x", "é{}", '"{}', "{},{}", "{}\n", "?", "1e999{}", "\0{}", "nan", "", "{}\0"]),

@@ -18,6 +18,7 @@ from wallflower.data import fingerprints as prints
 from wallflower.data.scans import load_into
 from wallflower.errors import DataError, EngineMismatch, ParameterError, SourceError
 from wallflower.ledger import Ledger
+from wallflower.neighbours import spreads
 from wallflower.neighbours.noisy_count import exact_count, exact_steps
 from wallflower.neighbours.radii import Tally, outlier_curve
 from wallflower.privacy import Loss
@@ -26,6 +27,7 @@ from wallflower.queries.count import Count
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.profile import Profile
 from wallflower.queries.radius import Radius
+from wallflower.queries.scale import Scale
 from wallflower.queries.subspaces import Subspaces
 from wallflower.release.views import view_of
 
@@ -67,6 +69,29 @@ def test_the_answer_before_noise_is_that_of_the_table_in_memory(folder):
             steps = [exact_steps(records, slack=slack, **asked) for records in (values, points)]
             assert abs(steps[0] - steps[1]) <= 1  # (T): a contest is decided to within one step
             assert exact_count(points, **asked) == count_outliers(values, **asked)
+
+
+@pytest.mark.parametrize("paired", [2**22, 2000, 500])
+def test_scales_and_locations_are_chosen_by_the_errors_of_the_table_in_memory(folder, paired, monkeypatch):
+    monkeypatch.setattr(spreads, "PAIRED", paired)
+    asked = Scale(loss=Loss("1"), location=True)
+    memory, tiled = (asked.view(load_into(folder, engine, schema=FACTS)) for engine in ("memory", "tiles"))
+    pooled = Scale(loss=Loss("1"), columns=("y", "x"))
+    for query in (asked, pooled):
+        for key in range(3):
+            pairs = zip(query.errors(memory, key), query.errors(tiled, key), strict=True)
+            assert all(np.array_equal(*pair) for pair in pairs)
+    located = (asked.location_errors(points, [0.7, 1.3]) for points in (memory, tiled))
+    assert all(np.array_equal(*pair) for pair in zip(*located, strict=True))
+
+
+def test_a_scale_of_tiles_is_what_a_count_of_tiles_takes(folder, tmp_path):
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        people = wf.open(folder, schema=FACTS, engine="tiles", ledger=ledger)
+        spread = people.scale(epsilon="0.7", location=True)
+        assert 0.7 < spread.value["scale"]["x"] < 1.4
+        assert abs(spread.value["location"]["x"]) < 1
+        assert people.count(neighbours=4, radius=0.2, epsilon="0.3", scale=spread).terms
 
 
 def test_weighted_labels_are_coordinates_on_tiles_too(folder):

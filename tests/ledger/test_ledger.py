@@ -302,7 +302,7 @@ amounts = st.fractions(min_value=0, max_value=Fraction(1, 8), max_denominator=10
 fresh_names = (f"set-{number}" for number in itertools.count())
 
 
-@settings(max_examples=8, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(amount=amounts, delta=st.sampled_from(["0", "1e-6", "1/1000"]), times=st.integers(1, 10))
 def test_ten_charges_are_one_charge_of_ten_and_a_replay_of_the_rows(ledger: Ledger, amount, delta, times) -> None:
     one = Loss(amount, delta=delta)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from wallflower.columns import pick
 from wallflower.data.cells import group_cells, not_identifying, scale_columns
 from wallflower.data.coordinates import measured_names, number_names, places_of
-from wallflower.engines import Cells, Floats, Sheet, Tiles
+from wallflower.engines import Cells, Floats, Given, Sheet, Task, Tiles
 from wallflower.schema import Column, Schema
 
 
@@ -28,6 +28,17 @@ class Coordinates:
 
     def __call__(self, cells: Cells) -> Floats:
         return scale_columns(cells, self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class PointTask:
+    """A task about points, as one about the cells they are made of."""
+
+    shape: Coordinates
+    task: Task
+
+    def __call__(self, cells: Cells, given: Given) -> Given:
+        return self.task(self.shape(cells), given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +150,21 @@ class TiledPoints:
     def tile(self, *, size: int) -> AbstractContextManager[Tiles]:
         """The records, cut into tiles of about `size`, for as long as the block lasts."""
         return self.table.sheet.tile(self._columns(), Coordinates(self.schema), size=size)
+
+    def each(self, words: str, task: Task, given: Given) -> Iterator[Given]:
+        """The task's answer for some points at a time, which are in no order that matters."""
+        return self.table.sheet.each(words, self._columns(), PointTask(Coordinates(self.schema), task), given)
+
+    def take(self, rows: NDArray[np.int64]) -> Floats:
+        """Some records in memory, as points, by their rows in the order the source is read in."""
+        shape, order, start = Coordinates(self.schema), np.argsort(rows, kind="stable"), 0
+        wanted, taken = rows[order], np.empty((len(rows), self.width))
+        for cells in self.table.sheet.chunks(self._columns()):
+            stop = start + len(cells[0])
+            here = slice(*np.searchsorted(wanted, [start, stop]).tolist())
+            taken[order[here]] = shape([column[wanted[here] - start] for column in cells])
+            start = stop
+        return taken
 
     def gather(self) -> Floats:
         """All records in memory, as points there are: for a question that few columns are enough for."""

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wallflower.data import Points
+from wallflower.data import Points, TiledPoints
 from wallflower.schema import Column
 
 Floats = NDArray[np.float64]
@@ -23,6 +23,7 @@ Ints = NDArray[np.int64]
 FINE: Final = 16  # bins in an octave
 LOWEST, HIGHEST = -20, 40  # the octaves that bins cover
 BINS: Final = (HIGHEST - LOWEST) * FINE
+PAIRED: Final = 2**22  # records: of a longer table a part of this size is paired, which says as much of its spreads
 DIVISORS: Final = {Fraction(1, 2): 0.9538725524, Fraction(3, 4): 1.6268277866}  # of a normal column of spread 1
 
 
@@ -56,12 +57,26 @@ def value_of(place: int) -> float:
     return float(2.0 ** (LOWEST + (place - 0.5) / FINE))
 
 
+def pairing_size(n: int) -> int:
+    """How many of so many records are paired, but for one that may be left over."""
+    return min(n, PAIRED)
+
+
 def pair_up(n: int, key: int) -> tuple[Ints, Ints]:
-    """Each record with one other, by a public key; of an odd number one is left over."""
-    words = np.frombuffer(hashlib.shake_256(key.to_bytes(16, "big")).digest(8 * n), dtype="<u8")
-    order = np.argsort(words, kind="stable")
-    half = n // 2
+    """Each record with one other, by a public key; of an odd number one is left over. Of a long table a part of the
+    records, by the same key: no record is in two pairs.  (P)"""
+    if n <= 2 * PAIRED:
+        order = np.argsort(_words(key.to_bytes(16, "big"), n), kind="stable")[:PAIRED]
+    else:
+        rows = (_words(b"records" + key.to_bytes(16, "big"), 2 * PAIRED) % n).astype(np.int64)
+        _, once = np.unique(rows, return_index=True)  # about 5 of 8 rows or more differ, and one half is wanted
+        order = rows[np.sort(once)[:PAIRED]]
+    half = len(order) // 2
     return order[:half], order[half : 2 * half]
+
+
+def _words(seed: bytes, count: int) -> NDArray[np.uint64]:
+    return np.frombuffer(hashlib.shake_256(seed).digest(8 * count), dtype="<u8")
 
 
 def draw_places(n: int, size: int, key: int) -> list[int]:
@@ -70,7 +85,7 @@ def draw_places(n: int, size: int, key: int) -> list[int]:
     >>> draw_places(5, 5, 1), len(draw_places(9, 4, 1))
     ([0, 1, 2, 3, 4], 4)
     """
-    words = np.frombuffer(hashlib.shake_256(b"columns" + key.to_bytes(16, "big")).digest(8 * n), dtype="<u8")
+    words = _words(b"columns" + key.to_bytes(16, "big"), n)
     return sorted(np.argsort(words, kind="stable")[:size].tolist())
 
 
@@ -79,6 +94,15 @@ def histogram(values: Floats, first: Ints, second: Ints) -> Ints:
     with np.errstate(over="ignore", invalid="ignore"):
         gaps = np.abs(values[first] - values[second])
     return np.bincount(bins_of(gaps.ravel()), minlength=BINS + 1)
+
+
+def gap_counts(points: Points | TiledPoints, members: list[int], pairs: tuple[Ints, Ints]) -> Ints:
+    """How many differences of these columns within pairs are in each bin, wherever the records lie."""
+    if isinstance(points, Points):
+        return histogram(points.values[:, members], *pairs)
+    values = points.subspace([points.columns[at] for at in members]).take(np.concatenate(pairs))
+    half = len(pairs[0])
+    return histogram(values, np.arange(half), np.arange(half, 2 * half))
 
 
 def errors_of(found: Ints, share: Fraction, columns: int) -> Ints:
@@ -103,7 +127,7 @@ def candidates(widest: float | None, step: float | None) -> range:
     return range(low, high + 1)
 
 
-def bins_within(points: Points, members: list[int]) -> range:
+def bins_within(points: Points | TiledPoints, members: list[int]) -> range:
     """The bins that a difference of these columns can be in, by what is public of them."""
     known = [facts_at(points, at) for at in members]
     bounds = [(c.high - c.low) / c.scale if c.low is not None and c.high is not None else None for c in known]
@@ -112,7 +136,7 @@ def bins_within(points: Points, members: list[int]) -> range:
     return candidates(widest, min((step for step in steps if step), default=None) if all(steps) else None)
 
 
-def facts_at(points: Points, at: int) -> Column:
+def facts_at(points: Points | TiledPoints, at: int) -> Column:
     """What is public of a column."""
     (found,) = points.schema.only([points.columns[at]]).columns or ()
     return found

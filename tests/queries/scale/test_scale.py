@@ -12,6 +12,7 @@ import pytest
 
 import wallflower as wf
 from wallflower.errors import DataError, LossMismatch, NotUseful, ParameterError, ScaleMismatch
+from wallflower.neighbours import spreads
 from wallflower.neighbours.spreads import BINS, DIVISORS, EDGES, bins_of, bins_within, draw_places, pair_up, value_of
 from wallflower.noise import system_noise
 from wallflower.queries.count.exact import count_outliers
@@ -85,6 +86,26 @@ def test_every_record_is_in_one_pair_whatever_the_key(n):
         assert len(met) == len(set(met)) == n - n % 2
         pairings.add(tuple(met))
     assert len(pairings) > 1
+
+
+@pytest.mark.parametrize("n", [255, 256, 257, 512, 513, 3000, 10**9])
+def test_of_a_long_table_a_part_is_paired_and_no_record_twice(n, monkeypatch):
+    monkeypatch.setattr(spreads, "PAIRED", 256)
+    for key in range(40):
+        met = np.concatenate(pair_up(n, key))
+        assert len(set(met.tolist())) == len(met) == spreads.pairing_size(n) // 2 * 2
+        assert met.min() >= 0
+        assert met.max() < n
+
+
+def test_the_part_that_is_paired_is_drawn_from_all_of_the_table(monkeypatch):
+    monkeypatch.setattr(spreads, "PAIRED", 1 << 12)
+    for n in (6000, 10**6):
+        first, second = pair_up(n, 5)
+        for rows in (first, second, np.abs(first - second)):  # pairs at one distance would show a season, not a spread
+            assert 0 <= rows.min() < 0.01 * n
+            assert rows.max() > 0.95 * n
+            assert len(np.unique(rows)) > 0.6 * len(rows)
 
 
 @pytest.mark.parametrize("share", list(DIVISORS), ids=str)

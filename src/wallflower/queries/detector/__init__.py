@@ -23,7 +23,7 @@ from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.mechanisms import choose_together
 from wallflower.neighbours.limits import SCALE_HELP, check_loss, check_scale
 from wallflower.neighbours.radii import read_share
-from wallflower.neighbours.spreads import DIVISORS, bins_within, errors_of, histogram, pair_up, value_of
+from wallflower.neighbours.spreads import DIVISORS, bins_within, errors_of, histogram, pair_up, pairing_size, value_of
 from wallflower.noise import Noise, draws
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.detector.grids import Coins, Floats, Ints, count_cells, lay_grids
@@ -136,7 +136,7 @@ class Detector(Query[Points, Value]):
         threshold = self.loss.epsilon * TENTH if self.contamination is not None else Fraction(0)
         rest = self.loss.epsilon - threshold
         spreads = Fraction(0) if self.is_scaled else rest / 2
-        columns = dimension if self.is_scaled else min(dimension, max(2, n * spreads // ENOUGH))
+        columns = dimension if self.is_scaled else min(dimension, max(2, pairing_size(n) * spreads // ENOUGH))
         grids = min(MOST_GRIDS, max(FEWEST, -(-columns // 2)))
         return Split(spreads=spreads, counts=rest - spreads, threshold=threshold, columns=columns, grids=grids)
 
@@ -164,7 +164,7 @@ class Detector(Query[Points, Value]):
         """The spread of each chosen column: 1 where columns come in spreads, else drawn together.  (S)"""
         if self.is_scaled:
             return dict.fromkeys(chosen, 1.0)
-        share = Fraction(3, 4) if data.n * split.spreads >= PLENTY * len(chosen) else Fraction(1, 2)
+        share = Fraction(3, 4) if pairing_size(data.n) * split.spreads >= PLENTY * len(chosen) else Fraction(1, 2)
         first, second = pair_up(data.n, key)
         among = [bins_within(data, [at]) for at in chosen]
         errors = [

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from wallflower.columns import list_names, pick
-from wallflower.data import Points, points_of
+from wallflower.data import Points, TiledPoints, TiledTable, points_of
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.mechanisms import choose_together
 from wallflower.neighbours.limits import check_loss
@@ -32,13 +32,14 @@ from wallflower.neighbours.spreads import (
     draw_places,
     errors_of,
     facts_at,
-    histogram,
+    gap_counts,
     pair_up,
+    pairing_size,
     value_of,
 )
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
-from wallflower.queries.scale.locations import Cells, error_limit
+from wallflower.queries.scale.locations import CellCounts, Cells, error_limit
 from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount, settle
 from wallflower.schema import Column, Schema
 from wallflower.units import Claim
@@ -59,7 +60,7 @@ Value = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scale(Query[Points, Value]):
+class Scale(Query[Points | TiledPoints, Value]):
     """Measure how wide each column is.
 
     >>> Scale(loss=Loss("0.3")).cost()
@@ -71,6 +72,7 @@ class Scale(Query[Points, Value]):
     question: ClassVar[str] = "How wide is each column?"
     proof: ClassVar[str] = "queries/scale/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
+    by_tiles: ClassVar[bool] = True
     unpictured: ClassVar[str] = "widths in units of their own, which no common axis shows"
 
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
@@ -113,8 +115,8 @@ class Scale(Query[Points, Value]):
         rho = self.loss.epsilon**2 / (16 if self.location else 8)  # (T), once or twice at half
         return replace(super(Scale, self).claim(facts), rho=rho)
 
-    def view(self, data: Any) -> Points:
-        points = points_of(data, self.columns)
+    def view(self, data: Any) -> Points | TiledPoints:
+        points = data.points(self.columns) if isinstance(data, TiledTable) else points_of(data, self.columns)
         if self.units:
             pick([name for names in self.units for name in names], points.columns)
         if points.n < 2 or points.dimension > MOST:
@@ -124,13 +126,13 @@ class Scale(Query[Points, Value]):
                 raise DataError("units: columns of one unit have different scales in the schema. Leave them out there.")
         return points
 
-    def answer(self, data: Points, noise: Noise) -> Value:
+    def answer(self, data: Points | TiledPoints, noise: Noise) -> Value:
         key = noise.below(KEY)  # (P)
         spreads = self.choose(self.errors(data, key), data, noise, key)
         told: Value = {"scale": spreads, "pairing": f"{key:032x}"}
         return told | self._located(data, list(spreads.values()), noise) if self.location else told
 
-    def _located(self, data: Points, spreads: list[float], noise: Noise) -> Value:
+    def _located(self, data: Points | TiledPoints, spreads: list[float], noise: Noise) -> Value:
         """The middle of each column, and the same as a baseline of one phase, which a watch takes."""
         widths = [spread / float(facts_at(data, at).scale) for at, spread in enumerate(spreads)]
         places = choose_together(
@@ -148,7 +150,7 @@ class Scale(Query[Points, Value]):
             "beyond": [data.columns[at] for at, cell in enumerate(cells) if cell.is_end(places[at])],
         }
 
-    def cells(self, data: Points, widths: list[float]) -> list[Cells]:
+    def cells(self, data: Points | TiledPoints, widths: list[float]) -> list[Cells]:
         """The candidates for each location, once spreads are known: in the units of the points."""
         made = []
         for at, width in enumerate(widths):
@@ -157,23 +159,22 @@ class Scale(Query[Points, Value]):
             made.append(Cells.of(width, *ends))
         return made
 
-    def location_errors(self, data: Points, widths: list[float]) -> list[Ints]:
+    def location_errors(self, data: Points | TiledPoints, widths: list[float]) -> list[Ints]:
         """By how much each candidate of each column misses the median: one record moves it by 1 at most.  (M)"""
-        most, values = error_limit(data.dimension, self.epsilon_each), data.values
-        return [np.minimum(cell.errors(values[:, at]), most) for at, cell in enumerate(self.cells(data, widths))]
+        most, cells = error_limit(data.dimension, self.epsilon_each), self.cells(data, widths)
+        return [np.minimum(cell.errors(found), most) for cell, found in zip(cells, _counts(data, cells), strict=True)]
 
-    def errors(self, data: Points, key: int) -> list[Ints]:
+    def errors(self, data: Points | TiledPoints, key: int) -> list[Ints]:
         """By how much each candidate of each group misses its quantile: what one record moves by 1 at most.  (S)"""
-        first, second = pair_up(data.n, key)
-        share, values = self.share_for(data.n, data.dimension), data.values
+        share, pairs = self.share_for(data.n, data.dimension), pair_up(data.n, key)
         found = []
         for members in self.chosen(data, key):
             among = bins_within(data, members)
-            errors = errors_of(histogram(values[:, members], first, second), share, len(members))
+            errors = errors_of(gap_counts(data, members, pairs), share, len(members))
             found.append(errors[among.start - 1 : among.stop - 1])
         return found
 
-    def choose(self, errors: list[Ints], data: Points, noise: Noise, key: int = 0) -> dict[str, float]:
+    def choose(self, errors: list[Ints], data: Points | TiledPoints, noise: Noise, key: int = 0) -> dict[str, float]:
         """The spread of each column, drawn together with all others.  (T)"""
         divisor = DIVISORS[self.share_for(data.n, data.dimension)]
         places = choose_together(errors, sensitivity=1, epsilon=self.epsilon_each, noise=noise)
@@ -210,7 +211,7 @@ class Scale(Query[Points, Value]):
             mechanism="joint exponential",
             interval=None,
             words=f"Spreads, as of a bell curve's deviation: {said}. With 95 % none misses its quantile by more than "
-            f"{off:,} of {facts.n // 2:,} pairs.{located}{part}",
+            f"{off:,} of {pairing_size(facts.n) // 2:,} pairs.{located}{part}",
             extras={"schema": fragment.to_json(), "toml": fragment.to_toml(), "quantile": str(share), "off": off}
             | ({"bounds": bounds} if middles else {}),
             notes=(BEYOND.format(list_names(beyond)),) if beyond else (),
@@ -219,7 +220,7 @@ class Scale(Query[Points, Value]):
 
     def plan(self, *, n: int, dimension: int) -> Plan:
         groups = self.measured(n, dimension)
-        useful, each = self._is_useful(n, dimension), float(self.epsilon_each) * n / groups
+        useful, each = self._is_useful(n, dimension), float(self.epsilon_each) * pairing_size(n) / groups
         most = self._most(n)
         ways = f"name {most} columns at most, pool those of one unit, or have a random part of them measured (subset)"
         advice = f"; {ways}" if most else ""
@@ -229,7 +230,7 @@ class Scale(Query[Points, Value]):
             words += (
                 f"; {float(self.epsilon_each) * n / dimension:.3g} for each of {dimension} locations, and {LOCATED}"
             )
-        figures = {"each": each, "off": min(1.0, self.off(n, groups) / max(1, n // 2))}
+        figures = {"each": each, "off": min(1.0, self.off(n, groups) / max(1, pairing_size(n) // 2))}
         return Plan(
             query=self.kind,
             cost=self.cost(),
@@ -240,7 +241,9 @@ class Scale(Query[Points, Value]):
             useful=useful,
             verdict=f"useful: {words}" if useful else f"not useful: {words}{advice}",
             smallest_useful_epsilon=smallest,
-            curve=tuple((float(e), min(1.0, self._at(e).off(n, groups) / max(1, n // 2))) for e in EPSILONS),
+            curve=tuple(
+                (float(e), min(1.0, self._at(e).off(n, groups) / max(1, pairing_size(n) // 2))) for e in EPSILONS
+            ),
             measure="share of pairs that a spread misses its quantile by, 95 %",
         )
 
@@ -265,7 +268,7 @@ class Scale(Query[Points, Value]):
         groups = self.coordinates(dimension)
         return min(groups, max(1, self._most(n))) if self.subset else groups
 
-    def chosen(self, data: Points, key: int) -> list[list[int]]:
+    def chosen(self, data: Points | TiledPoints, key: int) -> list[list[int]]:
         """The groups that are measured: all, or those that the public key draws.  (P)"""
         groups, size = self.groups(data.columns), self.measured(data.n, data.dimension)
         if size == len(groups):
@@ -274,30 +277,41 @@ class Scale(Query[Points, Value]):
 
     def share_for(self, n: int, dimension: int) -> Fraction:
         """Which quantile of the differences is chosen: a rule by public facts."""
-        enough = n * self.epsilon_each >= PLENTY * self.measured(n, dimension)
+        enough = pairing_size(n) * self.epsilon_each >= PLENTY * self.measured(n, dimension)
         return Fraction(3, 4) if enough else Fraction(1, 2)
 
     def off(self, n: int, groups: int) -> int:
         """By how many pairs the worst of all spreads misses its quantile at most, 95 times of 100.  (R)"""
         nats = groups * math.log(BINS) - math.log1p(-SURE)
-        return min(n // 2, math.ceil(2 * nats / float(self.epsilon_each)))
+        return min(pairing_size(n) // 2, math.ceil(2 * nats / float(self.epsilon_each)))
 
     def _most(self, n: int) -> int:
         """How many spreads can be had."""
-        return math.floor(n * self.epsilon_each / ENOUGH)
+        return math.floor(pairing_size(n) * self.epsilon_each / ENOUGH)
 
     def _is_useful(self, n: int, dimension: int) -> bool:
-        spread = n * self.epsilon_each >= ENOUGH * self.measured(n, dimension)
+        spread = pairing_size(n) * self.epsilon_each >= ENOUGH * self.measured(n, dimension)
         return spread and (not self.location or n * self.epsilon_each >= LOCATED * dimension)
 
     def _quality(self, n: int, groups: int) -> Quality:
-        each = float(n * self.epsilon_each / groups)
+        each = float(pairing_size(n) * self.epsilon_each / groups)
         label: Label = "reliable" if each >= PLENTY else "use with care" if each >= ENOUGH else "unreliable"
         rule = f"{each:,.1f} records times ε for each spread; reliable from {PLENTY} on, with care from {ENOUGH} on"
         return Quality(label, rule)
 
     def _at(self, amount: str) -> Self:
         return replace(self, loss=Loss(amount))
+
+
+def _counts(data: Points | TiledPoints, cells: list[Cells]) -> list[Ints]:
+    """How many records are in each cell of each column, wherever they lie: counts of parts add up."""
+    if isinstance(data, Points):
+        return [cell.count(data.values[:, at]) for at, cell in enumerate(cells)]
+    totals = [np.zeros(cell.size, dtype=np.int64) for cell in cells]
+    for told in data.each("finding locations", CellCounts(tuple(cells)), {}):
+        for at, total in enumerate(totals):
+            total += told[str(at)]
+    return totals
 
 
 def _around(middle: float, spread: float) -> tuple[float, float]:

@@ -89,14 +89,17 @@ def _attack_locations(quick: bool) -> Iterator[Finding]:
         laws = [_located_law(replace(LOCATING, loss=loss), records) for records in (LEAST, GONE)]
         yield audit_law(*laws, claimed=Loss("1"), name=f"broken: locations {name}", expected=True)
     cells, cases = Cells(0.0, 1.0, 6), [table[:, 0] for table in _tables(4)]
-    yield audit_exact(cells.errors, partial(_brute_median, cells), cases, name="who misses the median, and by how much")
-    wrong = Cells(0.5, 1.0, 6)
-    yield audit_exact(
-        wrong.errors, partial(_brute_median, cells), cases, name="broken: cells begin later", expected=True
-    )
-    yield _moves("one record moves the error of a location by 1", lambda table: cells.errors(table[:, 0]), 1)
+    brute = partial(_brute_median, cells)
+    yield audit_exact(partial(_misses, cells), brute, cases, name="who misses the median, and by how much")
+    later = partial(_misses, Cells(0.5, 1.0, 6))
+    yield audit_exact(later, brute, cases, name="broken: cells begin later", expected=True)
+    yield _moves("one record moves the error of a location by 1", lambda table: _misses(cells, table[:, 0]), 1)
     twice = "broken: ranks counted twice"
-    yield _moves(twice, lambda table: 2 * cells.errors(table[:, 0]), 1, expected=True)
+    yield _moves(twice, lambda table: 2 * _misses(cells, table[:, 0]), 1, expected=True)
+
+
+def _misses(cells: Cells, values: Floats) -> Ints:
+    return cells.errors(cells.count(values))
 
 
 def _brute_median(cells: Cells, values: Floats) -> list[int]:

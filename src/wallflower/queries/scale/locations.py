@@ -16,6 +16,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from wallflower.engines import Given
 from wallflower.neighbours.spreads import Floats, Ints, errors_of
 
 CELLS: Final = 2**15
@@ -51,13 +52,16 @@ class Cells:
             found = np.floor((values - self.start) / self.step)
         return np.clip(found, 0, self.size - 1).astype(np.int64)
 
-    def errors(self, values: Floats) -> Ints:
-        """By how many records each cell misses the median.  (M)
+    def count(self, values: Floats) -> Ints:
+        """How many of these numbers are in each cell."""
+        return np.bincount(self.places(values), minlength=self.size)
 
-        >>> Cells(0.0, 1.0, 4).errors(np.array([0.5, 1.5, 1.5, 9.0])).tolist()
+    def errors(self, found: Ints) -> Ints:
+        """By how many records each cell misses the median, of so many in each.  (M)
+
+        >>> Cells(0.0, 1.0, 4).errors(np.array([1, 2, 0, 1])).tolist()
         [1, 0, 1, 1]
         """
-        found = np.bincount(self.places(values), minlength=self.size)
         return errors_of(np.concatenate([[0], found]), HALF, 1)
 
     def middle(self, place: int) -> float:
@@ -67,6 +71,16 @@ class Cells:
     def is_end(self, place: int) -> bool:
         """Whether a cell holds all that is further away, of a grid that no bounds end."""
         return self.start == -self.step * CELLS / 2 and place in (0, self.size - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class CellCounts:
+    """A task of an engine: how many of some points are in each cell of each column."""
+
+    cells: tuple[Cells, ...]
+
+    def __call__(self, values: Floats, _: Given) -> Given:
+        return {str(at): cell.count(values[:, at]) for at, cell in enumerate(self.cells)}
 
 
 def error_limit(columns: int, epsilon: Fraction) -> int:
