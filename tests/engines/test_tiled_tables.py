@@ -1,9 +1,13 @@
 """A table that an engine keeps: read in parts, held to its schema, asked as the same table in memory is."""
 
+import gzip
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import duckdb
 import numpy as np
+import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,7 +17,8 @@ import wallflower as wf
 from scripted import Scripted
 from wallflower import progress
 from wallflower.cli import build
-from wallflower.data import Schema, TiledTable, load, scans
+from wallflower.columns import Selection
+from wallflower.data import Schema, TiledTable, load, scans, texts
 from wallflower.data import fingerprints as prints
 from wallflower.data.scans import load_into
 from wallflower.errors import DataError, EngineMismatch, ParameterError, SourceError
@@ -311,7 +316,7 @@ def test_tiles_refuse_what_memory_refuses_in_the_same_words(why, folder):
 
 
 def test_sources_that_cannot_be_read_in_parts_are_refused(tmp_path):
-    path = tmp_path / "people.csv"
+    path = tmp_path / "people.xlsx"
     path.write_text("x,y\n1,2\n3,4\n")
     with pytest.raises(SourceError, match="an engine reads Parquet"):
         load_into(path, "tiles")
@@ -333,8 +338,8 @@ def test_a_table_of_duckdb_is_read_in_parts(records, folder, tmp_path):
     assert part.n == int((np.asarray(records["x"]) > 0).sum())
     with pytest.raises(SourceError, match="did not answer the query"):
         load_into(f"duckdb:///{path}?table=nobody", "tiles")
-    with pytest.raises(SourceError, match="reads files of DuckDB and of Parquet"):
-        load_into(f"sqlite:///{path}?table=patients", "tiles")
+    with pytest.raises(SourceError, match="a database in a file"):
+        load_into("duckdb:///:memory:?sql=SELECT 1 AS x", "tiles")
 
 
 @pytest.mark.parametrize("kind", ["identifier", "time"])
@@ -363,3 +368,107 @@ def test_the_command_line_takes_an_engine(folder, tmp_path):
     assert '"n": 3000' in told.output
     dry = CliRunner().invoke(build(QUERIES), ["count", *asked, "--dry-run"])
     assert dry.exit_code == 0, dry.output
+
+
+def same_cells(memory, tiled):
+    """Whether an engine keeps what memory holds: public facts, and the cells in order."""
+    kept = tiled.points().gather()
+    return memory.columns == tiled.columns and np.array_equal(memory.points().values, kept)
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.csv.gz", "people.tsv"])
+def test_delimited_text_is_kept_as_memory_reads_it(records, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(texts, "_BLOCK", 4096)
+    path = tmp_path / name
+    mark = "\t" if ".tsv" in name else ","
+    rows = zip(*(records[column].to_pylist() for column in ("x", "y", "ward")), strict=True)
+    written = "x,y,ward\n".replace(",", mark) + "".join(f"{x!r}{mark}{y!r}{mark}{ward}\n" for x, y, ward in rows)
+    path.write_bytes(gzip.compress(written.encode()) if name.endswith(".gz") else written.encode())
+    tiled = load_into(path, "tiles", schema=FACTS)
+    assert tiled.name == "people"
+    assert same_cells(load(path, schema=FACTS), tiled)
+
+
+@pytest.mark.parametrize(
+    ("cells", "written"),
+    [
+        (["1", "0", "2"], {}),
+        (["true", "FALSE", "true"], {}),
+        (["1.234,5", "-2", "7.000"], {"decimal": ",", "thousands": ".", "separator": ";"}),
+        (["café", "true", "1"], {"encoding": "latin-1"}),
+        (["", "true", "1"], {}),
+        (["1", "2", "?"], {}),
+        (["9007199254740993", "1", "2"], {}),
+    ],
+)
+def test_the_kind_of_a_column_is_told_by_all_cells_of_the_file(tmp_path, monkeypatch, cells, written):
+    monkeypatch.setattr(texts, "_BLOCK", 256)
+    path, mark = tmp_path / "people.csv", written.get("separator", ",")
+    lines = [f"{cells[0]}{mark}1\n"] * 400 + [f"{cells[1]}{mark}1\n"] * 400 + [f"{cells[2]}{mark}1\n"] * 3
+    path.write_bytes(f"x{mark}y\n{''.join(lines)}".encode(written.get("encoding", "utf-8")))
+    found = []
+    for engine in ("memory", "tiles"):
+        try:
+            table = load_into(path, engine, **written)
+            found.append((table.points().gather() if engine == "tiles" else table.points().values).tolist())
+        except DataError as refusal:
+            found.append(str(refusal))
+    assert found[0] == found[1]
+
+
+def test_a_line_that_lacks_a_cell_is_refused_in_the_words_of_memory(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("x,y\n" + "1,2\n" * 500 + "3\n")
+    for engine in ("memory", "tiles"):
+        with pytest.raises(SourceError, match="not every line has as many cells"):
+            load_into(path, engine)
+
+
+def test_a_table_of_sqlite_is_read_in_parts_and_counted_in_the_same_view(records, tmp_path):
+    path = tmp_path / "clinic.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE patients (x REAL, y REAL, ward TEXT)")
+        database.executemany(
+            "INSERT INTO patients VALUES (?, ?, ?)", [tuple(row.values()) for row in records.to_pylist()]
+        )
+        database.commit()
+    url = f"sqlite:///{path}?table=patients"
+    assert same_cells(load(url, schema=FACTS), load_into(url, "tiles", schema=FACTS))
+    part = f"sqlite:///{path}?sql=SELECT x FROM patients WHERE x > 0"
+    assert same_cells(load(part), load_into(part, "tiles"))
+    for sql in (
+        "SELECT 1 AS x); DROP TABLE patients; SELECT (1",
+        "WITH a AS (SELECT load_extension('z') AS x) SELECT * FROM a",
+    ):
+        with pytest.raises(SourceError, match="did not answer"):
+            load_into(f"sqlite:///{path}?sql={sql}", "tiles")
+
+
+@pytest.mark.slow
+def test_a_table_of_postgresql_is_read_in_parts_by_one_query(records, postgres):
+    place = postgres.fresh()
+    with psycopg.connect(place) as database:
+        database.execute("CREATE TABLE patients (x double precision, y double precision, ward text)")
+        with database.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO patients VALUES (%s, %s, %s)", [tuple(row.values()) for row in records.to_pylist()]
+            )
+    url = f"{place}?sql=SELECT * FROM patients ORDER BY x"
+    assert same_cells(load(url, schema=FACTS), load_into(url, "tiles", schema=FACTS))
+    for sql in (
+        "SELECT 1 AS x; DELETE FROM patients",
+        "WITH gone AS (DELETE FROM patients RETURNING x) SELECT x FROM gone",
+    ):
+        with pytest.raises(SourceError, match="did not answer"):
+            load_into(f"{place}?sql={sql}", "tiles")
+    with psycopg.connect(place) as database:
+        assert database.execute("SELECT count(*) FROM patients").fetchone() == (N,)
+
+
+def test_reading_parquet_holds_some_records_at_a_time_and_not_the_file(tmp_path):
+    rows = np.random.default_rng(5).normal(size=400_000)
+    pq.write_table(pa.table({"x": rows}), tmp_path / "long.parquet", row_group_size=4000)
+    before, most = pa.total_allocated_bytes(), 0
+    for _ in scans.scan_of(tmp_path / "long.parquet", Selection()).chunks:
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert most < rows.nbytes / 8

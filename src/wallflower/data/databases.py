@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
@@ -49,36 +51,75 @@ def ask(url: str, wanted: Selection, limit: int) -> SourceTable:
     return _answered(scheme, lambda: _DATABASES[scheme][0](place, sql, wanted, limit))
 
 
-def scan(url: str, wanted: Selection, size: int) -> tuple[list[str], int, str, Iterator[Any]]:
-    """The same of a DuckDB file, some records at a time: columns, number of records, what it is called, and chunks."""
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """An answer that is fetched in parts: its columns, how many records it has, what it is called, and the parts, in
+    which only columns that are wanted are looked up. Whoever has it closes the database."""
+
+    header: list[str]
+    rows: int
+    stem: str | None
+    parts: Iterator[Callable[[int], Any]]
+
+
+def scan(url: str, wanted: Selection, size: int) -> tuple[list[str], int, str | None, Iterator[Any]]:
+    """The same, some records at a time: columns, number of records, what it is called, and chunks."""
     scheme, place, sql = _parts(url)
-    if scheme != "duckdb" or place == "/:memory:":
-        raise SourceError(
-            f"{scheme}: an engine reads files of DuckDB and of Parquet, not this database. Copy the table to one of "
-            "these, or open it in memory (engine='memory', --engine memory)."
-        )
-    path = _local(place)
-    database = _answered(scheme, lambda: _duck.connect(str(path), read_only=True, config=_DUCKDB_MAY))
-    try:
-        rows, reader = _answered(scheme, lambda: _counted(database, sql, size))
-        header = reader.schema.names
-        chosen = [(name, header.index(name)) for name in wanted.choose(header)]
-    except BaseException:
-        database.close()
-        raise
+    with ExitStack() as opened:
+        found = _answered(scheme, lambda: _SCANS[scheme](opened, place, sql, size))
+        chosen = [(name, found.header.index(name)) for name in wanted.choose(found.header)]
+        held = opened.pop_all()  # from here on it is open until all is read
 
     def chunks() -> Iterator[Any]:
-        with database:
-            while (batch := _answered(scheme, lambda: next(reader, None))) is not None:
-                yield _pa.table({name: batch.column(position) for name, position in chosen})
+        with held:
+            while (part := _answered(scheme, lambda: next(found.parts, None))) is not None:
+                yield _pa.table({name: part(position) for name, position in chosen})
 
-    return [name for name, _ in chosen], rows, path.stem, chunks()
+    return [name for name, _ in chosen], found.rows, found.stem, chunks()
 
 
-def _counted(database: Any, sql: str, size: int) -> tuple[int, Any]:
+def _scan_duckdb(opened: ExitStack, place: str, sql: str, size: int) -> Scan:
+    if place == "/:memory:":
+        raise SourceError("duckdb: an engine reads a database in a file, and this one has none. Name the file.")
+    path = _local(place)
+    database = opened.enter_context(_duck.connect(str(path), read_only=True, config=_DUCKDB_MAY))
     _require_query(database, sql)
-    ((rows,),) = database.sql(f"SELECT count(*) FROM ({sql})").fetchall()  # noqa: S608 - the steward's own query
-    return int(rows), database.sql(sql).to_arrow_reader(size)
+    ((rows,),) = database.sql(_count(sql)).fetchall()
+    reader = database.sql(sql).to_arrow_reader(size)
+    return Scan(reader.schema.names, int(rows), path.stem, (batch.column for batch in reader))
+
+
+def _scan_sqlite(opened: ExitStack, place: str, sql: str, size: int) -> Scan:
+    path = _local(place)
+    database = _open_sqlite(opened, path)
+    database.execute("BEGIN")  # both queries see the same records
+    database.set_authorizer(_sqlite_may)
+    ((rows,),) = database.execute(_count(sql)).fetchall()
+    cursor = database.execute(sql)
+    return Scan([item[0] for item in cursor.description], int(rows), path.stem, _fetches(cursor, size))
+
+
+def _scan_postgresql(opened: ExitStack, place: str, sql: str, size: int) -> Scan:
+    database = _open_postgresql(opened, place)
+    cursor = opened.enter_context(database.cursor(name="wallflower", scrollable=True))
+    cursor.execute(sql)
+    moved = database.execute("MOVE FORWARD ALL IN wallflower").statusmessage  # the query is answered once, and counted
+    database.execute("MOVE ABSOLUTE 0 IN wallflower")
+    header = [item[0] for item in cursor.description]
+    return Scan(header, int(moved.split()[-1]), database.info.dbname, _fetches(cursor, size))
+
+
+def _count(sql: str) -> str:
+    return f"SELECT count(*) FROM ({sql})"  # noqa: S608 - the steward's own query
+
+
+def _fetches(cursor: Any, size: int) -> Iterator[Callable[[int], Any]]:
+    while rows := cursor.fetchmany(size):
+        yield partial(_column, rows)
+
+
+def _column(rows: Sequence[Sequence[Any]], position: int) -> Any:
+    return arrow_of([row[position] for row in rows])
 
 
 def _parts(url: str) -> tuple[str, str, str]:
@@ -153,17 +194,32 @@ def _require_query(database: Any, sql: str) -> None:
 
 def _sqlite(place: str, sql: str, wanted: Selection, limit: int) -> SourceTable:
     path = _local(place)
-    with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as database:
-        database.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in _SQLITE_MAY else sqlite3.SQLITE_DENY)
+    with ExitStack() as opened:
+        database = _open_sqlite(opened, path)
+        database.set_authorizer(_sqlite_may)
         return SourceTable(table=_fetched(database.execute(sql), wanted, limit), stem=path.stem)
 
 
+def _open_sqlite(opened: ExitStack, path: Path) -> sqlite3.Connection:
+    return opened.enter_context(closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)))
+
+
+def _sqlite_may(action: int, *_: object) -> int:
+    return sqlite3.SQLITE_OK if action in _SQLITE_MAY else sqlite3.SQLITE_DENY
+
+
 def _postgresql(place: str, sql: str, wanted: Selection, limit: int) -> SourceTable:
-    with closing(_psycopg.connect(f"postgresql://{place}")) as database:
-        database.read_only = True
-        with database.cursor(name="wallflower") as cursor:  # a server-side cursor takes one query and nothing else
-            cursor.execute(sql)
-            return SourceTable(table=_fetched(cursor, wanted, limit), stem=database.info.dbname)
+    with ExitStack() as opened:
+        database = _open_postgresql(opened, place)
+        cursor = opened.enter_context(database.cursor(name="wallflower"))  # it takes one query and nothing else
+        cursor.execute(sql)
+        return SourceTable(table=_fetched(cursor, wanted, limit), stem=database.info.dbname)
+
+
+def _open_postgresql(opened: ExitStack, place: str) -> Any:
+    database = opened.enter_context(closing(_psycopg.connect(f"postgresql://{place}")))
+    database.read_only = True
+    return database
 
 
 def _fetched(cursor: Any, wanted: Selection, limit: int) -> Any:
@@ -173,7 +229,7 @@ def _fetched(cursor: Any, wanted: Selection, limit: int) -> Any:
         rows += chunk
         if len(rows) * len(header) * _BYTES_PER_FETCHED_CELL > limit:
             raise too_large(_ANSWER, limit)
-    return _pa.table({name: arrow_of([row[position] for row in rows]) for name, position in chosen})
+    return _pa.table({name: _column(rows, position) for name, position in chosen})
 
 
 _DATABASES: Final[Mapping[str, tuple[Callable[[str, str, Selection, int], SourceTable], Any]]] = {
@@ -181,4 +237,10 @@ _DATABASES: Final[Mapping[str, tuple[Callable[[str, str, Selection, int], Source
     "sqlite": (_sqlite, sqlite3),
     "postgresql": (_postgresql, _psycopg),
     "postgres": (_postgresql, _psycopg),
+}
+_SCANS: Final[Mapping[str, Callable[[ExitStack, str, str, int], Scan]]] = {
+    "duckdb": _scan_duckdb,
+    "sqlite": _scan_sqlite,
+    "postgresql": _scan_postgresql,
+    "postgres": _scan_postgresql,
 }

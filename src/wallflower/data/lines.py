@@ -233,7 +233,7 @@ def _parquet(path: Path, wanted: Selection, time: str | None) -> Stream:
     refusal = SourceError(
         f"{path}: cannot be read as Parquet. Check the path, who may read it, and whether it is whole."
     )
-    file = call_or_refuse(lambda: _parquet_reader.ParquetFile(path), lambda _: refusal)
+    file = call_or_refuse(lambda: _parquet_reader.ParquetFile(path, pre_buffer=False), lambda _: refusal)
     schema = file.schema_arrow
     chosen = wanted.choose(schema.names)
     for name in chosen:

@@ -1,6 +1,8 @@
-"""Tables that are read some records at a time, for an engine to keep: Parquet, and whatever is in memory already.
+"""Tables that are read some records at a time, for an engine to keep: Parquet, delimited text, databases, and whatever
+is in memory already.
 
-The number of records is in the metadata of the files, and is held to the schema's before a record is read. Cells are
+The number of records is in the metadata of Parquet files; a database counts them, and a text file is read twice. It is
+held to the schema's before a record is kept. Cells are
 held to the schema chunk by chunk, with the refusals of a table that is read whole.
 """
 
@@ -20,8 +22,8 @@ from wallflower.columns import Selection, call_or_refuse, list_names, numbers_of
 from wallflower.data import Table, load
 from wallflower.data.cells import fit_cells, is_text, not_numbers, text_bytes
 from wallflower.data.databases import scan
-from wallflower.data.sources import pair_of, parts_of, read, require_fitting, select
-from wallflower.data.texts import not_open, not_readable, type_cells
+from wallflower.data.sources import pair_of, parts_of, read, require_fitting, select, suffix_of
+from wallflower.data.texts import not_open, not_readable, scan_lines, type_cells
 from wallflower.data.tiled_table import TiledTable
 from wallflower.engines import Cells, Engine, Source
 from wallflower.engines.local import LocalEngine
@@ -113,7 +115,7 @@ def keep(
 def read_parts(source: object, schema: Schema) -> Iterator[Cells]:
     """The cells of the columns that a schema names, some records at a time, held to it."""
     facts, wanted = select(schema)
-    is_scanned = _is_parquet(source) or (isinstance(source, str) and "://" in source)
+    is_scanned = _is_parquet(source) or _is_delimited(source) or (isinstance(source, str) and "://" in source)
     chunks = scan_of(source, wanted).chunks if is_scanned else _sliced(read(source, wanted).table)
     yield from map(Gauge(facts, True, wanted, frozenset()), chunks)
 
@@ -174,9 +176,11 @@ def scan_of(source: object, wanted: Selection) -> Scan:
     if isinstance(source, str) and "://" in source:
         columns, rows, stem, chunks = scan(source, wanted, CHUNK)
         return Scan(tuple(columns), rows, stem, chunks)
+    if _is_delimited(source):
+        return _delimited(Path(source), wanted)  # type: ignore[arg-type]
     if isinstance(source, str | os.PathLike):
         raise SourceError(
-            f"{Path(source).name}: an engine reads Parquet, a file or a directory, a file of DuckDB, or what is in "
+            f"{Path(source).name}: an engine reads Parquet, a file or a directory, CSV, a database, or what is in "
             "memory. Convert it, or open it in memory (engine='memory', --engine memory)."
         )
     table = read(source, wanted).table
@@ -187,6 +191,25 @@ def _is_parquet(source: object) -> bool:
     if not isinstance(source, str | os.PathLike) or "://" in str(source):
         return False
     return Path(source).is_dir() or Path(source).name.lower().endswith(".parquet")
+
+
+def _is_delimited(source: object) -> bool:
+    if not isinstance(source, str | os.PathLike) or "://" in str(source):
+        return False
+    return Path(source).name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
+
+
+def _delimited(path: Path, wanted: Selection) -> Scan:
+    call_or_refuse(lambda: parts_of(path, sys.maxsize), lambda error: not_open(path, error))
+    suffix = suffix_of(path)
+    require_fitting(path, suffix, wanted.form)
+
+    def refusal(error: BaseException) -> SourceError | DataError:
+        return not_readable(path, error)
+
+    columns, rows, chunks = call_or_refuse(lambda: scan_lines(path, wanted, CHUNK), refusal)
+    told = iter(lambda: call_or_refuse(lambda: next(chunks, None), refusal), None)
+    return Scan(tuple(columns), rows, path.name[: -len(suffix)], told)
 
 
 def _parquet(path: Path, wanted: Selection) -> Scan:
@@ -214,7 +237,7 @@ def _part(path: Path, part: Path, keys: dict[str, str | None], chosen: list[str]
     def refusal(error: BaseException) -> SourceError | DataError:
         return not_readable(path, error)
 
-    file = call_or_refuse(lambda: _parquet_reader.ParquetFile(part), refusal)
+    file = call_or_refuse(lambda: _parquet_reader.ParquetFile(part, pre_buffer=False), refusal)
     with file:
         batches = file.iter_batches(batch_size=CHUNK, columns=[name for name in chosen if name not in keys])
         while (batch := call_or_refuse(lambda: next(batches, None), refusal)) is not None:

@@ -11,8 +11,9 @@ import gzip
 import io
 import json
 import re
+import sys
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -43,6 +44,8 @@ else:
 MISSING: Final = ("", "?", "na", "n/a", "nan", "null", "none")
 GUESSED: Final = (".csv", ".tsv", ".jsonl", ".ndjson")  # kinds of files that declare no types
 
+_KINDS: Final = ["truth", "number"]  # what cells that are all missing are, first
+_BLOCK: Final = 1 << 22  # bytes
 _VALUE_LIKE: Final = re.compile(r"[-+.]*\d[-+.,:/ \deETZ]*|\?|n/a|nan|null|true|false|[-+]?inf", re.IGNORECASE)
 
 
@@ -67,23 +70,75 @@ def reader_of(delimiter: str) -> Callable[[Path, Selection, int], Any]:
     """A reader of lines whose cells are separated by this, unless it is said to be another mark."""
 
     def reader(path: Path, wanted: Selection, limit: int) -> Any:
-        form, mark = wanted.form, wanted.form.separator or delimiter
-        header = _header(path, mark, form)
-        chosen = wanted.choose(header)
+        chosen, ways = _ways(path, wanted, delimiter)
         with _opened(path) as stream:
-            text = _csv_reader.read_csv(
-                _Metered(stream, str(path), limit, form.encoding),
-                read_options=_csv_reader.ReadOptions(column_names=_distinct(header, chosen), skip_rows_after_names=1),
-                parse_options=_csv_reader.ParseOptions(
-                    delimiter=mark, newlines_in_values=True, ignore_empty_lines=len(header) > 1
-                ),
-                convert_options=_csv_reader.ConvertOptions(
-                    column_types=dict.fromkeys(chosen, _pa.string()), strings_can_be_null=False, include_columns=chosen
-                ),
-            )
-        return _pa.table({name: type_cells(name, text[name], name in wanted.texts, form) for name in chosen})
+            text = _csv_reader.read_csv(_Metered(stream, str(path), limit, wanted.form.encoding), **ways)
+        return _pa.table({name: type_cells(name, text[name], name in wanted.texts, wanted.form) for name in chosen})
 
     return reader
+
+
+def scan_lines(path: Path, wanted: Selection, size: int) -> tuple[list[str], int, Iterator[Any]]:
+    """The same some records at a time, however long the file is: its columns, how many records it has, and chunks.
+
+    It is read twice, since the kind of a column is told by all of its cells: once for the kinds and the number of
+    records, and once for the cells.
+    """
+    name = path.name.lower().removesuffix(".gz")
+    chosen, ways = _ways(path, wanted, "\t" if name.endswith(".tsv") else ",")
+    rows, kinds = 0, {name: _KINDS if name not in wanted.texts else ["text"] for name in chosen}
+    for text in _blocks(path, wanted, ways):
+        rows += len(text)
+        for name, kept in kinds.items():
+            kinds[name] = [kind for kind in kept if kind in _kinds_of(text[name], wanted.form)] or ["text"]
+
+    def chunks() -> Iterator[Any]:
+        for text in _slices(_blocks(path, wanted, ways), size):
+            yield _pa.table({name: _typed(name, text[name], kinds[name][0], wanted.form) for name in chosen})
+
+    return chosen, rows, chunks()
+
+
+def _ways(path: Path, wanted: Selection, delimiter: str) -> tuple[list[str], dict[str, Any]]:
+    """The columns to read, and how: every cell as text."""
+    mark = wanted.form.separator or delimiter
+    header = _header(path, mark, wanted.form)
+    chosen = wanted.choose(header)
+    names = [name if name in chosen else f"\0{position}" for position, name in enumerate(header)]
+    return chosen, {
+        "read_options": _csv_reader.ReadOptions(column_names=names, skip_rows_after_names=1, block_size=_BLOCK),
+        "parse_options": _csv_reader.ParseOptions(
+            delimiter=mark, newlines_in_values=True, ignore_empty_lines=len(header) > 1
+        ),
+        "convert_options": _csv_reader.ConvertOptions(
+            column_types=dict.fromkeys(chosen, _pa.string()), strings_can_be_null=False, include_columns=chosen
+        ),
+    }
+
+
+def _blocks(path: Path, wanted: Selection, ways: dict[str, Any]) -> Iterator[Any]:
+    """The cells of a file as text, block by block."""
+    with _opened(path) as stream:
+        metered = _Metered(stream, str(path), sys.maxsize, wanted.form.encoding)
+        blocks = _csv_reader.open_csv(metered, **ways)
+        for block in blocks:
+            if len(block):
+                yield _pa.Table.from_batches([block])
+
+
+def _slices(blocks: Iterator[Any], size: int) -> Iterator[Any]:
+    """The same records, so many at a time."""
+    held: list[Any] = []
+    for block in blocks:
+        held.append(block)
+        if sum(map(len, held)) >= size:
+            together = _pa.concat_tables(held)
+            whole = len(together) // size * size
+            for start in range(0, whole, size):
+                yield together.slice(start, size)
+            held = [together.slice(whole)]
+    if sum(map(len, held)):
+        yield _pa.concat_tables(held)
 
 
 def json_lines(path: Path, wanted: Selection, limit: int) -> Any:
@@ -100,19 +155,37 @@ def json_lines(path: Path, wanted: Selection, limit: int) -> Any:
 
 def type_cells(name: str, column: Any, is_text: bool, form: Format) -> Any:
     """Cells of a text file: numbers when each is a number or missing, else text."""
-    text = _compute.utf8_trim_whitespace(column)
-    if is_text:
-        return text
-    lower = _compute.utf8_lower(text)
+    return _typed(name, column, "text" if is_text else (*_kinds_of(column, form), "text")[0], form)
+
+
+def _words(column: Any) -> Any:
+    """Cells in small letters, and none where one is missing."""
+    lower = _compute.utf8_lower(_compute.utf8_trim_whitespace(column))
     missing = _compute.is_in(lower, value_set=text_array(MISSING))
-    words = _compute.if_else(missing, text_array([None])[0], lower)
+    return _compute.if_else(missing, text_array([None])[0], lower)
+
+
+def _kinds_of(column: Any, form: Format) -> list[str]:
+    """Of which kinds all of these cells can be, besides text."""
+    words, found = _words(column), []
     if _compute.all(_compute.is_in(words, value_set=text_array(["true", "false", None]))).as_py():
+        found.append("truth")
+    try:
+        _with_points(words, form).cast(_pa.float64())
+    except _pa.ArrowInvalid:
+        return found
+    return [*found, "number"]
+
+
+def _typed(name: str, column: Any, kind: str, form: Format) -> Any:
+    """Cells that are known to be of a kind."""
+    if kind == "text":
+        return _compute.utf8_trim_whitespace(column)
+    words = _words(column)
+    if kind == "truth":
         return _compute.equal(words, text_array(["true"])[0])
     words = _with_points(words, form)
-    try:
-        numbers = words.cast(_pa.float64())
-    except _pa.ArrowInvalid:
-        return text
+    numbers = words.cast(_pa.float64())
     large = _compute.greater_equal(_compute.abs(numbers), float_array(np.array([float(EXACT_BELOW)]))[0])
     whole = _compute.match_substring_regex(words, "^[-+]?[0-9]+$")
     if _compute.any(_compute.and_(large, whole)).as_py():
@@ -181,10 +254,6 @@ class _Metered(io.RawIOBase):
 
 def _opened(path: Path) -> gzip.GzipFile | IO[bytes]:
     return gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb")
-
-
-def _distinct(header: Sequence[str], chosen: Sequence[str]) -> list[str]:
-    return [name if name in chosen else f"\0{position}" for position, name in enumerate(header)]
 
 
 def _header(path: Path, delimiter: str, form: Format) -> list[str]:
