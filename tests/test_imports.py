@@ -15,11 +15,10 @@ from pathlib import Path
 import grimp
 import pytest
 
+from sources import MODULES, PACKAGE, nodes, place, tree
 from types_cache import known_types
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "src" / "wallflower"
-MODULES = sorted(PACKAGE.rglob("*.py"))
 LINTER = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
 
 # Who may draw noise that is not handed to them: the doors, for a table, a stream
@@ -52,27 +51,20 @@ ENTROPY = ("random", "secrets", "numpy.random", "opendp", "uuid", "os.urandom", 
 
 
 @cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-def place(path: Path) -> str:
-    return str(path.relative_to(PACKAGE))
-
-
-def imports(path: Path) -> Iterator[str]:
+def imports(path: Path) -> tuple[str, ...]:
     """Every module or name that a file imports, in full."""
-    for node in ast.walk(tree(path)):
-        match node:
-            case ast.Import():
-                yield from (item.name for item in node.names)
-            case ast.ImportFrom():
-                yield from (f"{node.module}.{item.name}" for item in node.names)
+    names: list[str] = []
+    for node in nodes(path):
+        if isinstance(node, ast.Import):
+            names += (item.name for item in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names += (f"{node.module}.{item.name}" for item in node.names)
+    return tuple(names)
 
 
 def attributes(path: Path) -> Iterator[str]:
     """What a file reaches by a dot, with `np` read as numpy."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             yield f"{'numpy' if node.value.id == 'np' else node.value.id}.{node.attr}"
 
@@ -97,9 +89,10 @@ def test_contracts_have_no_exceptions() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=place)
 def test_imports_are_at_the_top(path: Path) -> None:
-    for node in ast.walk(tree(path)):
+    found = [node for node in nodes(path) if isinstance(node, ast.Import | ast.ImportFrom)]
+    for node in nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            inside = [below for below in ast.walk(node) if isinstance(below, ast.Import | ast.ImportFrom)]
+            inside = [below for below in found if node.lineno <= below.lineno <= (node.end_lineno or 0)]
             assert not inside, f"{place(path)}:{inside[0].lineno} imports inside a function"
 
 
@@ -137,7 +130,7 @@ def test_what_is_lazy_is_checked_under_the_same_name(path: Path) -> None:
             checked, named = twins(node)
             assert checked == named, f"{place(path)}:{node.lineno}"
             seen += len(named)
-    calls = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Lazy"]
+    calls = [node for node in nodes(path) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Lazy"]
     assert len(calls) == seen, f"{place(path)} has a Lazy that no type checker sees"
 
 

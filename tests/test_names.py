@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[1] / "src" / "wallflower"
+from sources import MODULES, PACKAGE, place, tree
+
 IRREGULAR = frozenset(
     re.findall(
         r"\w+",
@@ -45,7 +46,7 @@ PARTICIPLE = re.compile(r"[A-Za-z]+(ed|ing)")
 def names(path: Path) -> Iterator[str]:
     """What a module is called, and what it defines for others, but errors: they are words for what happened."""
     yield path.parent.name if path.stem == "__init__" else path.stem
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in tree(path).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
             isinstance(node, ast.ClassDef) and not any("Error" in ast.unparse(base) for base in node.bases)
         ):
@@ -59,18 +60,18 @@ def is_bare_participle(name: str) -> bool:
     return name.lower() in IRREGULAR or bool(PARTICIPLE.fullmatch(name))
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+@pytest.mark.parametrize("path", MODULES, ids=place)
 def test_names_are_nouns_and_verbs(path: Path) -> None:
     wrong = [name for name in names(path) if is_bare_participle(name) and name not in PUBLIC and name[0] != "_"]
-    if path == SOURCE / "errors.py":
+    if path == PACKAGE / "errors.py":
         wrong = []
-    assert not wrong, f"{path.relative_to(SOURCE)}: {', '.join(wrong)}"
+    assert not wrong, f"{place(path)}: {', '.join(wrong)}"
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+@pytest.mark.parametrize("path", MODULES, ids=place)
 def test_a_module_says_in_its_first_line_what_lives_there(path: Path) -> None:
-    first = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
-    assert len(first.split()) >= 3, f"{path.relative_to(SOURCE)} has no first line"
+    first = (ast.get_docstring(tree(path)) or "").partition("\n")[0]
+    assert len(first.split()) >= 3, f"{place(path)} has no first line"
 
 
 def test_bare_participles_are_told_from_other_words() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from forks import FORKS, Place
 from wallflower.errors import SourceError
 from wallflower.release.steward_key import steward_key
 
@@ -22,9 +22,10 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "data" / "wallflower" / "fingerprint.key"
 
 
-def enter(barrier: Any) -> None:
+def enter(barrier: Any, place: Place) -> None:
     global gate
     gate = barrier
+    place.enter()
 
 
 def fetch(_: int) -> bytes:
@@ -71,8 +72,7 @@ def test_without_a_data_home_it_is_in_the_usual_place(tmp_path: Path, monkeypatc
 
 @pytest.mark.slow
 def test_eight_processes_get_one_key(path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(PROCESSES, initializer=enter, initargs=(context.Barrier(PROCESSES),)) as pool:
+    with FORKS.Pool(PROCESSES, initializer=enter, initargs=(FORKS.Barrier(PROCESSES), Place.here())) as pool:
         keys = pool.map(fetch, range(PROCESSES), chunksize=1)
         pool.close()
         pool.join()

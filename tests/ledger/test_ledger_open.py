@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import stat
 import subprocess
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import alembic.command
 import pytest
 import sqlalchemy as sa
 from alembic.config import Config
@@ -22,7 +24,7 @@ from ledgers import ROWS, ask, engine_of, filled, meddle
 from postgres import PASSWORD, Server
 from wallflower.errors import LedgerError, LossMismatch
 from wallflower.ledger import Ledger
-from wallflower.ledger.store import HEAD
+from wallflower.ledger.newest import HEAD
 from wallflower.privacy import Loss
 
 # Opening
@@ -73,10 +75,34 @@ def test_an_up_to_date_ledger_opens_without_alembic(place: str) -> None:
     subprocess.run([sys.executable, "-c", program, place], check=True)
 
 
+def test_a_new_file_is_made_without_alembic(tmp_path: Path) -> None:
+    program = "import sys; from wallflower.ledger import Ledger; Ledger.open(sys.argv[1]).close(); "
+    program += "assert not any(name.startswith('alembic') for name in sys.modules)"
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "ledger.db")], check=True)
+
+
 def test_the_code_knows_the_newest_revision() -> None:
     config = Config()
     config.set_main_option("script_location", "wallflower.ledger:migrations")
     assert ScriptDirectory.from_config(config).get_current_head() == HEAD
+
+
+def test_a_new_file_is_what_the_revisions_make_of_an_empty_one(tmp_path: Path) -> None:
+    """Tables, columns, constraints, indexes and guards, word for word, and the revision."""
+    made, led = tmp_path / "made.db", tmp_path / "led.db"
+    Ledger.open(made).close()
+    with engine_of(str(led)).begin() as db:
+        config = Config(attributes={"connection": db})
+        config.set_main_option("script_location", "wallflower.ledger:migrations")
+        alembic.command.upgrade(config, HEAD)
+
+    def described(place: Path) -> tuple[set[tuple[str, ...]], object]:
+        with engine_of(str(place)).begin() as db:
+            kept = db.exec_driver_sql("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master")
+            plain = {(*words, re.sub(r"\s+", " ", sql).replace("( ", "(").replace(" )", ")")) for *words, sql in kept}
+            return plain, db.exec_driver_sql("SELECT version_num FROM alembic_version").all()
+
+    assert described(made) == described(led)
 
 
 def test_a_newer_ledger_is_refused(place: str) -> None:

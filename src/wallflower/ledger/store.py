@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import LedgerError, LedgerUnreachable
 from wallflower.lazy import Lazy
+from wallflower.ledger.newest import HEAD, STATEMENTS
 
 if TYPE_CHECKING:
     import alembic.command as _alembic
@@ -25,7 +26,6 @@ else:
     _alembic_config = Lazy("alembic.config")
     sa = Lazy("sqlalchemy")
 
-HEAD: Final = "0003"
 VARIABLE: Final = "WALLFLOWER_LEDGER"
 
 _PATIENCE: Final = 60
@@ -93,7 +93,12 @@ class Store:
             if self._revision(db) == HEAD:
                 return
         with self._transaction(_MIGRATE) as db:
-            if self._revision(db) == HEAD:
+            stored = self._revision(db)
+            if stored == HEAD:
+                return
+            if stored is None and db.dialect.name == "sqlite":
+                for statement in STATEMENTS:
+                    db.exec_driver_sql(statement)
                 return
             config = _alembic_config.Config(attributes={"connection": db})
             config.set_main_option("script_location", "wallflower.ledger:migrations")
