@@ -62,6 +62,49 @@ def test_a_parquet_file_is_scored_part_by_part(model, tmp_path, capsys):
     assert capsys.readouterr().out == by_part
 
 
+def test_drift_is_told_batch_by_batch(model, tmp_path, capsys):
+    usual = write(tmp_path / "monday.csv", np.random.default_rng(5).normal(size=(2000, 3)) * (1, 10, 0.1))
+    wild = write(tmp_path / "tuesday.csv", np.random.default_rng(6).normal(size=(2000, 3)) * (8, 80, 0.8))
+    assert main(["detector", "drift", model, usual, wild]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert "of 2,000 records are flagged" in first
+    assert "more than" in second
+    assert main(["detector", "drift", model, usual, wild, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["batches"]
+    assert told[1]["has_drifted"]
+    assert told[0]["expected"] == pytest.approx([0.02 - 3 / 3000, 0.02 + 3 / 3000], abs=1e-3)
+
+
+def test_why_and_map_draw_what_they_tell(model, tmp_path, capsys):
+    new = write(tmp_path / "new.csv", NEW)
+    plot = tmp_path / "why.png"
+    assert main(["detector", "why", model, new, "--row", "2", "--plot", str(plot), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert sum(told["contributions"].values()) == pytest.approx(told["score"])
+    assert told["score"] > told["threshold"]
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert main(["detector", "why", model, new]) == 0
+    assert "flagged above" in capsys.readouterr().out
+    asked = ["detector", "map", model, "--columns", "a,b", "--plot", str(tmp_path / "map.svg")]
+    assert main([*asked, "--between=-3,3", "--between=-30,30"]) == 0
+    assert "<svg" in (tmp_path / "map.svg").read_text()
+    for words, said in (
+        (asked, "no public bounds"),
+        ([*asked, "--between=near"], "is no range"),
+        (["detector", "why", model, new, "--row", "9"], "no record 9"),
+    ):
+        assert main(words) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_a_detector_is_kept_as_an_arrow_file(tmp_path, capsys):
+    people, book = write(tmp_path / "people.csv", RECORDS), str(tmp_path / "ledger.db")
+    words = ["detector", "fit", people, "--contamination", "2%", "--epsilon", "0.9", "--ledger", book]
+    assert main([*words, "--model", str(tmp_path / "people.arrow")]) == 0
+    assert main(["detector", "score", str(tmp_path / "people.arrow"), write(tmp_path / "new.csv", NEW)]) == 0
+    assert "score,flagged" in capsys.readouterr().out
+
+
 def test_what_is_refused(model, tmp_path, capsys):
     new = write(tmp_path / "new.csv", NEW)
     (tmp_path / "no.json").write_text("[1, 2")

@@ -3,6 +3,7 @@
 import os
 import signal
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from wallflower.data.scans import load_into
 from wallflower.engines import spark as engines
 from wallflower.engines.spark import tasks
 from wallflower.engines.tiling import Tiling
-from wallflower.errors import DataError, ParameterError, SourceError
+from wallflower.errors import DataError, EngineMismatch, ParameterError, SourceError
 from wallflower.ledger import Ledger
 from wallflower.neighbours import tiles as counting
 from wallflower.neighbours.extension import certify
@@ -30,6 +31,8 @@ from wallflower.neighbours.radii import Tally, outlier_curve
 from wallflower.neighbours.repair import certify_tiles
 from wallflower.noise import SystemNoise
 from wallflower.queries import QUERIES
+from wallflower.queries.detector.by_tiles import cells_of, numbers_above
+from wallflower.queries.detector.model import Model
 
 pytestmark = pytest.mark.slow  # Java takes seconds to start
 
@@ -126,6 +129,18 @@ def test_a_table_is_the_same_wherever_it_lies(engine, folder, records, monkeypat
         outlier_curve(kept, radii, tally).tolist()
         == outlier_curve(memory.points(["x", "y"]).values, radii, tally).tolist()
     )
+
+
+def test_a_detector_counts_the_same_cells_and_pairs_nobody(engine, folder):
+    """Pairs go by places, and with Spark a place may follow from other records."""
+    memory, kept = load(folder, schema=FACTS), load_into(folder, engine, schema=FACTS)
+    query = wf.Detector(loss=wf.Loss("100000"), contamination="2%", columns=("x", "y"), spreads="schema")
+    one, two = query.view(memory), query.view(kept)
+    model = Model.of(query.answer(two, SystemNoise()))
+    assert (cells_of(one, model.grids) == cells_of(two, model.grids)).all()
+    assert (numbers_above(one, model) == numbers_above(two, model)).all()
+    with pytest.raises(EngineMismatch, match="spreads='schema'"):
+        replace(query, spreads="private").view(kept)
 
 
 def test_folders_of_partitions_are_columns(engine, records, tmp_path):

@@ -51,7 +51,7 @@ else:
     _tradeoff = Lazy("wallflower.report.tradeoff")
 
 _PLOTS = (".png", ".svg", ".pdf")
-_MODELS = (".json",)
+_MODELS = (".json", ".arrow")
 _PAGES = (".html", ".htm")
 _TABLES = (".csv",)
 
@@ -92,7 +92,9 @@ _ASK = {
 _FIT = {
     "model": Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="keep what was fitted, to score records with: .json", rich_help_panel=OUTPUT),
+        typer.Option(
+            metavar="FILE", help="keep what was fitted, to score with: .json or .arrow", rich_help_panel=OUTPUT
+        ),
     ],
 }
 _FLAGS = ("anyway", "as_json", "dry_run", *watch_lines.FLAGS)
@@ -306,7 +308,10 @@ def _deliver(made: Release[Any], given: Mapping[str, Any]) -> None:
     if given["csv"] is not None:
         write_text(given["csv"], made.to_csv())
     if given.get("model") is not None:
-        write_text(given["model"], made.to_json())
+        if given["model"].suffix.lower() == ".arrow":
+            scores.write_arrow(made.model, given["model"])
+        else:
+            write_text(given["model"], made.to_json())
 
 
 def _require_place(path: Path | None, endings: tuple[str, ...]) -> None:

@@ -16,12 +16,13 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from wallflower.cli.options import OUTPUT, SOURCE
-from wallflower.cli.show import notice, show
+from wallflower.cli.options import OUTPUT, SOURCE, JsonOption
+from wallflower.cli.show import notice, show, show_json
 from wallflower.errors import ParameterError, SourceError
 from wallflower.files import replacement
 from wallflower.lazy import Lazy
 from wallflower.queries.detector import OWN_RECORDS
+from wallflower.queries.detector.grids import Floats
 from wallflower.queries.detector.model import Model
 
 if TYPE_CHECKING:
@@ -37,16 +38,24 @@ else:
 LARGEST: Final = 1 << 26  # bytes of a detector
 PLOTS: Final = (".png", ".svg", ".pdf")
 
+PLOT: Final = "draw it: .png, .svg or .pdf"
+
 Columns = dict[str, Any]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="what `detector fit --model` wrote")]
 
 
 def add(group: typer.Typer) -> None:
-    """`score` beside `fit`."""
+    """`score`, `drift`, `why` and `map` beside `fit`."""
     group.command("score", epilog="Example: wallflower detector score people.json new.csv --csv")(score)
+    group.command("drift", epilog="Example: wallflower detector drift people.json monday.csv tuesday.csv")(drift)
+    group.command("why", epilog="Example: wallflower detector why people.json new.csv --row 2 --plot why.png")(why)
+    group.command("map", epilog="Example: wallflower detector map people.json --columns age,hours --plot map.png")(
+        map_columns
+    )
 
 
 def score(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="what `detector fit --model` wrote")],
+    model: ModelArgument,
     source: Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)],
     json_lines: Annotated[
         bool, typer.Option("--json-lines", help="a JSON object for each record", rich_help_panel=OUTPUT)
@@ -77,8 +86,7 @@ def score(
         raise ParameterError("--json-lines, --csv, --parquet: the scores are written in one way. Choose one.")
     if parquet and out is None:
         raise ParameterError("--parquet: a Parquet file has parts that are written last. Name it with --out FILE.")
-    if plot is not None and plot.suffix.lower() not in PLOTS:
-        raise ParameterError(f"{plot}: cannot be drawn as that. It must end in {' or '.join(PLOTS)}. Rename it.")
+    _require_plot(plot)
     made = read_model(model)
     tally = _scores.Tally.of(made) if plot is not None else None
     write = _write_parquet if parquet else _write_lines if json_lines else _write_csv
@@ -86,14 +94,102 @@ def score(
     with _place(out) as file:
         write(file, _parts(made, source, tally, contributions=contributions))
     if tally is not None and plot is not None:
-        with replacement(plot) as file:
-            tally.figure().savefig(file, dpi=200, format=plot.suffix[1:].lower())
+        _save(tally.figure(), plot)
     if out is not None:
         show(f"Scores are in {out}.")
 
 
+def drift(
+    model: ModelArgument,
+    sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help=f"batches: {SOURCE}")],
+    as_json: JsonOption = False,
+) -> None:
+    """Tell whether new records are flagged as often as the fitted ones were to be, batch by batch. Costs nothing.
+
+    The share that is flagged is a number about the new records: it is for whoever may see these.
+    """
+    made = read_model(model)
+    made.require_threshold()
+    found = {source: made.drift(source) for source in sources}
+    if as_json:
+        show_json({"batches": [{"source": source, **each.to_json()} for source, each in found.items()]})
+        return
+    for source, each in found.items():
+        show(f"{source}: {each.words}")
+
+
+def why(
+    model: ModelArgument,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)],
+    row: Annotated[int, typer.Option(min=1, help="which record, from 1")] = 1,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help=PLOT, rich_help_panel=OUTPUT)] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell what each column adds to the score of one record. Costs nothing."""
+    _require_plot(plot)
+    made = read_model(model)
+    record = _row_of(made, source, row)
+    parts = dict(zip(made.columns, made.split_score(record)[0].tolist(), strict=True))
+    score = float(made.score(record)[0])
+    if as_json:
+        show_json({"row": row, "score": score, "threshold": made.threshold, "contributions": parts})
+    else:
+        show(f"score {score:.4g}" + ("" if made.threshold is None else f", flagged above {made.threshold:.4g}"))
+        for name, part in sorted(parts.items(), key=lambda each: -each[1]):
+            show(f"  {part:+.4f}  {name}")
+    if plot is not None:
+        _save(_scores.draw_parts(made, made.split_score(record)[0]), plot)
+
+
+def map_columns(
+    model: ModelArgument,
+    columns: Annotated[str, typer.Option(metavar="A,B", help="the two columns")],
+    plot: Annotated[Path, typer.Option(metavar="FILE", help=PLOT, rich_help_panel=OUTPUT)],
+    between: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LOW,HIGH", help="the range to draw of each column; left out: the schema's bounds"),
+    ] = None,
+) -> None:
+    """Draw how unusual pairs of values of two columns are, from released numbers alone. Costs nothing."""
+    _require_plot(plot)
+    ranges = [_range(text) for text in between] if between else None
+    _save(_scores.draw_map(read_model(model), [name.strip() for name in columns.split(",")], ranges), plot)
+    show(plot)
+
+
+def _range(text: str) -> tuple[float, float]:
+    low, _, high = text.partition(",")
+    try:
+        return float(low), float(high)
+    except ValueError:
+        raise ParameterError(
+            f"--between: {text!r} is no range. Write two numbers, the lower one first: --between=-3,3."
+        ) from None
+
+
+def _row_of(made: Model, source: str, row: int) -> Floats:
+    before = 0
+    for values in made.parts(source):
+        if row <= before + len(values):
+            return values[row - before - 1 : row - before]
+        before += len(values)
+    raise ParameterError(f"--row: there is no record {row}. Rows are counted from 1, without the header.")
+
+
+def _require_plot(plot: Path | None) -> None:
+    if plot is not None and plot.suffix.lower() not in PLOTS:
+        raise ParameterError(f"{plot}: cannot be drawn as that. It must end in {' or '.join(PLOTS)}. Rename it.")
+
+
+def _save(figure: Any, plot: Path) -> None:
+    with replacement(plot) as file:
+        figure.savefig(file, dpi=200, format=plot.suffix[1:].lower())
+
+
 def read_model(path: Path) -> Model:
     """The detector that a file holds."""
+    if path.suffix.lower() == ".arrow":
+        return _read_arrow(path)
     try:
         with path.open("rb") as file:
             text = file.read(LARGEST + 1)
@@ -104,6 +200,27 @@ def read_model(path: Path) -> Model:
         reason = error.strerror or "cannot be used"
         raise SourceError(f"{path}: {reason}. Pass what `wallflower detector fit --model FILE` wrote.") from None
     return Model.of(stored)
+
+
+def _read_arrow(path: Path) -> Model:
+    try:
+        if path.stat().st_size > LARGEST:
+            return Model.of(None)
+        with _pa.OSFile(str(path)) as file, _pa.ipc.open_file(file) as reader:
+            return Model.from_arrow(reader.read_all())
+    except _pa.ArrowInvalid:
+        return Model.of(None)
+    except OSError as error:
+        reason = error.strerror or "cannot be used"
+    raise SourceError(f"{path}: {reason}. Pass what `wallflower detector fit --model FILE` wrote.")
+
+
+def write_arrow(made: Model, path: Path) -> None:
+    """Keep a detector as an Arrow file."""
+    table = made.to_arrow()
+    options = _pa.ipc.IpcWriteOptions(compression="zstd")
+    with replacement(path) as file, _pa.ipc.new_file(file, table.schema, options=options) as writer:
+        writer.write_table(table)
 
 
 def _parts(made: Model, source: str, tally: Any, *, contributions: bool) -> Iterator[Columns]:

@@ -23,7 +23,7 @@ from wallflower.data import Table, load
 from wallflower.data.cells import fit_cells, is_text, not_numbers, text_bytes
 from wallflower.data.databases import scan
 from wallflower.data.sources import pair_of, parts_of, read, require_fitting, select, suffix_of
-from wallflower.data.texts import not_open, not_readable, scan_lines, type_cells
+from wallflower.data.texts import json_parts, not_open, not_readable, scan_lines, type_cells
 from wallflower.data.tiled_table import TiledTable
 from wallflower.engines import Cells, Engine, Source
 from wallflower.engines.local import LocalEngine
@@ -42,6 +42,7 @@ else:
     _parquet_reader = Lazy("pyarrow.parquet")
 
 ENGINES: Final = ("memory", "tiles")
+_OBJECTS: Final = (".jsonl", ".ndjson")
 CHUNK: Final = 1 << 17  # records
 MEMORY: Final = "WALLFLOWER_MEMORY"
 ROW_BYTES, CELL_BYTES = 200, 40  # what a question takes in memory, for each record and for each of its cells
@@ -116,8 +117,22 @@ def read_parts(source: object, schema: Schema) -> Iterator[Cells]:
     """The cells of the columns that a schema names, some records at a time, held to it."""
     facts, wanted = select(schema)
     is_scanned = _is_parquet(source) or _is_delimited(source) or (isinstance(source, str) and "://" in source)
-    chunks = scan_of(source, wanted).chunks if is_scanned else _sliced(read(source, wanted).table)
+    if is_scanned:
+        chunks = scan_of(source, wanted).chunks
+    elif isinstance(source, str | os.PathLike) and Path(source).name.lower().removesuffix(".gz").endswith(_OBJECTS):
+        chunks = _objects(Path(source), wanted)
+    else:
+        chunks = _sliced(read(source, wanted).table)
     yield from map(Gauge(facts, True, wanted, frozenset()), chunks)
+
+
+def _objects(path: Path, wanted: Selection) -> Iterator[Any]:
+    """Objects, one a line, some at a time."""
+    call_or_refuse(lambda: parts_of(path, sys.maxsize), lambda error: not_open(path, error))
+    require_fitting(path, suffix_of(path), wanted.form)
+    parts = json_parts(path, wanted)
+    while (part := call_or_refuse(lambda: next(parts, None), lambda error: not_readable(path, error))) is not None:
+        yield part
 
 
 def _found(found: Source, wanted: Selection) -> Scan:

@@ -145,7 +145,25 @@ def json_lines(path: Path, wanted: Selection, limit: int) -> Any:
     """One object a line; a key that an object lacks is a missing cell."""
     with _opened(path) as stream:
         content = _Metered(stream, str(path), limit, wanted.form.encoding, quotes=False).readall()
-    rows = [json.loads(line) for line in content.decode("utf-8-sig").splitlines() if line.strip()]
+    return _objects(path, content.decode("utf-8-sig").splitlines(), wanted)
+
+
+def json_parts(path: Path, wanted: Selection) -> Iterator[Any]:
+    """The same some records at a time, where every part has all columns that are wanted."""
+    with _opened(path) as stream:
+        lines = _Metered(stream, str(path), sys.maxsize, wanted.form.encoding, quotes=False)
+        rest, encoding = b"", "utf-8-sig"
+        while block := lines.read(_BLOCK):
+            whole, mark, rest = (rest + block).rpartition(b"\n")
+            if mark:
+                yield _objects(path, whole.decode(encoding).splitlines(), wanted)
+                encoding = "utf-8"
+        if rest.strip():
+            yield _objects(path, rest.decode(encoding).splitlines(), wanted)
+
+
+def _objects(path: Path, lines: Sequence[str], wanted: Selection) -> Any:
+    rows = [json.loads(line) for line in lines if line.strip()]
     if not all(isinstance(row, dict) for row in rows):
         raise SourceError(f"{path}: a line is no JSON object. Write each record as one line, {{...}}.")
     header = list(dict.fromkeys(key for row in rows for key in row))

@@ -36,9 +36,13 @@ class Tiles(Protocol):
 
 
 class Sheet(Protocol):
-    """A table that an engine keeps: columns of numbers, of codes, or of texts as bytes of UTF-8 (a numpy type S)."""
+    """A table that an engine keeps: columns of numbers, of codes, or of texts as bytes of UTF-8 (a numpy type S).
+
+    It is `ordered` where records stand as they came, whatever is in them: then the place of a record is public.
+    """
 
     n: int
+    ordered: bool
 
     def tile(
         self, columns: Sequence[int], shape: Callable[[Cells], Floats], *, size: int

@@ -47,7 +47,7 @@ class LocalSheet:
     """A table in a scratch file, chunk by chunk, and column by column within."""
 
     def __init__(self, scratch: Scratch | None = None) -> None:
-        self.n = 0
+        self.n, self.ordered = 0, True
         self._scratch = scratch or Scratch()
         self._places: list[list[Place]] = []
 
@@ -84,6 +84,7 @@ class LocalSheet:
                     step()
             for group in range(groups):
                 sheet = LocalSheet(scratch)
+                sheet.ordered = False  # who is in a group moves all that come after
                 for starts, edges in written:
                     if count := int(edges[group + 1] - edges[group]):
                         sheet.place([(at + int(edges[group]) * kind.itemsize, count, kind) for at, kind in starts])

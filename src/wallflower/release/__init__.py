@@ -49,7 +49,7 @@ else:
 class Artist(Protocol):
     """Who draws releases: `report`, which knows every question, as `wallflower/__init__.py` tells the door."""
 
-    def figure(self, release: Release[Any], /) -> Any: ...
+    def figure(self, release: Release[Any], /, **asked: Any) -> Any: ...
 
     def card(self, release: Release[Any], /) -> str: ...
 
@@ -171,9 +171,10 @@ class Release(Generic[A]):
         intervals = self.extras.get("intervals") or (None if self.interval is None else [self.interval])
         return to_csv(rows_of_value(self.value, intervals))
 
-    def plot(self) -> Any:
-        """A matplotlib Figure: the value with its interval, and what each ε would have given."""
-        return self.artist.figure(self)
+    def plot(self, **asked: Any) -> Any:
+        """A matplotlib Figure: the value with its interval, and what each ε would have given. A detector draws what is
+        asked for: scores of `records`, why a `record` has its score, a map of two `columns`."""
+        return self.artist.figure(self, **asked)
 
     def _repr_html_(self) -> str:
         return self.artist.card(self)

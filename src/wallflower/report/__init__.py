@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
 from typing import Any, Final
 
+from wallflower.errors import ParameterError
 from wallflower.files import write_text
 from wallflower.ledger import Ledger
 from wallflower.ledger.chain import Entry, Verification
 from wallflower.query import Plan
 from wallflower.release import Release
 from wallflower.release.words import readable, rows_of
-from wallflower.report.drawing import figure, plan_of, svg
+from wallflower.report import drawing
+from wallflower.report.drawing import plan_of, svg
+from wallflower.report.scores import draw_contributions, draw_map, draw_scores
 
 __all__ = ["card", "figure", "page", "write"]
+
+
+def figure(release: Release[Any], /, **asked: Any) -> Any:
+    """What was released, with its interval; of what can be used on records, what is `asked` for instead.
+
+    A detector draws the scores of `records`, what each column adds to that of one `record`, or how unusual pairs of
+    values of two `columns` are, `between` public ends.
+    """
+    if not asked:
+        return drawing.figure(release)
+    draw = next((draw for name, draw in _DETECTOR.items() if name in asked), None)
+    if draw is None or release.kind not in Release.models:
+        raise ParameterError(
+            f"plot: {', '.join(asked)} cannot be drawn of a release of {release.kind}. A detector takes records, a "
+            "record, or two columns; other releases take nothing."
+        )
+    try:
+        return draw(release.model, **asked)
+    except TypeError:
+        raise ParameterError(f"plot: {', '.join(asked)} do not go together. Ask for one picture.") from None
+
+
+_DETECTOR: Final[Mapping[str, Callable[..., Any]]] = {
+    "records": draw_scores,
+    "record": draw_contributions,
+    "columns": draw_map,
+}
 
 
 def card(release: Release[Any]) -> str:

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
 from fractions import Fraction
+from math import comb
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import wallflower as wf
-from wallflower.errors import LossMismatch, NotUseful, ParameterError
-from wallflower.neighbours.spreads import DIVISORS
+from wallflower.cli.scores import read_model, write_arrow
+from wallflower.data.scans import load_into
+from wallflower.errors import DataError, EngineMismatch, LossMismatch, NotUseful, ParameterError, SourceError
+from wallflower.neighbours.spreads import DIVISORS, gap_counts, pair_up
 from wallflower.noise import system_noise
-from wallflower.queries.detector import Detector, blur
+from wallflower.queries.detector import Detector, blur, grids
+from wallflower.queries.detector.by_tiles import cells_of, numbers_above
+from wallflower.queries.detector.drift import drift_of, exact_interval
 from wallflower.queries.detector.exact import exact_scores
-from wallflower.queries.detector.grids import CELLS, Coins, Grid, count_cells, lay_grids
-from wallflower.queries.detector.model import Model, misses
+from wallflower.queries.detector.grids import CELLS, Coins, Grid, add_surprises, count_cells, lay_grids
+from wallflower.queries.detector.model import ARROW_KEY, Model, count_above, misses
 
 DRAW = np.random.default_rng(5)
 RECORDS = DRAW.normal(size=(3000, 3)) * (1.0, 10.0, 0.1)
@@ -87,10 +95,10 @@ def test_noise_is_drawn_for_every_cell_and_all_tables():
 def test_the_threshold_misses_by_what_it_says():
     query = Detector(loss=wf.Loss("1"), contamination=Fraction(1, 50))
     scores, marks = np.arange(3000) / 3000, np.linspace(0, 1, 2001)
-    errors = misses(scores, marks, 60)
+    errors = misses(count_above(scores, marks), 60)
     assert errors.min() <= 1
     assert query.off(3000, 3) == 212
-    assert misses(np.array([1.0, 2.0, 2.0]), np.array([0.5, 1.0, 2.0]), 2).tolist() == [1, 0, 2]
+    assert misses(count_above(np.array([1.0, 2.0, 2.0]), np.array([0.5, 1.0, 2.0])), 2).tolist() == [1, 0, 2]
 
 
 def test_a_model_is_kept_and_read_again(tmp_path):
@@ -168,3 +176,193 @@ def test_a_grid_wraps_round_and_takes_in_what_is_not_finite():
     assert told[0] == told[1]
     assert told[2] == 0
     assert ((told >= 0) & (told < CELLS)).all()
+
+
+# Many records
+
+
+def test_compiled_loops_on_all_cores_find_the_same_to_the_bit(monkeypatch):
+    """On records of every size, and on what is no number: an exponent from -300 to 300, and both signs."""
+    draw = np.random.default_rng(1)
+    values = draw.normal(size=(3001, 4)) * 10.0 ** draw.integers(-300, 300, (3001, 4))
+    values[:4] = np.array([np.nan, np.inf, -np.inf, -0.0])[:, None]
+    laid = lay_grids({0: 1.0, 1: 1e-9, 2: 3e7, 3: 0.7}, 25, Coins(5))
+    surprises = draw.normal(size=(25, CELLS))
+    plain = count_cells(values, laid), add_surprises(values, laid, surprises)
+    monkeypatch.setattr(grids, "MANY", 1000)
+    assert (count_cells(values, laid) == plain[0]).all()
+    assert add_surprises(values, laid, surprises).tobytes() == plain[1].tobytes()
+
+
+def test_a_table_in_tiles_is_counted_as_in_memory(monkeypatch, tmp_path):
+    monkeypatch.setattr("wallflower.data.scans.CHUNK", 700)
+    facts = wf.Schema.of(NAMES, scale={"b": 10.0, "c": 0.1}, bounds={"a": (-3.0, 3.0)}, clip=True)
+    memory = wf.load(RECORDS, schema=facts)
+    tiled = load_into(memory.arrow, "tiles", schema=facts)
+    query = Detector(loss=MUCH, contamination=Fraction(1, 50))
+    one, two = query.view(memory), query.view(tiled)
+    model = Model.of(query.answer(one, system_noise()))
+    assert (cells_of(one, model.grids) == cells_of(two, model.grids)).all()
+    assert (numbers_above(one, model) == numbers_above(two, model)).all()
+    pairs = pair_up(3000, 7)
+    assert all((gap_counts(one, [at], pairs) == gap_counts(two, [at], pairs)).all() for at in range(3))
+    spreads = [query.answer(points, system_noise())["spreads"] for points in (one, two)]
+    assert spreads[0] == pytest.approx(spreads[1], rel=0.2)
+    with wf.Ledger.open(tmp_path / "ledger.db") as book:
+        book.grant("people", MUCH, by="steward", reason="tests")
+        made = wf.release(query, load_into(memory.arrow, "tiles", schema=facts, name="people"), book)
+    assert made.predict(RECORDS).sum() == pytest.approx(60, abs=25)
+
+
+def test_what_an_engine_cannot_do_is_refused_by_public_facts():
+    tiled = load_into(wf.load(RECORDS, schema=wf.Schema.of(NAMES)).arrow, "tiles")
+    for sheet in tiled.sheet.group([0], lambda cells: np.zeros(len(cells[0]), dtype=np.int64), 1):
+        with pytest.raises(EngineMismatch, match="spreads='schema'"):
+            Detector(loss=MUCH).view(replace(tiled, sheet=sheet))
+        assert Detector(loss=MUCH, spreads="schema").view(replace(tiled, sheet=sheet)).n == 3000
+
+
+# Drift
+
+
+def test_drift_is_told_where_the_intervals_do_not_meet():
+    model = replace(fitted(), contamination=Fraction(1, 50), miss=0.005)
+    usual, wild = DRAW.normal(size=(2, 2000, 3)) * (1.0, 10.0, 0.1)
+    wild[:500] *= 8
+    same, moved = model.drift(usual), model.drift(wild)
+    assert moved.has_drifted
+    assert "more than" in moved.words
+    assert moved.expected == pytest.approx((0.015, 0.025))
+    assert same.records == 2000
+    assert same.to_json()["share"] == same.flagged / 2000
+    assert "fewer than" in replace(model, contamination=Fraction(1, 2)).drift(usual).words
+    unknown = replace(model, contamination=None).drift(usual)
+    assert not unknown.has_drifted
+    assert unknown.words.endswith("%).")
+    again = Model.of(json.loads(json.dumps(model.to_json())))
+    assert again.drift(wild) == moved
+    with pytest.raises(DataError, match="no records"):
+        drift_of(0, 0, wanted=None, miss=1.0)
+
+
+@given(st.integers(1, 60), st.floats(0, 1))
+def test_the_interval_of_a_share_holds_it_in_95_of_100_batches(of, share):
+    """Added up over every number of hits."""
+    hits = np.arange(of + 1)
+    chances = np.array([comb(of, hit) * share**hit * (1 - share) ** (of - hit) for hit in hits.tolist()])
+    holds = np.array([low <= share <= high for low, high in (exact_interval(hit, of) for hit in hits.tolist())])
+    assert chances[holds].sum() >= 0.95 - 1e-9
+
+
+# Files that are read in parts
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "jsonl", "parquet"])
+def test_a_file_is_scored_part_by_part_as_it_is_whole(ending, tmp_path, monkeypatch):
+    monkeypatch.setattr("wallflower.data.texts._BLOCK", 1 << 12)
+    monkeypatch.setattr("wallflower.data.scans.CHUNK", 300)
+    path, model = tmp_path / f"new.{ending}", fitted()
+    rows = [dict(zip(NAMES, row, strict=True)) for row in RECORDS[:1000].tolist()]
+    if ending == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    else:
+        mark = "\t" if ending == "tsv" else ","
+        lines = (
+            [json.dumps(row) for row in rows]
+            if ending == "jsonl"
+            else [mark.join(NAMES), *(mark.join(map(repr, row.values())) for row in rows)]
+        )
+        with (gzip.open if ending.endswith("gz") else open)(path, "wb") as file:
+            file.write("\n".join(lines).encode())
+    parts = list(model.parts(path))
+    assert len(parts) > 3
+    assert model.decision_function(path).tolist() == model.decision_function(RECORDS[:1000]).tolist()
+
+
+def test_what_is_wrong_far_down_is_refused_without_quoting_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("wallflower.data.texts._BLOCK", 1 << 12)
+    model, head = fitted(), ["a,b,c"] + ["1,2,3"] * 2000
+    for last, said in (
+        ("4711,x,1", "holds text"),
+        ("4711,1", "not every line"),
+        ('"4711', "not every line|never closed"),
+        ("4711,,1", "missing"),
+    ):
+        path = tmp_path / "new.csv"
+        path.write_text("\n".join([*head, last]))
+        with pytest.raises((DataError, SourceError), match=said) as told:
+            model.decision_function(path)
+        assert "4711" not in str(told.value)
+    (tmp_path / "new.jsonl").write_text('{"a": 1, "b": 2, "c": 3}\n' * 500 + "[4711]\n")
+    with pytest.raises(SourceError, match="no JSON object") as told:
+        model.decision_function(tmp_path / "new.jsonl")
+    assert "4711" not in str(told.value)
+
+
+# Kept, and drawn
+
+
+def test_an_arrow_file_holds_the_same_detector(tmp_path):
+    model = fitted()
+    path = tmp_path / "people.arrow"
+    write_arrow(model, path)
+    again = read_model(path)
+    assert again.to_json() == model.to_json()
+    assert path.stat().st_size < 100_000
+    assert set(model.to_arrow().column_names) == {"columns", "widths", "offsets", "counts"}
+    for table in (pa.table({"a": [1]}), pa.table({"a": [1]}).replace_schema_metadata({ARROW_KEY: b"[]"})):
+        with pytest.raises(ParameterError, match="it is not one"):
+            Model.from_arrow(table)
+    path.write_bytes(b"ARROW1 no")
+    with pytest.raises(ParameterError, match="it is not one"):
+        read_model(path)
+    with pytest.raises(SourceError, match="No such file"):
+        read_model(tmp_path / "gone.arrow")
+
+
+def test_a_map_of_all_columns_there_are_is_the_score():
+    two = wf.Points.from_array(RECORDS[:, :2], columns=["a", "b"], name="people")
+    model = Model.of(Detector(loss=MUCH).answer(two, system_noise()))
+    across, up = np.linspace(-5, 5, 7), np.linspace(-50, 50, 5)
+    pairs = np.array([(x, y) for x in across for y in up])
+    expected = model.decision_function(pairs).reshape(7, 5)
+    assert model.map_scores(("a", "b"), across, up) == pytest.approx(expected)
+    assert model.map_scores(("b", "a"), up, across) == pytest.approx(expected.T)
+
+
+def test_in_a_map_the_other_columns_add_nothing_on_average():
+    """Of one grid over the first and the third column, a map of the first two says what the first does by itself."""
+    model = fitted()
+    alone = replace(model, grids=model.grids[:1], counts=model.counts[:1])
+    names = [NAMES[at] for at in alone.grids[0].columns]
+    other = next(name for name in NAMES if name not in names)
+    found = alone.map_scores((names[0], other), np.linspace(-1, 1, 6), np.linspace(-1, 1, 4))
+    assert (found == found[:, :1]).all()
+    rows = alone.grids[0].side(0, np.linspace(-1, 1, 6))
+    held = alone.counts[0].reshape(16, 16).sum(axis=1)
+    assert np.argmin(found[:, 0]) == np.argmax(held[rows])
+
+
+def test_pictures_are_drawn_of_a_release(tmp_path):
+    facts = wf.Schema.of(NAMES, bounds={"a": (-9.0, 9.0), "b": (-90.0, 90.0)}, clip=True)
+    people = wf.open(
+        wf.Points.from_array(RECORDS, columns=NAMES, name="people", schema=facts), ledger=tmp_path / "l.db"
+    )
+    made = people.detector(epsilon="0.9", contamination="2%", anyway=True)
+    bars = made.plot(record=RECORDS[:1]).axes[0]
+    assert sorted(label.get_text() for label in bars.get_yticklabels()) == list(NAMES)
+    total = sum(patch.get_width() for patch in bars.patches)
+    assert total == pytest.approx(made.decision_function(RECORDS[:1])[0])
+    drawn = made.plot(columns=("a", "b"))
+    assert drawn.axes[0].get_xlim()[0] == pytest.approx(-9, abs=0.1)
+    assert drawn.axes[0].get_ylabel() == "b"
+    assert made.plot(records=RECORDS).axes[0].get_ylabel() == "records"
+    for asked, said in (
+        ({"columns": ("a", "c")}, "no public bounds"),
+        ({"columns": ("a",)}, "a map has two"),
+        ({"rows": 3}, "cannot be drawn"),
+        ({"record": RECORDS[:1], "columns": ("a", "b")}, "do not go together"),
+    ):
+        with pytest.raises(ParameterError, match=said):
+            made.plot(**asked)
+    assert made.plot(columns=("a", "c"), between=((-1, 1), (-0.1, 0.1))) is not None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import numpy as np
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.responses import Response
@@ -111,7 +112,7 @@ def release(number: Number, caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
 def scores(number: Number, body: Records, caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
     """How unusual a detector finds the records of the caller. Nothing is charged, and no record is kept."""
     found = Model.of(desk.release(caller, number).value)
-    values = next(found.parts(body.records))
+    values = np.concatenate(list(found.parts(body.records)))
     told = found.score(values)
     flagged = None if found.threshold is None else (told > found.threshold).tolist()
     parts = found.split_score(values).tolist() if body.contributions else None

@@ -144,6 +144,7 @@ class SparkSheet:
 
     def __init__(self, engine: SparkEngine, parcels: Any) -> None:
         self._engine, self._parcels = engine, parcels
+        self.ordered = False  # Spark packs files by their sizes, which follow from what is in them
         heads = engine.run(lambda _: self._parcels.map(_head).collect())
         problems = sorted({(place or "", words) for _, words, place in heads if words is not None})
         if problems:

@@ -18,15 +18,16 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self
 
-from wallflower.data import Points, points_of
+from wallflower.data import Points, TiledPoints, TiledTable, points_of
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.mechanisms import choose_together
 from wallflower.neighbours.limits import SCALE_HELP, check_loss, check_scale
 from wallflower.neighbours.radii import read_share
-from wallflower.neighbours.spreads import DIVISORS, bins_within, errors_of, histogram, pair_up, pairing_size, value_of
+from wallflower.neighbours.spreads import DIVISORS, bins_within, errors_of, gap_counts, pair_up, pairing_size, value_of
 from wallflower.noise import Noise, draws
 from wallflower.privacy import Kind, Loss
-from wallflower.queries.detector.grids import Coins, Floats, Ints, count_cells, lay_grids
+from wallflower.queries.detector.by_tiles import cells_of, numbers_above, require_places
+from wallflower.queries.detector.grids import Coins, Floats, Ints, lay_grids
 from wallflower.queries.detector.model import THRESHOLDS, Model, floor_of, misses
 from wallflower.query import (
     Label,
@@ -73,7 +74,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Detector(Query[Points, Value]):
+class Detector(Query[Points | TiledPoints, Value]):
     """Fit a detector of unusual records.
 
     >>> Detector(loss=Loss("1"), contamination=Fraction(1, 50)).cost()
@@ -86,6 +87,7 @@ class Detector(Query[Points, Value]):
     proof: ClassVar[str] = "queries/detector/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
     fits: ClassVar[bool] = True
+    by_tiles: ClassVar[bool] = True
     unpictured: ClassVar[str] = "tables of counts; what is drawn are the records that it scores"
 
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
@@ -118,8 +120,10 @@ class Detector(Query[Points, Value]):
     def cost(self) -> Loss:
         return self.loss
 
-    def view(self, data: Any) -> Points:
-        points = points_of(data, self.columns)
+    def view(self, data: Any) -> Points | TiledPoints:
+        if isinstance(data, TiledTable) and not self.is_scaled:
+            require_places(data)
+        points = data.points(self.columns) if isinstance(data, TiledTable) else points_of(data, self.columns)
         if points.n < 2 or points.dimension > MOST:
             raise DataError(
                 f"a detector needs two records or more, and at most {MOST} columns. Choose among the columns."
@@ -140,7 +144,7 @@ class Detector(Query[Points, Value]):
         grids = min(MOST_GRIDS, max(FEWEST, -(-columns // 2)))
         return Split(spreads=spreads, counts=rest - spreads, threshold=threshold, columns=columns, grids=grids)
 
-    def answer(self, data: Points, noise: Noise) -> Value:
+    def answer(self, data: Points | TiledPoints, noise: Noise) -> Value:
         split = self.split(data.n, data.dimension)
         key = noise.below(KEY)  # (K)
         coins = Coins(key)
@@ -150,25 +154,30 @@ class Detector(Query[Points, Value]):
         model = Model(
             columns=data.columns,
             grids=tuple(grids),
-            counts=blur(count_cells(data.values, grids), split.counts, noise),
+            counts=blur(cells_of(data, grids), split.counts, noise),
             floor=floor_of(split.grids, split.counts),
             schema=data.schema.only(data.columns),
         )
         if self.contamination is not None:
             wanted = round(self.contamination * data.n)
-            model = replace(model, threshold=choose_threshold(model, data.values, wanted, split.threshold, noise))
+            above, marks = numbers_above(data, model), model.thresholds
+            threshold = choose_threshold(marks, above, wanted, split.threshold, noise)
+            miss = self.off(data.n, data.dimension) / data.n
+            model = replace(model, threshold=threshold, contamination=self.contamination, miss=miss)
         widths = {data.columns[at]: spread for at, spread in spreads.items()}
         return {"key": f"{key:032x}", "spreads": widths, **model.to_json()}
 
-    def measure(self, data: Points, chosen: list[int], key: int, split: Split, noise: Noise) -> dict[int, float]:
+    def measure(
+        self, data: Points | TiledPoints, chosen: list[int], key: int, split: Split, noise: Noise
+    ) -> dict[int, float]:
         """The spread of each chosen column: 1 where columns come in spreads, else drawn together.  (S)"""
         if self.is_scaled:
             return dict.fromkeys(chosen, 1.0)
         share = Fraction(3, 4) if pairing_size(data.n) * split.spreads >= PLENTY * len(chosen) else Fraction(1, 2)
-        first, second = pair_up(data.n, key)
+        pairs = pair_up(data.n, key)
         among = [bins_within(data, [at]) for at in chosen]
         errors = [
-            errors_of(histogram(data.values[:, [at]], first, second), share, 1)[bins.start - 1 : bins.stop - 1]
+            errors_of(gap_counts(data, [at], pairs), share, 1)[bins.start - 1 : bins.stop - 1]
             for at, bins in zip(chosen, among, strict=True)
         ]
         places = choose_together(errors, sensitivity=1, epsilon=split.spreads, noise=noise)
@@ -262,9 +271,7 @@ def blur(counts: Ints, epsilon: Fraction, noise: Noise) -> Ints:
     return drawn
 
 
-def choose_threshold(model: Model, values: Floats, wanted: int, epsilon: Fraction, noise: Noise) -> float:
-    """A score that about so many records are above.  (H)"""
-    thresholds = model.thresholds
-    errors = misses(model.score(values), thresholds, wanted)
-    (place,) = choose_together([errors], sensitivity=1, epsilon=epsilon, noise=noise)
+def choose_threshold(thresholds: Floats, above: Ints, wanted: int, epsilon: Fraction, noise: Noise) -> float:
+    """A score that about so many records are above, by how many are above each.  (H)"""
+    (place,) = choose_together([misses(above, wanted)], sensitivity=1, epsilon=epsilon, noise=noise)
     return float(thresholds[place])

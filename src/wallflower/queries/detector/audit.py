@@ -24,7 +24,7 @@ from wallflower.privacy import Loss
 from wallflower.queries.detector import Detector, blur, choose_threshold
 from wallflower.queries.detector.exact import exact_scores
 from wallflower.queries.detector.grids import CELLS, Coins, Grid, Ints, count_cells, lay_grids
-from wallflower.queries.detector.model import Model, misses
+from wallflower.queries.detector.model import Model, count_above, misses
 from wallflower.schema import Column, Schema
 
 ONE: Final = Fraction(1)
@@ -148,8 +148,9 @@ def _model() -> Model:
 def _threshold_law(values: Floats, epsilon: Fraction) -> Any:
     """Whether the threshold flags each kind of record: what an attacker sees of it."""
     model = _model()
-    seen = model.score(np.array([USUAL, RARE, ALONE]))
-    return law_of(lambda noise: tuple((seen > choose_threshold(model, values, 1, epsilon, noise)).tolist()))
+    seen, marks = model.score(np.array([USUAL, RARE, ALONE])), model.thresholds
+    above = count_above(model.score(values), marks)
+    return law_of(lambda noise: tuple((seen > choose_threshold(marks, above, 1, epsilon, noise)).tolist()))
 
 
 def _attack_threshold(quick: bool) -> Iterator[Finding]:
@@ -227,7 +228,7 @@ def _attack_scores(quick: bool) -> Iterator[Finding]:
     yield audit_exact(raised, defined, cases, name="broken: another floor", expected=True)
     model = Model(columns=("a", "b"), schema=FACTS, grids=GRIDS, counts=count_cells(SOME, GRIDS), floor=1.0)
     marks = model.thresholds
-    found = {table.tobytes(): misses(model.score(table), marks, 1) for table in cases}
+    found = {table.tobytes(): misses(count_above(model.score(table), marks), 1) for table in cases}
     shown = 0
     for table in cases:
         for at, site in product(range(3), SITES):

@@ -7,12 +7,16 @@ looked at, and from spreads that were released. A cell depends on one record and
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from wallflower.jit import kernel
+from wallflower.progress import count_cores
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -21,6 +25,7 @@ SIDE: Final = 16  # cells on a side, after which they wrap round
 CELLS: Final = SIDE * SIDE
 NARROWEST: Final = 2.0  # spreads that a cell is wide at least; twice that at most
 PART: Final = 2**14  # records at a time, so that what is computed on the way stays in the cache
+MANY: Final = 2**14  # records, from which a compiled loop on all cores is quicker than its compiler is to load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +38,12 @@ class Grid:
 
     def cells(self, values: Floats) -> Ints:
         """The cell of each record, from 0 to 255."""
-        first, second = (
-            _places(values[:, column], width, offset)
-            for column, width, offset in zip(self.columns, self.widths, self.offsets, strict=True)
-        )
+        first, second = (self.side(at, values[:, column]) for at, column in enumerate(self.columns))
         return first * SIDE + second
+
+    def side(self, at: int, values: Floats) -> Ints:
+        """The rows, or the columns, that values of the first, or the second, column are in."""
+        return _places(values, self.widths[at], self.offsets[at])
 
     def to_json(self) -> dict[str, Any]:
         return {"columns": list(self.columns), "widths": list(self.widths), "offsets": list(self.offsets)}
@@ -122,8 +128,78 @@ def parts_of(values: Floats) -> Iterator[slice]:
 
 def count_cells(values: Floats, grids: Sequence[Grid]) -> Ints:
     """How many records are in each cell of each grid: one record is in one cell of each.  (C)"""
+    if len(values) >= MANY:
+        parts = _spread_work(len(values), lambda rows: _tally(values[rows], *arrays_of(grids)))
+        total: Ints = np.sum(parts, axis=0)
+        return total
     found = np.zeros((len(grids), CELLS), dtype=np.int64)
     for part in parts_of(values):
         for place, grid in enumerate(grids):
             found[place] += np.bincount(grid.cells(values[part]), minlength=CELLS)
+    return found
+
+
+def add_surprises(values: Floats, grids: Sequence[Grid], surprises: Floats) -> Floats:
+    """The mean, over the grids, of what the cell of each record has. Term by term in one order, compiled or not, so
+    that it is a function of the record alone.  (H)
+    """
+    if len(values) >= MANY:
+        return np.concatenate(_spread_work(len(values), lambda rows: _add(values[rows], *arrays_of(grids), surprises)))
+    found = np.zeros(len(values))
+    for part in parts_of(values):
+        sums = np.zeros(len(found[part]))
+        for grid, surprise in zip(grids, surprises, strict=True):
+            sums += surprise[grid.cells(values[part])]
+        found[part] = sums / len(grids)
+    return found
+
+
+def arrays_of(grids: Sequence[Grid]) -> tuple[Ints, Floats, Floats]:
+    """Columns, widths and offsets of grids, as compiled loops and tasks take them."""
+    columns = np.array([grid.columns for grid in grids], dtype=np.int64)
+    return columns, np.array([grid.widths for grid in grids]), np.array([grid.offsets for grid in grids])
+
+
+def grids_of(columns: Ints, widths: Floats, offsets: Floats) -> list[Grid]:
+    """The grids that `arrays_of` described."""
+    rows = zip(columns.tolist(), widths.tolist(), offsets.tolist(), strict=True)
+    return [Grid(columns=(a, b), widths=(u, v), offsets=(s, t)) for (a, b), (u, v), (s, t) in rows]
+
+
+def _spread_work(count: int, work: Callable[[slice], Any]) -> list[Any]:
+    """What the work comes to on parts of the records, one for each core."""
+    cores = count_cores()
+    edges = [count * core // cores for core in range(cores + 1)]
+    with ThreadPoolExecutor(cores) as pool:
+        return list(pool.map(lambda core: work(slice(edges[core], edges[core + 1])), range(cores)))
+
+
+@kernel
+def _side(value: float, width: float, offset: float) -> int:
+    """As `_places`: all steps but the division and the sum are exact, and these round alike."""
+    place = np.floor(value / width + offset)
+    return int(place - 16.0 * np.floor(place / 16.0)) if np.isfinite(place) else 0
+
+
+@kernel
+def _tally(values: Floats, columns: Ints, widths: Floats, offsets: Floats) -> Ints:
+    found = np.zeros((len(columns), 256), dtype=np.int64)
+    for row in range(len(values)):
+        for grid in range(len(columns)):
+            first = _side(values[row, columns[grid, 0]], widths[grid, 0], offsets[grid, 0])
+            second = _side(values[row, columns[grid, 1]], widths[grid, 1], offsets[grid, 1])
+            found[grid, 16 * first + second] += 1
+    return found
+
+
+@kernel
+def _add(values: Floats, columns: Ints, widths: Floats, offsets: Floats, surprises: Floats) -> Floats:
+    found = np.zeros(len(values))
+    for row in range(len(values)):
+        total = 0.0
+        for grid in range(len(columns)):
+            first = _side(values[row, columns[grid, 0]], widths[grid, 0], offsets[grid, 0])
+            second = _side(values[row, columns[grid, 1]], widths[grid, 1], offsets[grid, 1])
+            total += surprises[grid, 16 * first + second]
+        found[row] = total / len(columns)
     return found

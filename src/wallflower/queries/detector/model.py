@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
 from wallflower.data import Points, Table
-from wallflower.data.cells import scale_columns
+from wallflower.data.cells import check_numbers, scale_columns
 from wallflower.data.scans import read_parts
 from wallflower.data.sources import matrix
 from wallflower.errors import ParameterError
-from wallflower.queries.detector.grids import CELLS, SIDE, Floats, Grid, Ints, parts_of
+from wallflower.lazy import Lazy
+from wallflower.queries.detector.drift import Drift, drift_of
+from wallflower.queries.detector.grids import CELLS, MANY, SIDE, Floats, Grid, Ints, add_surprises, parts_of
 from wallflower.schema import Schema
 
+if TYPE_CHECKING:
+    import pyarrow as _pa
+else:
+    _pa = Lazy("pyarrow")
+
+ARROW_KEY: Final = b"wallflower-detector"
 THRESHOLDS: Final = 2001  # to choose among
 
 
@@ -32,6 +41,8 @@ class Model:
     floor: float
     schema: Schema  # by which records are read, scaled and clipped as the fitted ones were
     threshold: float | None = None
+    contamination: Fraction | None = None  # the share of outliers that was wanted
+    miss: float = 1.0  # by how much the share of the fitted records above the threshold misses it, with 95 %
 
     @cached_property
     def surprises(self) -> Floats:
@@ -39,16 +50,8 @@ class Model:
         return np.stack([_surprise(counts, self.floor) for counts in self.counts])
 
     def score(self, values: Floats) -> Floats:
-        """How unusual records are: the mean over the grids. Term by term in one order, so that a record's score is a
-        function of the record alone.  (H)
-        """
-        found = np.zeros(len(values))
-        for part in parts_of(values):
-            sums = np.zeros(len(found[part]))
-            for grid, surprise in zip(self.grids, self.surprises, strict=True):
-                sums += surprise[grid.cells(values[part])]
-            found[part] = sums / len(self.grids)
-        return found
+        """How unusual records are: the mean over the grids."""
+        return add_surprises(values, self.grids, self.surprises)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -74,6 +77,14 @@ class Model:
         """By how much each column adds to the score of each record: Shapley's value, which adds up to the score."""
         return np.concatenate([self.split_score(values) for values in self.parts(records)])
 
+    def drift(self, records: object) -> Drift:
+        """Whether the share of these records that is flagged is still the share that was wanted of the fitted ones."""
+        records_in, flagged, threshold = 0, 0, self.require_threshold()
+        for values in self.parts(records):
+            records_in += len(values)
+            flagged += int((self.score(values) > threshold).sum())
+        return drift_of(records_in, flagged, wanted=self.contamination, miss=self.miss)
+
     def require_threshold(self) -> float:
         """Where flags begin, or a refusal."""
         if self.threshold is None:
@@ -90,10 +101,19 @@ class Model:
             scales = {column.name: float(column.scale) for column in self.schema.columns or ()}
             yield points.subspace(self.columns).rescale(scales).values
         elif isinstance(records, list | tuple | np.ndarray):
-            yield Points.from_array(matrix(records), columns=self.columns, schema=self.schema).values
+            yield from self._array_parts(matrix(records))
         else:
             for cells in read_parts(records, self.schema):
                 yield scale_columns(cells, self.schema)
+
+    def _array_parts(self, values: Floats) -> Iterator[Floats]:
+        """Some rows at a time, column by column, so that what is computed on the way stays in the cache."""
+        Points.from_array(values[:1], columns=self.columns, schema=self.schema)  # or a refusal of its shape
+        for start in range(0, len(values), MANY):
+            cells = np.ascontiguousarray(values[start : start + MANY].T)
+            for column, each in zip(self.schema.columns or (), cells, strict=True):
+                check_numbers(each, column, self.schema.clip)
+            yield scale_columns(cells, self.schema)
 
     def split_score(self, values: Floats) -> Floats:
         """The score of each record, column by column."""
@@ -109,6 +129,29 @@ class Model:
                     found[part, column] += (own + both - other) / 2
         return found / len(self.grids)
 
+    def map_scores(self, columns: tuple[str, str], first: Floats, second: Floats) -> Floats:
+        """What two columns add to the score, a row for each value of the first and a column for each of the second:
+        the others are summed over, in grids that have one of the two, and add nothing in those that have neither."""
+        places = [self.columns.index(name) for name in columns]
+        scaled = [
+            scale_columns([np.asarray(values, dtype=np.float64)], self.schema.only([name]))[:, 0]
+            for name, values in zip(columns, (first, second), strict=True)
+        ]
+        found = np.zeros((len(scaled[0]), len(scaled[1])))
+        for grid, counts, surprise in zip(self.grids, self.counts, self.surprises, strict=True):
+            sides = {
+                places.index(column): (at, grid.side(at, scaled[places.index(column)]))
+                for at, column in enumerate(grid.columns)
+                if column in places
+            }
+            if len(sides) == 2:
+                table = surprise.reshape(SIDE, SIDE)
+                found += (table.T if sides[0][0] else table)[np.ix_(sides[0][1], sides[1][1])]
+            for axis, (at, cells) in sides.items() if len(sides) == 1 else ():
+                alone = self._sides(counts)[at][cells]
+                found += alone[None, :] if axis else alone[:, None]
+        return found / len(self.grids)
+
     def _sides(self, counts: Ints) -> tuple[Floats, Floats]:
         """How unusual each row and each column of a grid is by itself."""
         square = counts.reshape(SIDE, SIDE)
@@ -121,8 +164,31 @@ class Model:
             "counts": self.counts.tolist(),
             "floor": self.floor,
             "threshold": self.threshold,
+            "contamination": None if self.contamination is None else str(self.contamination),
+            "miss": self.miss,
             "schema": self.schema.to_json(),
         }
+
+    def to_arrow(self) -> Any:
+        """A pyarrow Table with a row for each grid; what there is once is in its metadata. Released numbers only."""
+        whole = self.to_json()
+        grids, counts = whole.pop("grids"), _pa.array(self.counts.ravel().astype(np.int64))
+        columns = {name: _pa.array([grid[name] for grid in grids]) for name in ("columns", "widths", "offsets")}
+        columns["counts"] = _pa.FixedSizeListArray.from_arrays(counts, CELLS)
+        del whole["counts"]
+        return _pa.table(columns).replace_schema_metadata({ARROW_KEY: json.dumps(whole)})
+
+    @classmethod
+    def from_arrow(cls, table: Any) -> Self:
+        """The detector that `to_arrow` described."""
+        try:
+            whole = json.loads((table.schema.metadata or {})[ARROW_KEY])
+            rows = table.to_pylist()
+        except (KeyError, ValueError):
+            raise _misbuilt() from None
+        if not isinstance(whole, Mapping):
+            raise _misbuilt()
+        return cls.from_json({**whole, "grids": rows, "counts": [row.get("counts") for row in rows]})
 
     @classmethod
     def of(cls, given: Any) -> Self:
@@ -144,6 +210,8 @@ class Model:
                 counts=np.array(stored["counts"], dtype=np.int64),
                 floor=float(stored["floor"]),
                 threshold=None if stored.get("threshold") is None else float(stored["threshold"]),
+                contamination=None if stored.get("contamination") is None else Fraction(stored["contamination"]),
+                miss=float(stored.get("miss", 1.0)),
                 schema=Schema.from_json(stored["schema"]),
             )
         except (KeyError, TypeError, ValueError, OverflowError):
@@ -179,9 +247,14 @@ def floor_of(grids: int, epsilon: Fraction) -> float:
     return float(max(Fraction(1), 2 * grids / epsilon))
 
 
-def misses(scores: Floats, thresholds: Floats, wanted: int) -> Ints:
+def count_above(scores: Floats, thresholds: Floats) -> Ints:
+    """How many scores are above each threshold; counts of parts add up.  (H)"""
+    found: Ints = len(scores) - np.searchsorted(np.sort(scores), thresholds, side="right")
+    return found
+
+
+def misses(above: Ints, wanted: int) -> Ints:
     """By how many records each threshold misses the number wanted above it; one record moves it by 1 at most.  (H)"""
-    above = len(scores) - np.searchsorted(np.sort(scores), thresholds, side="right")
     return np.abs(above - wanted).astype(np.int64)
 
 
