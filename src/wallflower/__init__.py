@@ -11,6 +11,7 @@ from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.detector import Detector
+from wallflower.queries.detector.flags import Flags
 from wallflower.queries.detector.model import Model
 from wallflower.queries.explain import Explain
 from wallflower.queries.profile import Profile
@@ -37,6 +38,7 @@ __all__ = [
     "Count",
     "Detector",
     "Explain",
+    "Flags",
     "Ledger",
     "Loss",
     "Points",

@@ -296,6 +296,10 @@ class Query(ABC, Generic[D, A]):
     def view(self, data: Any) -> D:
         """The part of the data this question looks at, or a typed refusal that depends on public facts only."""
 
+    def take_releases(self, view: D, find: Callable[[int], Mapping[str, Any] | None]) -> D:
+        """The view with what was released before and the question names by its entry of the ledger, or a refusal."""
+        return view
+
     @abstractmethod
     def answer(self, data: D, noise: Noise) -> A:
         """The private answer."""

@@ -425,6 +425,29 @@ class Questions:
         """
         raise NotImplementedError
 
+    def flags(
+        self,
+        *,
+        detector: int | ReleaseLike,
+        by: tuple[str, ...],
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+        key: str | None = None,
+        anyway: bool = False,
+    ) -> Release[list[dict[str, Any]]]:
+        """How many records of each group does a detector flag?
+
+        detector  the ledger entry of a release of detector that was given a contamination, or the release
+        by        one or two columns whose public labels make the groups
+        epsilon   privacy loss ε to spend, exactly as written: 0.5 or 1/2
+        delta     probability δ by which ε may fail, such as 1e-6; left out: none
+        rho       zero-concentrated privacy loss ρ, instead of ε and δ
+        loss      the same as a Loss
+        """
+        raise NotImplementedError
+
 
 class Plans:
     """Each question as a method that says what to expect, and spends nothing."""
@@ -638,4 +661,17 @@ class Plans:
         loss: Loss | None = None,
     ) -> Plan:
         """What to expect of baseline."""
+        raise NotImplementedError
+
+    def flags(
+        self,
+        *,
+        detector: int | ReleaseLike,
+        by: tuple[str, ...],
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        rho: Exact | None = None,
+        loss: Loss | None = None,
+    ) -> Plan:
+        """What to expect of flags."""
         raise NotImplementedError

@@ -24,6 +24,7 @@ SCALE = {"epsilon": "0.01", "anyway": True}
 RADIUS = {"neighbours": 3, "share": "10%", "epsilon": "0.01", "anyway": True}
 DETECTOR = {"contamination": "0.1", "epsilon": "0.01", "anyway": True}
 PROFILE = {"neighbours": 3, "epsilon": "0.01", "anyway": True}
+FLAGS = {"detector": 1, "by": ["a"], "epsilon": "0.01", "anyway": True}
 BASELINE = {"low": -5.0, "high": 5.0, "epsilon": "0.01", "anyway": True}
 NOBODY = {"anonymous": 401, "expired": 401, "revoked": 401}
 
@@ -92,6 +93,9 @@ TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
     ("POST", "/v1/datasets/{dataset}/ask/detector"): ("/v1/datasets/ward/ask/detector", DETECTOR, callers(200)),
     ("POST", "/v1/datasets/{dataset}/plan/baseline"): ("/v1/datasets/ward/plan/baseline", BASELINE, callers(200)),
     ("POST", "/v1/datasets/{dataset}/ask/baseline"): ("/v1/datasets/ward/ask/baseline", BASELINE, callers(200)),
+    # it takes a table with public groups, and there is none
+    ("POST", "/v1/datasets/{dataset}/plan/flags"): ("/v1/datasets/none/plan/flags", FLAGS, callers(404)),
+    ("POST", "/v1/datasets/{dataset}/ask/flags"): ("/v1/datasets/none/ask/flags", FLAGS, callers(404)),
     ("POST", "/v1/datasets/{dataset}/watches/watch"): ("/v1/datasets/beds/watches/watch", WATCH, callers(201)),
     ("GET", "/v1/watches"): ("/v1/watches", None, callers(200)),
     ("GET", "/v1/watches/{watch}"): ("/v1/watches/{watch}", None, callers(200, other=404)),

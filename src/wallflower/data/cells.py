@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -115,6 +116,25 @@ def check_numbers(values: Floats, column: Column, clip: bool) -> None:
         raise DataError(
             f"column {name!r}: scaled by the schema, it leaves float64. Choose a larger scale.", column=name
         )
+
+
+def group_labels(column: Column) -> tuple[str, ...]:
+    """The public groups that a column makes: its categories, or what its edges cut.
+
+    >>> group_labels(Column("age", edges=(18, 65)))
+    ('below 18', '18 to 65', '65 and more')
+    """
+    if column.categories is not None:
+        return column.labels
+    if column.edges is None:
+        raise DataError(
+            f"column {column.name!r} was asked to make groups, and the schema states neither categories nor edges of "
+            "it. Which groups there are must be public: state them in the schema.",
+            column=column.name,
+        )
+    edges = [f"{edge:g}" for edge in column.edges]
+    between = (f"{low} to {high}" for low, high in pairwise(edges))
+    return (f"below {edges[0]}", *between, f"{edges[-1]} and more")
 
 
 def group_cells(cells: NDArray[Any], column: Column) -> NDArray[np.int64]:

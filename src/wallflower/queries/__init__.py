@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from wallflower.queries.count import Count
 from wallflower.queries.detector import Detector
+from wallflower.queries.detector.flags import Flags
 from wallflower.queries.explain import Explain
 from wallflower.queries.profile import Profile
 from wallflower.queries.radius import Radius
@@ -15,6 +16,6 @@ from wallflower.queries.watch import Watch
 from wallflower.queries.watch.baseline import Baseline
 from wallflower.query import Query
 
-COMPANIONS: Final[tuple[type[Query[Any, Any]], ...]] = (Baseline,)  # what prepares a question, not one of its own
+COMPANIONS: Final[tuple[type[Query[Any, Any]], ...]] = (Baseline, Flags)  # what serves a question, not one of its own
 WITHOUT: Final = ("sensors",)  # rooms whose answers come from the source, not from a table
 QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (Count, Subspaces, Watch, Explain, Scale, Radius, Profile, Detector)

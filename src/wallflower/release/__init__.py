@@ -325,7 +325,7 @@ def pay(
 ) -> Payment[D, A]:
     """Charge a question, durably, or refuse it from public facts; nobody has looked yet."""
     table = rescale(query, table, ledger)
-    view = view_of(query, table)
+    view = view_of(query, table, ledger)
     plan = plan_for(query, view)
     if not (plan.useful or anyway or _is_paid(ledger, table.name, analyst, key)):
         require_room(quote(query, table, ledger, analyst=analyst))

@@ -328,7 +328,7 @@ class Desk:
         with: of a stream, where nobody has said it, as many as usual."""
         found = self.shelf.find(name)
         if found.source is not None:
-            view = view_of(query, rescale(query, self.shelf.table(name), self.ledger))
+            view = view_of(query, rescale(query, self.shelf.table(name), self.ledger), self.ledger)
             return view, view.n
         return self.shelf.stream(name, getattr(query, "columns", None)), found.schema.rows or USUAL
 

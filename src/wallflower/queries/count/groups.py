@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from wallflower import progress
 from wallflower.columns import pick
 from wallflower.data import Points, Table, TiledPoints, TiledTable
+from wallflower.data.cells import group_labels
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.mechanisms import Additive, calibrate
 from wallflower.neighbours.limits import per_column, view_all
@@ -294,25 +295,6 @@ def _require_public(columns: list[Column]) -> None:
             "which group; or the data owner states `public = true` for the column.",
             column=private[0],
         )
-
-
-def group_labels(column: Column) -> tuple[str, ...]:
-    """The public groups that a column makes: its categories, or what its edges cut.
-
-    >>> group_labels(Column("age", edges=(18, 65)))
-    ('below 18', '18 to 65', '65 and more')
-    """
-    if column.categories is not None:
-        return column.labels
-    if column.edges is None:
-        raise DataError(
-            f"column {column.name!r} was asked to make groups, and the schema states neither categories nor edges of "
-            "it. Which groups there are must be public: state them in the schema.",
-            column=column.name,
-        )
-    edges = [f"{edge:g}" for edge in column.edges]
-    between = (f"{low} to {high}" for low, high in pairwise(edges))
-    return (f"below {edges[0]}", *between, f"{edges[-1]} and more")
 
 
 _HEADINGS: Final = {

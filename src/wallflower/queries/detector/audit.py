@@ -22,6 +22,7 @@ from wallflower.neighbours.spreads import pair_up
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.detector import Detector, blur, choose_threshold
+from wallflower.queries.detector.audit_flags import flag_findings
 from wallflower.queries.detector.exact import exact_scores
 from wallflower.queries.detector.grids import CELLS, Coins, Grid, Ints, count_cells, lay_grids
 from wallflower.queries.detector.model import Model, count_above, misses
@@ -245,9 +246,14 @@ def _attack_scores(quick: bool) -> Iterator[Finding]:
     )
 
 
+def _attack_flags(quick: bool) -> Iterator[Finding]:
+    yield from flag_findings()
+
+
 ATTACKS: Final[dict[str, Attack]] = {
     "counts": _attack_counts,
     "threshold": _attack_threshold,
     "spreads": _attack_spreads,
     "scores": _attack_scores,
+    "flags": _attack_flags,
 }

@@ -1,0 +1,255 @@
+"""How many records of each group does a detector flag?
+
+Given a detector that was released, the group of a record and whether it is flagged are functions of the record alone.
+Every group of the public domain is told, empty ones too: how many are flagged, and how many are not.
+
+Released    two whole numbers for every group            Neighbours  replace one record, N public
+Guarantee   pure ε-DP                                     Arithmetic  whole-number counts, discrete Laplace
+Proof       proof.md, label (F)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import product
+from typing import Any, ClassVar, Final, Self
+
+import numpy as np
+
+from wallflower.columns import pick
+from wallflower.data import Table, load
+from wallflower.data.cells import group_labels
+from wallflower.errors import DataError, LossMismatch, ParameterError
+from wallflower.mechanisms import Additive, calibrate
+from wallflower.names import account_name
+from wallflower.neighbours.limits import check_loss
+from wallflower.noise import Noise
+from wallflower.privacy import Kind, Loss
+from wallflower.queries.detector.grids import Ints
+from wallflower.queries.detector.model import Model
+from wallflower.query import (
+    Bars,
+    Label,
+    Option,
+    Picture,
+    Plan,
+    PublicFacts,
+    Quality,
+    Query,
+    Reading,
+    ReleaseLike,
+    Status,
+    least_amount,
+    settle,
+)
+
+Row = dict[str, Any]
+
+FLAGGED, OTHERS = "flagged", "others"  # what a row tells besides the labels of its group
+MOST_COLUMNS: Final = 2
+MOST_GROUPS: Final = 10_000
+SURE: Final = 0.95
+NEAR: Final = Fraction(1, 50)  # of a group: noise above this hides the usual share of outliers
+EPSILONS: Final = ("0.01", "0.03", "0.1", "0.2", "0.3", "0.5", "1", "2", "3", "5")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlagView:
+    """Records, the public domain of their groups, and the detector, once it was looked up."""
+
+    table: Table
+    by: tuple[str, ...]
+    domain: tuple[tuple[str, ...], ...]
+    model: Model | None = None
+
+    @property
+    def n(self) -> int:
+        return self.table.n
+
+    @property
+    def dimension(self) -> int:
+        return self.table.dimension
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.table.columns
+
+    @property
+    def groups(self) -> int:
+        return math.prod(map(len, self.domain))
+
+    def counts(self) -> Ints:
+        """How many records of each group are not flagged, and how many are: one record is in one cell.  (F)"""
+        assert self.model is not None, "the door looks detectors up before anybody looks at records"
+        threshold = self.model.require_threshold()
+        scores = np.concatenate([self.model.score(values) for values in self.model.parts(self.table)])
+        groups = np.ravel_multi_index([self.table.codes(name) for name in self.by], [len(each) for each in self.domain])
+        cells = 2 * groups + (scores > threshold)
+        return np.bincount(cells, minlength=2 * self.groups).reshape(self.groups, 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flags(Query[FlagView, list[Row]]):
+    """Count the records of each group that a detector flags, and those that it does not.
+
+    >>> Flags(detector=7, by=("ward",), loss=Loss("0.5")).cost()
+    Loss(ε=1/2)
+    """
+
+    kind: ClassVar[str] = "flags"
+    label: ClassVar[str] = "outlier-detector-flags/1"
+    question: ClassVar[str] = "How many records of each group does a detector flag?"
+    proof: ClassVar[str] = "queries/detector/proof.md"
+    status: ClassVar[Status] = Status.WHOLE_NUMBERS
+    prepares: ClassVar[str] = "detector"
+
+    detector: int | ReleaseLike = field(
+        metadata={"help": "the ledger entry of a release of detector that was given a contamination, or the release"}
+    )
+    by: tuple[str, ...] = field(metadata={"help": "one or two columns whose public labels make the groups"})
+    loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
+
+    def __post_init__(self) -> None:
+        settle(self)
+        check_loss(self.kind, self.loss)
+        if self.loss.kind is not Kind.PURE:
+            raise LossMismatch(f"flags is pure; a {self.loss.kind} loss has no theorem here. Pass ε alone.")
+        if isinstance(self.detector, bool) or not isinstance(self.detector, int) or not 0 < self.detector < 2**31:
+            raise ParameterError(
+                "detector: that is neither a release of detector nor its number in the ledger. Pass one of them."
+            )
+        names = _names_of(self.by)
+        object.__setattr__(self, "by", names)
+        if not 1 <= len(names) <= MOST_COLUMNS or len(set(names)) < len(names) or {*names} & {FLAGGED, OTHERS}:
+            raise ParameterError(
+                "by: groups are made by one column or by two different ones, and none is called as a part of the "
+                "answer. Name one or two."
+            )
+
+    def cost(self) -> Loss:
+        return self.loss
+
+    @property
+    def law(self) -> Additive:
+        """The noise of each number: a replaced record leaves one cell and joins one.  (F)"""
+        return calibrate(2, self.loss, step=Fraction(1))
+
+    def view(self, data: Any) -> FlagView:
+        table = data if isinstance(data, Table) else load(data)
+        by = pick(self.by, table.columns)
+        facts = {column.name: column for column in table.schema.columns or ()}
+        view = FlagView(table=table, by=by, domain=tuple(group_labels(facts[name]) for name in by))
+        if view.groups > MOST_GROUPS:
+            raise ParameterError(
+                f"by: {view.groups:,} groups are more than the {MOST_GROUPS:,} that are told at once. "
+                "Group by one column, or by fewer categories."
+            )
+        return view
+
+    def take_releases(self, view: FlagView, find: Callable[[int], Mapping[str, Any] | None]) -> FlagView:
+        """The view with its detector; refused by what is public of both."""
+        number = self.detector
+        assert isinstance(number, int)
+        stored = find(number)
+        if stored is None or stored["kind"] != "detector":
+            raise ParameterError(
+                f"detector: entry {number} of the ledger is no release of detector. Fit one first, and pass what it "
+                "gives."
+            )
+        if len({account_name(name) or name for name in (str(stored["dataset"]), view.table.name)}) > 1:
+            raise ParameterError(
+                f"detector: release {number} is of another data set than {view.table.name}. Pass one of the same."
+            )
+        model = Model.of(stored)
+        model.require_threshold()
+        missing = [name for name in model.columns if name not in view.table.numbers]
+        if missing:
+            raise DataError(f"detector: the table has no column of numbers {missing[0]!r}, which it was fitted to.")
+        return replace(view, model=model)
+
+    def answer(self, data: FlagView, noise: Noise) -> list[Row]:
+        law, rows = self.law, []
+        for labels, (others, flagged) in zip(product(*data.domain), data.counts().tolist(), strict=True):
+            told = [min(max(count + law.draw(noise), 0), data.n) for count in (flagged, others)]
+            rows.append(dict(zip(data.by, labels, strict=True)) | dict(zip((FLAGGED, OTHERS), told, strict=True)))
+        return rows
+
+    def reading(self, value: list[Row], facts: PublicFacts) -> Reading:
+        width = self.reach
+        most = max(value, key=lambda row: int(row[FLAGGED]))
+        near = sum(width <= NEAR * (row[FLAGGED] + row[OTHERS]) for row in value)
+        label: Label = "reliable" if near == len(value) else "use with care" if 2 * near >= len(value) else "unreliable"
+        rule = f"the noise, ±{width:.3g} (95 %), is within {float(NEAR):g} of the size in {near} of {len(value)} groups"
+        return Reading(
+            mechanism="histogram",
+            interval=None,
+            words=f"Of {len(value):,} groups by {' and '.join(self.by)}, {self._name(most)} has the most flags: about "
+            f"{most[FLAGGED]:,} of {most[FLAGGED] + most[OTHERS]:,} records. The noise of each number is within "
+            f"±{width:.3g} (95 %).",
+            extras={"groups": len(value), "intervals": [list(ends) for ends in self._intervals(value, facts.n)]},
+            quality=Quality(label, rule),
+        )
+
+    def picture(self, value: list[Row], facts: PublicFacts) -> Picture:
+        return Bars(
+            labels=tuple(map(self._name, value)),
+            lengths=tuple(float(row[FLAGGED]) for row in value),
+            intervals=tuple((float(low), float(high)) for low, high in self._intervals(value, facts.n)),
+            across="flagged records",
+            marks=tuple(f"{row[FLAGGED]:,} of about {row[FLAGGED] + row[OTHERS]:,}" for row in value),
+        )
+
+    @property
+    def reach(self) -> float:
+        """How far the noise of a number reaches, 95 times of 100."""
+        return self.law.half_width(SURE)
+
+    def plan_on(self, data: FlagView) -> Plan:
+        return self._plan(data.n, data.dimension, data.groups)
+
+    def plan(self, *, n: int, dimension: int) -> Plan:
+        return self._plan(n, dimension, 1)
+
+    def _plan(self, n: int, dimension: int, groups: int) -> Plan:
+        """Where nobody says how many groups there are, of one that holds all records."""
+        width, usual = self.reach, n / groups
+        smallest = least_amount(lambda amount: self._at(amount).reach <= NEAR * usual)
+        useful = width <= NEAR * usual
+        words = f"noise within ±{width:.3g} (95 %) in each number, of groups of {usual:,.0f} records on average"
+        advice = f"; from ε = {smallest} on it would be" if smallest and not useful else ""
+        figures = {"error": self.law.mean_error(), "half_width": width}
+        return Plan(
+            query=self.kind,
+            cost=self.cost(),
+            facts={"n": n, "dimension": dimension, "groups": groups},
+            chosen="histogram",
+            headings={"error": "typical error of a number ±", "half_width": "95 % within ±"},
+            options=(Option(mechanism="histogram", figures=figures, note="of flagged records and of the others"),),
+            useful=useful,
+            verdict=f"{'useful' if useful else 'not useful'}: {words}{advice}",
+            smallest_useful_epsilon=smallest,
+            curve=tuple((float(amount), self._at(amount).reach) for amount in EPSILONS),
+            measure="half-width of the 95 % interval of a number",
+        )
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(detector=1, by=("ward",), loss=Loss("1"))
+
+    def _intervals(self, value: list[Row], n: int) -> list[tuple[int, int]]:
+        off = math.ceil(self.reach)
+        return [(max(0, row[FLAGGED] - off), min(n, row[FLAGGED] + off)) for row in value]
+
+    def _name(self, row: Row) -> str:
+        return " × ".join(str(row[name]) for name in self.by)
+
+    def _at(self, amount: str) -> Self:
+        return replace(self, loss=Loss(amount))
+
+
+def _names_of(by: object) -> tuple[str, ...]:
+    """One name may come without a list around it."""
+    return (by,) if isinstance(by, str) else tuple(by)  # type: ignore[arg-type]

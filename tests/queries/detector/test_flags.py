@@ -1,0 +1,106 @@
+"""Flags by group: exact without noise, told for every public group, and refused by public facts alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import wallflower as wf
+from wallflower.errors import DataError, LossMismatch, ParameterError
+from wallflower.noise import system_noise
+from wallflower.queries.detector.flags import Flags
+
+DRAW = np.random.default_rng(8)
+N = 4000
+WARDS = ("north", "south", "empty")
+PLACES = DRAW.integers(0, 2, N)
+VALUES = DRAW.normal(size=(N, 2))
+VALUES[(PLACES == 1) & (np.arange(N) < 400)] += 40.0
+FACTS = wf.Schema.of(["x", "y", "ward", "age"], categories={"ward": WARDS}, edges={"age": (18.0,)})
+TABLE = wf.load(
+    pa.table({
+        "x": VALUES[:, 0],
+        "y": VALUES[:, 1],
+        "ward": np.array(WARDS)[PLACES],
+        "age": DRAW.uniform(0, 40, N),
+    }),
+    schema=FACTS,
+    name="people",
+)  # fmt: skip
+
+
+@pytest.fixture
+def people(tmp_path):
+    with wf.Ledger.open(tmp_path / "ledger.db") as book:
+        book.grant("people", wf.Loss("100000"), by="steward", reason="tests")
+        yield wf.open(TABLE, ledger=book)
+
+
+def test_with_much_loss_they_are_the_flags_of_each_group(people):
+    model = people.detector(epsilon="1000", contamination="4%", columns=("x", "y"))
+    flags = model.predict(TABLE)
+    made = people.flags(detector=model, by="ward", epsilon="1000")
+    told = {row["ward"]: (row["flagged"], row["others"]) for row in made.value}
+    exact = {ward: (flags[at == PLACES].sum(), (1 - flags)[at == PLACES].sum()) for at, ward in enumerate(WARDS)}
+    assert told == exact
+    assert told["empty"] == (0, 0)
+    assert told["south"][0] > told["north"][0]
+    assert "south has the most flags" in made.words
+    assert [label.get_text() for label in made.plot().axes[0].get_yticklabels()] == list(WARDS)
+    both = people.flags(detector=model.ledger_id, by=("ward", "age"), epsilon="1000")
+    assert len(both.value) == 6
+    assert sum(row["flagged"] for row in both.value) == flags.sum()
+    assert made.to_csv().splitlines()[0] == "ward,flagged,others,low,high"
+    assert people.flags(detector=model, by="ward", epsilon="1").guarantee.loss == wf.Loss("1")
+
+
+def test_what_is_refused_is_refused_before_anything_is_charged(people):
+    model = people.detector(epsilon="10", contamination="4%", columns=("x", "y"))
+    bare = people.detector(epsilon="10", columns=("x", "y"))
+    spent = str(people.budget().left)
+    for asked, said in (
+        ({"detector": 10**6, "by": "ward"}, "no release of detector"),
+        ({"detector": bare, "by": "ward"}, "no flags"),
+        ({"detector": model, "by": "x"}, "neither categories nor edges"),
+        ({"detector": model, "by": ("ward", "ward")}, "two different ones"),
+        ({"detector": "seven", "by": "ward"}, "nor its number"),
+    ):
+        with pytest.raises((ParameterError, DataError), match=said):
+            people.flags(**asked, epsilon="1")
+    assert str(people.budget().left) == spent
+    with pytest.raises(LossMismatch, match="flags is pure"):
+        Flags(detector=1, by=("ward",), loss=wf.Loss.zcdp("1"))
+    other = wf.load(TABLE.arrow, schema=FACTS, name="others")
+    find = {1: {"kind": "detector", "dataset": "people", "value": model.value}}.get
+    query = Flags(detector=1, by=("ward",), loss=wf.Loss("1"))
+    with pytest.raises(ParameterError, match="another data set"):
+        query.take_releases(query.view(other), find)
+    narrow = wf.load(TABLE.arrow.select(["x", "ward"]), schema=FACTS.only(["x", "ward"]), name="people")
+    with pytest.raises(DataError, match="'y', which it was fitted to"):
+        query.take_releases(query.view(narrow), find)
+
+
+def test_a_plan_needs_no_detector(people):
+    assert people.plan.flags(detector=1, by="ward", epsilon="1").useful
+    assert not people.plan.flags(detector=1, by="ward", epsilon="0.01").useful
+    alone = Flags(detector=1, by=("ward",), loss=wf.Loss("1")).plan(n=100, dimension=2)
+    assert alone.smallest_useful_epsilon is not None
+
+
+def test_noise_is_drawn_for_every_cell():
+    class Counter:
+        drawn = 0
+
+        def laplace(self, scale):
+            assert scale == 2
+            self.drawn += 1
+            return 0
+
+    query, noise = Flags(detector=1, by=("ward",), loss=wf.Loss("1")), Counter()
+    model = wf.Detector(loss=wf.Loss("1000"), contamination="4%", columns=("x", "y")).answer(
+        TABLE.points(("x", "y")), system_noise()
+    )
+    find = {1: {"kind": "detector", "dataset": "people", "value": model}}.get
+    query.answer(query.take_releases(query.view(TABLE), find), noise)
+    assert noise.drawn == 6
