@@ -11,6 +11,7 @@ import runpy
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.reduction import DupFd
 from pathlib import Path
@@ -24,8 +25,9 @@ FORKS.set_forkserver_preload(
     [
         *("alembic.command", "psycopg", "pytest", "sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql"),
         *("wallflower", "wallflower.queries.watch.detectors", "wallflower.watching", "wallflower.cli"),
-        *("wallflower.parties.device", "wallflower.parties.server"),
-        *("numba", "opendp.prelude", "pyarrow.csv", "pydantic", "scipy.optimize", "scipy.stats"),
+        *("wallflower.parties.device", "wallflower.parties.server", "wallflower.curator.server"),
+        *("opendp.domains", "opendp.measurements", "opendp.metrics"),  # the prelude would load scikit-learn and pandas
+        *("numba", "pyarrow.csv", "pydantic", "scipy.optimize", "scipy.special"),
     ]
 )
 COMMAND: Final = """
@@ -61,18 +63,43 @@ class Place:
 
 
 class Fork:
-    """A program in a process of its own, as `python -c` would run it; what it prints can be read while it runs."""
+    """A program in a process of its own, as `python -c` would run it, or `python file` if it is a path; what it prints
+    can be read while it runs, and what it reads can be typed if it is to `listen`."""
 
-    def __init__(self, program: str, *arguments: str) -> None:
-        (read, out), (self._complaints, err) = os.pipe(), os.pipe()
-        self._process = FORKS.Process(target=_run, args=(Place.here(), program, arguments, DupFd(out), DupFd(err)))
+    def __init__(self, program: str | Path, *arguments: str, listen: bool = False, log: str | None = None) -> None:
+        """With `log` it leads a group of its own, and what it complains of is added to that file, as long as it is."""
+        (typed, self._typing), (read, out), (self._complaints, err) = os.pipe(), os.pipe(), os.pipe()
+        ends = [DupFd(end) for end in (typed, out, err)]
+        self._process = FORKS.Process(target=_run, args=(Place.here(), program, arguments, ends, log))
         self._process.start()
-        for end in (out, err):
+        for end in (typed, out, err):
             os.close(end)
-        self.stdout = open(read, encoding="utf-8")  # noqa: SIM115 - closed when the process is left
+        self.stdin = open(self._typing, "w", encoding="utf-8")  # noqa: SIM115 - closed when the process is left
+        self.stdout = open(read, encoding="utf-8")  # noqa: SIM115 - the same
+        if not listen:
+            self.stdin.close()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
 
     def kill(self) -> None:
         self._process.kill()
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
 
     def is_alive(self) -> bool:
         return self._process.is_alive()
@@ -84,20 +111,30 @@ class Fork:
         assert code is not None
         return code
 
-    def finish(self) -> tuple[int, str, str]:
-        """The exit code, what was printed since and what was complained of, once it has ended."""
+    def finish(self, typed: str = "") -> tuple[int, str, str]:
+        """The exit code, what was printed since and what was complained of, once it has ended. It may not print more
+        than a pipe holds before it has read what is typed."""
+        with suppress(BrokenPipeError):
+            if typed:
+                self.stdin.write(typed)
+            self.stdin.close()
         printed, complaints = self.stdout.read(), b""
         while more := os.read(self._complaints, 2**16):
             complaints += more
         return self.wait(), printed, complaints.decode()
 
+    def close(self) -> None:
+        self.wait()
+        with suppress(BrokenPipeError):
+            self.stdin.close()
+        self.stdout.close()
+        os.close(self._complaints)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        self.wait()
-        self.stdout.close()
-        os.close(self._complaints)
+        self.close()
 
 
 class Script:
@@ -140,10 +177,18 @@ def _run_script(place: Place, script: Path | None, arguments: tuple[str, ...], l
     runpy.run_path(str(script), run_name="__main__")
 
 
-def _run(place: Place, program: str, arguments: tuple[str, ...], out: Any, err: Any) -> None:
+def _run(place: Place, program: str | Path, arguments: tuple[str, ...], ends: list[Any], log: str | None) -> None:
     place.enter()
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for given, place in ((out, 1), (err, 2)):
-        os.dup2(given.detach(), place)
+    for number, end in enumerate(ends):
+        os.dup2(end.detach(), number)
+    if log is not None:
+        os.setsid()
+        os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), 2)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - multiprocessing gave it none
+    if isinstance(program, Path):
+        sys.argv = [str(program), *arguments]
+        runpy.run_path(str(program), run_name="__main__")
+        return
     sys.argv = ["-c", *arguments]
     exec(compile(program, "<program>", "exec", dont_inherit=True), {"__name__": "__main__"})  # noqa: S102 - ours

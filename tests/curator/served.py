@@ -19,10 +19,11 @@ from urllib.parse import urlsplit
 import uvicorn
 from fastapi import FastAPI
 
+from forks import Fork
 from wallflower.curator.app import application
 from wallflower.curator.desk.records import TOKENS
 from wallflower.curator.server import _bound, _config, _url
-from wallflower.curator.settings import VARIABLE, Registration, Settings
+from wallflower.curator.settings import Registration, Settings
 from wallflower.schema import Column, Schema
 from wallflower.units import Protection
 
@@ -164,17 +165,13 @@ serve(Settings.from_json(sys.argv[1]), lambda url: print(url, flush=True))
 
 
 @contextmanager
-def process(stated: Settings, script: Path | None = None) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The service as a process of its own, with its workers in one group; or what a script makes of it."""
-    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    with subprocess.Popen(
-        [sys.executable, *(["-c", SCRIPT] if script is None else [str(script)]), stated.to_json()],
-        env=environment | {"PYTHONPATH": str(HERE)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    ) as running:
+def process(
+    stated: Settings, script: Path | None = None, *, is_fresh: bool = False
+) -> Iterator[tuple[Fork | subprocess.Popen[str], str]]:
+    """The service as a process of its own, with its workers in one group; or what a script makes of it. It is forked
+    from one that has imported all, unless it is to be a fresh interpreter."""
+    make = _interpreter if is_fresh else _fork
+    with make(SCRIPT if script is None else script, stated.to_json()) as running:
         assert running.stdout is not None
         url = running.stdout.readline().strip()
         try:
@@ -184,6 +181,20 @@ def process(stated: Settings, script: Path | None = None) -> Iterator[tuple[subp
             if running.poll() is None:
                 running.terminate()
                 running.wait()
+
+
+def _fork(program: str | Path, *arguments: str) -> Fork:
+    return Fork(program, *arguments, log=os.devnull)
+
+
+def _interpreter(program: str | Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, *(["-c", program] if isinstance(program, str) else [str(program)]), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
 
 
 def _wait(url: str, is_alive: Callable[[], bool]) -> None:

@@ -6,8 +6,6 @@ import http.client
 import ipaddress
 import socket
 import ssl
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -29,6 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from served import settings
 
+from forks import COMMAND, Fork
 from wallflower.curator.server import serve
 from wallflower.errors import ParameterError, SourceError
 
@@ -56,7 +55,7 @@ class Encrypted(NamedTuple):
     host: str
     port: int
     trusted: ssl.SSLContext
-    process: subprocess.Popen[str]
+    process: Fork
 
     def get(self, path: str, context: ssl.SSLContext) -> tuple[int, dict[str, str]]:
         """Status and headers, as soon as there are any: workers start after the socket listens."""
@@ -78,17 +77,19 @@ def encrypted(folder: Path, workers: int) -> Iterator[Encrypted]:
     cert, key = certificate(folder)
     command = ["serve", "--port", "0", "--workers", str(workers), "--ledger", str(folder / "ledger.db")]
     command += ["--tls-cert", str(cert), "--tls-key", str(key)]
-    run = "import sys; from wallflower.cli import main; sys.exit(main())"
-    with subprocess.Popen([sys.executable, "-c", run, *command], stderr=subprocess.PIPE, text=True) as running:
+    log = folder / "log"
+    log.touch()
+    with Fork(COMMAND, *command, log=str(log)) as running:
         try:
-            assert running.stderr is not None
-            place = urlsplit(running.stderr.readline().split()[2].rstrip(";"))
+            while "\n" not in log.read_text():
+                assert running.poll() is None, "the service has ended"
+                time.sleep(0.02)
+            place = urlsplit(log.read_text().split()[2].rstrip(";"))
             assert place.scheme == "https"
             context = ssl.create_default_context(cafile=str(cert))
             yield Encrypted(str(place.hostname), int(place.port or 0), context, running)
         finally:
             running.terminate()
-            running.communicate()
 
 
 @pytest.mark.slow

@@ -311,7 +311,7 @@ def test_a_stop_lets_a_question_finish_and_ends_with_0(tmp_path: Path) -> None:
     records = Records(stated.ledger)
     ana = Tokens(records).create("ana", "analyst")[1]
     records.close()
-    with process(stated) as (running, url):
+    with process(stated, is_fresh=True) as (running, url):
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(
                 Caller(url, ana).post,

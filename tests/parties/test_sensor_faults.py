@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from fractions import Fraction
@@ -14,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from between import Between, between
-from stage import CALL, HERE, ROLES, Stage, died, fill, first_to_end, flagged, readings, sending
+from stage import HERE, ROLES, Stage, died, fill, first_to_end, flagged, readings, sending
 
+from forks import Fork, call
 from wallflower.parties.client import Unreachable
 from wallflower.parties.device import Device
 from wallflower.parties.outbox import WindowError
@@ -91,9 +90,11 @@ def test_a_device_killed_at_any_step_goes_on_and_pays_once(stage: Stage, tmp_pat
     command += ["--parameters", str(stage.set), "--store", str(stage.folder / "sensor-2.db"), "--batch", "20"]
     command += ["--analyst", stage.url("analyst"), "--correction", stage.url("correction"), "--budget", "100"]
     for step in ("Outbox.add:after:1", "Outbox.finish:before:1", "Link.call:after:4", "Outbox.settle:before:1"):
-        dying = subprocess.run([sys.executable, HERE / "dying.py", step, *command], check=False, capture_output=True)
-        assert dying.returncode == -9, dying.stderr
-    done = subprocess.run([sys.executable, "-c", CALL, *command], check=True, capture_output=True, text=True)
+        with Fork(HERE / "dying.py", step, *command) as dying:
+            code, _, complaints = dying.finish()
+        assert code == -9, complaints
+    done = call(*command)
+    assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["spent"] == "12"
     assert said["frames"] == {"analyst": {"sent": 4}, "correction": {"sent": 4}}

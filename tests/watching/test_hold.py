@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import replace
 from importlib import import_module
 from itertools import count, product
@@ -34,6 +35,7 @@ ACTIONS = (
     "kill b",
     "close b",
 )
+SILENT = ("close a", "save", "restore", "copy", "kill b", "close b")  # nobody is told anything
 PERSON = Watch(threshold=2.0, low=-5.0, high=5.0, level="person", cutoff=3, loss=Loss("3000"))
 WATCHES = {  # with the most flags that are paid for; at so large a loss every observation here is flagged
     "event": (Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.25"), scores=True), None),
@@ -51,8 +53,8 @@ def _in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def short() -> Iterator[tuple[str, ...]]:
-    """All there are of so many steps."""
-    return product(ACTIONS, repeat=3)
+    """All there are of three steps, but for those whose last tells nothing: another begins with the same two."""
+    return product(ACTIONS, ACTIONS, [each for each in ACTIONS if each not in SILENT])
 
 
 def long(seed: int, many: int) -> Iterator[tuple[str, ...]]:
@@ -64,7 +66,9 @@ def long(seed: int, many: int) -> Iterator[tuple[str, ...]]:
 def lived(name: str, steps: tuple[str, ...]) -> World:
     world = World(*WATCHES[name])
     for step in steps:
+        before = deepcopy(world.seen) if step in SILENT else None
         world.step(step)
+        assert before is None or world.seen == before
     return world
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import signal
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from forks import Fork
+from forks import COMMAND, Fork
 from wallflower.errors import StateError
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
@@ -120,32 +119,28 @@ def test_a_killed_watch_loses_budget_at_most(tmp_path: Path, place: str, step: s
     assert charges(place) == (1 if watch.resumed else paid + 1)
 
 
-def start(folder: Path, *more: str) -> subprocess.Popen[bytes]:
-    command = [str(WALLFLOWER), "watch", "-", "--json-lines", "--state", "state.db", *OPTIONS, *more]
-    environment = os.environ | {"WALLFLOWER_LEDGER": str(folder / "ledger.db")}
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
+def start(folder: Path, *more: str) -> Fork:
+    command = ["watch", "-", "--json-lines", "--state", str(folder / "state.db"), *OPTIONS, *more]
+    return Fork(COMMAND, *command, "--ledger", str(folder / "ledger.db"), listen=True)
 
 
-def killed(process: subprocess.Popen[bytes], known: int, rng: random.Random) -> dict[int, bool | None]:
+def killed(process: Fork, known: int, rng: random.Random) -> dict[int, bool | None]:
     """Feed a stream in single lines and in a burst, kill the process somewhere, and collect what it published."""
-    assert process.stdin is not None
-    assert process.stdout is not None
     heard = []
-    for lines in (b"x\n" + b"1\n" * known, *[b"1\n"] * rng.randint(1, 20)):
+    for lines in ("x\n" + "1\n" * known, *["1\n"] * rng.randint(1, 20)):
         process.stdin.write(lines)
         process.stdin.flush()
-        heard += [process.stdout.readline() for _ in range(lines.count(b"1"))]
-    process.stdin.write(b"1\n" * 3000)
+        heard += [process.stdout.readline() for _ in range(lines.count("1"))]
+    process.stdin.write("1\n" * 3000)
     process.stdin.flush()
     time.sleep(rng.choice((0.0, 0.001, 0.003, 0.01, 0.03)))
     process.kill()
     heard += process.stdout.readlines()
-    process.communicate()
-    return published([line for line in heard if line.endswith(b"\n")])
+    process.close()
+    return published([line for line in heard if line.endswith("\n")])
 
 
-def published(lines: Iterable[bytes]) -> dict[int, bool | None]:
+def published(lines: Iterable[str]) -> dict[int, bool | None]:
     """What was said of each observation, None where it was passed over."""
     told = [json.loads(line) for line in lines]
     assert all(line.get("skipped", False) is (line["outlier"] is None) for line in told)
@@ -170,59 +165,61 @@ def test_what_was_published_never_changes(tmp_path: Path) -> None:
         assert told.items() <= stored(tmp_path).items()
     assert any(flag is not None for flag in told.values())  # how many were passed over is left to the kills
     assert charges(tmp_path / "ledger.db") == 1
-    last = start(tmp_path)
-    output, _ = last.communicate(b"x\n" + b"1\n" * len(told))
+    with start(tmp_path) as last:
+        _, output, _ = last.finish("x\n" + "1\n" * len(told))
     assert published(output.splitlines()) == told
 
 
 @pytest.mark.slow
 def test_a_second_process_is_refused_while_the_first_lives(tmp_path: Path) -> None:
-    first = start(tmp_path)
-    assert first.stdin is not None
-    assert first.stdout is not None
-    first.stdin.write(b"x\n1\n")
-    first.stdin.flush()
-    assert json.loads(first.stdout.readline())["observation"] == 1
-    second = start(tmp_path)
-    output, errors = second.communicate(b"x\n1\n")
-    assert (second.returncode, output) == (4, b"")
-    assert b"another process is watching" in errors
-    with pytest.raises(StateError, match="another process"):
-        watching(COIN, columns=["x"], dataset="ward", ledger=tmp_path / "ledger.db", state=tmp_path / "state.db")
-    first.kill()
-    first.communicate()
-    third = start(tmp_path)
-    output, errors = third.communicate(b"x\n1\n1\n")
-    assert third.returncode == 0
-    assert b"Taken up again after 1 decisions; nothing was charged" in errors
-    assert output.count(b"\n") == 2
+    with start(tmp_path) as first:
+        first.stdin.write("x\n1\n")
+        first.stdin.flush()
+        assert json.loads(first.stdout.readline())["observation"] == 1
+        code, output, errors = run(tmp_path)
+        assert (code, output) == (4, "")
+        assert "another process is watching" in errors
+        with pytest.raises(StateError, match="another process"):
+            watching(COIN, columns=["x"], dataset="ward", ledger=tmp_path / "ledger.db", state=tmp_path / "state.db")
+        first.kill()
+    command = [
+        str(WALLFLOWER),
+        *["watch", "-", "--json-lines", "--state", "state.db"],
+        *OPTIONS,
+        "--ledger",
+        "ledger.db",
+    ]
+    third = subprocess.run(command, cwd=tmp_path, input=b"x\n1\n1\n", capture_output=True, check=True)
+    assert b"Taken up again after 1 decisions; nothing was charged" in third.stderr
+    assert third.stdout.count(b"\n") == 2
     assert charges(tmp_path / "ledger.db") == 1
+
+
+def run(folder: Path, *more: str) -> tuple[int, str, str]:
+    """What the command says to three observations."""
+    with start(folder, *more) as process:
+        return process.finish("x\n1\n1\n1\n")
 
 
 @pytest.mark.slow
 def test_a_lost_secret_or_an_old_copy_is_paid_for_again(tmp_path: Path) -> None:
-    def run(*more: str) -> tuple[int, bytes, bytes]:
-        process = start(tmp_path, *more)
-        output, errors = process.communicate(b"x\n1\n1\n1\n")
-        return process.returncode, output, errors
-
-    assert run()[0] == 0
+    assert run(tmp_path)[0] == 0
     copy = (tmp_path / "state.db").read_bytes()
-    assert run("--continue")[0] == 0
+    assert run(tmp_path, "--continue")[0] == 0
     (tmp_path / "state.db").write_bytes(copy)
     (tmp_path / "state.db.lock").unlink()
-    code, output, errors = run()
-    assert (code, output) == (4, b"")
-    assert b"older copy" in errors
-    assert b"--renew" in errors
-    assert run("--renew")[0] == 0
+    code, output, errors = run(tmp_path)
+    assert (code, output) == (4, "")
+    assert "older copy" in errors
+    assert "--renew" in errors
+    assert run(tmp_path, "--renew")[0] == 0
     db = sqlite3.connect(tmp_path / "state.db")
     db.execute("UPDATE epochs SET secret = NULL")
     db.commit()
     db.close()
-    assert run()[:2] == (4, b"")
-    assert run("--renew")[0] == 0
-    assert run("--renew")[0] == 0  # nothing to renew
+    assert run(tmp_path)[:2] == (4, "")
+    assert run(tmp_path, "--renew")[0] == 0
+    assert run(tmp_path, "--renew")[0] == 0  # nothing to renew
     assert charges(tmp_path / "ledger.db") == 3
 
 
@@ -252,31 +249,29 @@ class Storm:
         self.folder, self.ledger, self.rng = folder, ledger, random.Random(5)
         self.told: dict[int, set[str]] = {}
 
-    def start(self, machine: str) -> subprocess.Popen[str]:
+    def start(self, machine: str) -> Fork:
         (self.folder / machine).mkdir(exist_ok=True)
-        command = [sys.executable, "-c", STORM, self.ledger, str(self.folder / machine / "s")]
-        with (self.folder / f"{machine}.log").open("w") as log:
-            return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+        log = self.folder / f"{machine}.log"
+        log.write_text("")
+        return Fork(STORM, self.ledger, str(self.folder / machine / "s"), listen=True, log=str(log))
 
-    def ask(self, process: subprocess.Popen[str], times: int) -> None:
-        assert process.stdin is not None
+    def ask(self, process: Fork, times: int) -> None:
         with suppress(BrokenPipeError):  # it was refused
             process.stdin.write("go on\n" * times)
             process.stdin.flush()
 
-    def hear(self, process: subprocess.Popen[str], lines: int) -> None:
-        assert process.stdout is not None
+    def hear(self, process: Fork, lines: int) -> None:
         self.ask(process, lines)
         for _ in range(lines):
             self.note(process.stdout.readline())
 
-    def end(self, machine: str, process: subprocess.Popen[str]) -> None:
+    def end(self, machine: str, process: Fork) -> None:
         """Kill a process while it decides, and hear what it had said."""
         self.ask(process, 50)
         process.kill()
-        output, _ = process.communicate()
-        for line in output.splitlines(keepends=True):
+        for line in process.stdout.read().splitlines(keepends=True):
             self.note(line)
+        process.close()
         errors = (self.folder / f"{machine}.log").read_text()
         assert process.returncode == -signal.SIGKILL or "EpochClosed" in errors, errors
 
