@@ -16,7 +16,7 @@ from served import LONG, Service, serving, settings
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
 
-SECONDS = 30
+SECONDS = 20
 
 
 @pytest.fixture(scope="module")
@@ -54,17 +54,17 @@ def test_every_example_can_be_planned_or_is_refused_with_a_reason(service: Servi
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scope", ["steward", "analyst"])
-def test_whatever_is_sent_nothing_breaks(service: Service, scope: str) -> None:
-    token = f"Bearer {service.token('fay', scope).token}"
+def test_whatever_is_sent_nothing_breaks(service: Service) -> None:
+    """Whatever it is, a steward and an analyst both send it: making it up takes longer than answering."""
+    tokens = [f"Bearer {service.token('fay', scope).token}" for scope in ("steward", "analyst")]
     schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
     operations = [found.ok() for found in schema.get_all_operations()]
     for operation in operations:
-        fuzzed(operation, token, time.monotonic() + SECONDS / 2 / len(operations))
+        fuzzed(operation, tokens, time.monotonic() + SECONDS / len(operations))
     assert service[None].get("/readyz").status == 200
 
 
-def fuzzed(operation: Any, token: str, until: float) -> None:
+def fuzzed(operation: Any, tokens: list[str], until: float) -> None:
     @fuzzing(
         max_examples=20,
         deadline=None,
@@ -74,9 +74,11 @@ def fuzzed(operation: Any, token: str, until: float) -> None:
     )
     @given(case=operation.as_strategy(), name=sampled_from(["ward", "beds", None]))
     def unbroken(case: Any, name: str | None) -> None:
-        if time.monotonic() < until:
-            if name is not None and "dataset" in (case.path_parameters or {}):
-                case.path_parameters["dataset"] = name
+        if time.monotonic() >= until:
+            return
+        if name is not None and "dataset" in (case.path_parameters or {}):
+            case.path_parameters["dataset"] = name
+        for token in tokens if "Authorization" in (case.headers or {}) else tokens[:1]:
             if "Authorization" in (case.headers or {}):
                 case.headers["Authorization"] = token
             answer = case.call(timeout=LONG)

@@ -181,7 +181,7 @@ def resent(stage: Stage, device: Device, role: str) -> int | None:
         return None
 
 
-BRIEF = {"length": F(4), "grace": F(4)}
+BRIEF = {"length": F(2), "grace": F(2)}
 PATIENT = F(3600)
 Fates = Mapping[str, Mapping[str, int]]
 
@@ -200,7 +200,7 @@ def sent(
 
 
 def test_readings_that_come_late_are_unjudged(tmp_path: Path) -> None:
-    """Windows of four seconds that wait four more, and two sensors to wait for."""
+    """Windows of two seconds that wait two more, and two sensors to wait for."""
     with Stage(tmp_path, sensors=2, patience=PATIENT, **BRIEF) as stage:
         stage.start()
         window, outliers, fates = sent(stage, lambda fates: not any("late" in own for own in fates.values()))
@@ -215,7 +215,7 @@ def test_readings_that_come_late_are_unjudged(tmp_path: Path) -> None:
 
 
 def test_readings_without_a_partner_are_unjudged(tmp_path: Path) -> None:
-    with Stage(tmp_path, patience=F(10), **BRIEF) as stage:
+    with Stage(tmp_path, patience=F(2), **BRIEF) as stage:
         stage.start("owner", "analyst")
         window, _, fates = sent(stage, lambda fates: "late" not in fates["analyst"])
         assert fates == {"analyst": {"sent": 4}, "correction": {"late": 4}}
