@@ -1,7 +1,5 @@
 """Spark gives the answer of tiles and of memory, keeps records to itself, and survives what clusters do."""
 
-import os
-import signal
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sparks import spark
+from sparks import assert_that_kills_change_nothing, itself, mortal_tasks, spark
 from typer.testing import CliRunner
 
 import wallflower as wf
+from scripted import Scripted
 from wallflower.cli import build
 from wallflower.data import Schema, TiledTable, load
 from wallflower.data import fingerprints as prints
@@ -30,9 +29,15 @@ from wallflower.neighbours.pairs import plant
 from wallflower.neighbours.radii import Tally, outlier_curve
 from wallflower.neighbours.repair import certify_tiles
 from wallflower.noise import SystemNoise
+from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
+from wallflower.queries.count import Count
 from wallflower.queries.detector.by_tiles import cells_of, numbers_above
 from wallflower.queries.detector.model import Model
+from wallflower.queries.explain import Explain
+from wallflower.queries.scale import Scale
+from wallflower.queries.subspaces import Subspaces
+from wallflower.release.views import view_of
 
 pytestmark = pytest.mark.slow  # Java takes seconds to start
 
@@ -215,45 +220,56 @@ def test_the_command_line_names_a_cluster(own, folder, tmp_path, monkeypatch):
     assert f'"n": {N}' in told.output
 
 
-def test_a_worker_that_is_killed_changes_nothing_and_noise_is_drawn_once(engine, folder, tmp_path, monkeypatch):
-    """In each pass of the count one worker is killed, once; the charge is one, and so is the draw."""
-    draws, killed = [], tmp_path / "killed"
-    killed.mkdir()
-    draw = SystemNoise.laplace
+def test_a_worker_that_is_killed_in_each_pass_changes_nothing(engine, folder, tmp_path, monkeypatch):
+    """Reading, sampling, dealing, sorting, boxes, and all four tasks on tiles: each kills its worker."""
+    assert_that_kills_change_nothing(engine, folder, tmp_path, monkeypatch, itself)
+
+
+def test_noise_is_drawn_once_although_workers_are_killed(engine, folder, tmp_path, monkeypatch):
+    draws, draw = [], SystemNoise.laplace
 
     def counted(noise, scale):
         draws.append(scale)
         return draw(noise, scale)
 
     monkeypatch.setattr(SystemNoise, "laplace", counted)
-    kept = load_into(folder, engine, schema=FACTS).points(["x", "y"])
-    asked = {"radius": 0.2, "neighbours": 4, "slack": 8, "normalise": True}
-    before = exact_steps(kept, **asked)
-    for name in ("find_strays", "serve_home"):
-        monkeypatch.setattr(counting, name, mortal(getattr(counting, name), str(killed / name)))
-    assert exact_steps(kept, **asked) == before
-    assert sorted(path.name for path in killed.iterdir()) == ["find_strays", "serve_home"]
-    for path in killed.iterdir():
-        path.unlink()
+    monkeypatch.setattr(engines, "tasks", mortal_tasks(tmp_path, itself))
     with Ledger.open(tmp_path / "book.db") as book:
         people = wf.open(folder, schema=FACTS, ledger=book, engine=engine)
         people.count(neighbours=4, radius=0.2, epsilon="0.5", columns=("x", "y"))
         assert [entry.event for entry in book.history(people.name)].count("charge") == 1
     assert len(draws) == 1
+    assert (tmp_path / "Visitor serve_home").exists()
 
 
-def mortal(task, mark):
-    """The task, which the first time kills the process that runs it."""
+GROUPED = Schema.from_json(
+    {
+        "rows": N,
+        "columns": {
+            "x": {"low": -5, "high": 5},
+            "y": {"edges": [0]},
+            "ward": {"categories": ["a", "b", "nobody", "c"], "public": True},
+        },
+        "clip": True,
+    }
+)
+ASKED = {
+    "groups": Count(neighbours=4, radius=0.1, by=("ward",), columns=("x",), slack=24, loss=Loss("1")),
+    "subspaces": Subspaces(neighbours=4, radius=0.05, loss=Loss("2"), columns=("x", "y"), counts=True),
+    "scale": Scale(loss=Loss("1"), location=True),
+    "explain": Explain(record="7", metric="x", context=("y", "ward"), domain=GROUPED, loss=Loss("5")),
+    "by Grubbs": Explain(
+        record="7", metric="x", context=("y", "ward"), domain=GROUPED, loss=Loss("5"), detector="grubbs", mode="ocdp"
+    ),
+}
 
-    def run(values, given):
-        try:
-            os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
-            os.kill(os.getpid(), signal.SIGKILL)
-        except FileExistsError:
-            pass
-        return task(values, given)
 
-    return run
+@pytest.mark.parametrize("question", ASKED)
+def test_the_same_noise_gives_the_answer_of_memory(question, engine, records):
+    query = ASKED[question]
+    tables = load(records, schema=GROUPED), load_into(records, engine, schema=GROUPED)
+    told = [query.answer(view_of(query, table), Scripted()) for table in tables]
+    assert told[0] == told[1]
 
 
 def test_a_task_that_fails_quotes_nothing(engine):

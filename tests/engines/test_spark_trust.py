@@ -22,14 +22,23 @@ OPEN = textwrap.dedent(
     import os, sys
     from pathlib import Path
     import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
     from pyspark.sql import SparkSession
+    from wallflower.data import Schema
+    from wallflower.data.scans import load_into
     from wallflower.engines.spark import SparkEngine
-    from wallflower.errors import ParameterError
+    from wallflower.errors import DataError, ParameterError
+    from wallflower.neighbours.noisy_count import exact_steps as count_outliers
 
     folder, planted = Path(sys.argv[1]), 471108.150625
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[1]").config("spark.local.dir", str(folder))
-    session = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.ui.port", "0").getOrCreate()
+    builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.ui.port", "0")
+    log = folder.parent / "log"
+    log.mkdir()
+    builder = builder.config("spark.eventLog.enabled", "true").config("spark.eventLog.dir", f"file://{log}")
+    session = builder.config("spark.eventLog.compress", "false").getOrCreate()
     try:
         SparkEngine(session)
     except ParameterError as refusal:
@@ -39,6 +48,21 @@ OPEN = textwrap.dedent(
     with sheet.tile([0, 1], np.column_stack, size=300):
         files = [path for path in folder.rglob("*") if path.is_file()]
         print("found:", any(np.float64(planted).tobytes() in path.read_bytes() for path in files), flush=True)
+    pq.write_table(pa.table({"x": np.full(50, planted), "y": np.arange(50.0)}), folder / "people.parquet")
+    kept = load_into(folder / "people.parquet", engine)
+    count_outliers(kept.points(), 1.0, 3, 5, normalise=True)
+    try:
+        load_into(folder / "people.parquet", engine, schema=Schema.of(["x"], bounds={"x": (0, 1)}))
+    except DataError:
+        print("out of bounds", flush=True)
+
+    def logged():
+        return "471108" in "".join(path.read_text() for path in log.rglob("*") if path.is_file())
+
+    print("logged:", logged(), flush=True)
+    session.sql("SELECT id * 471108.150625D AS x FROM range(9)").collect()
+    session.stop()
+    print("logged by others:", logged(), flush=True)
     """
 )
 
@@ -60,15 +84,23 @@ KILLED = textwrap.dedent(
 
 
 def test_an_open_session_is_refused_and_the_look_for_records_finds_them_there(tmp_path):
-    """The look of test_spark.py can fail: without encryption the planted number lies on the disk."""
+    """The look of test_spark.py can fail: without encryption the planted number lies on the disk. In Spark's log of all
+    it does, plans and failures included, it is not, though it would be there if it were part of a query."""
     require_java()
+    (tmp_path / "scratch").mkdir()
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", OPEN, str(tmp_path)], capture_output=True, text=True, check=False
+        [sys.executable, "-W", "ignore", "-c", OPEN, str(tmp_path / "scratch")],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert "refused: engine: this Spark session would show records to others" in done.stdout
     assert "spark.io.encryption.enabled=true, spark.ui.enabled=false" in done.stdout
     assert "found: True" in done.stdout
+    assert "out of bounds" in done.stdout
+    assert "logged: False" in done.stdout
+    assert "logged by others: True" in done.stdout
 
 
 def test_a_driver_that_is_killed_while_tiles_are_cut_has_paid_and_told_nothing(tmp_path):

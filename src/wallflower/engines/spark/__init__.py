@@ -161,10 +161,14 @@ class SparkSheet:
         return sheet
 
     def chunks(self, columns: Sequence[int]) -> Iterator[Cells]:
-        parcels = self._engine.run(lambda _: self._parcels.toLocalIterator(prefetchPartitions=True))
-        while (parcel := _session.run(lambda: next(parcels, None))) is not None:
-            cells = unbundle_cells(parcel.cells)
-            yield [cells[column] for column in columns]
+        held = [self._engine.run(lambda _: self._parcels.toLocalIterator(prefetchPartitions=True))]
+        try:
+            while (parcel := _session.run(lambda: next(held[0], None))) is not None:
+                cells = unbundle_cells(parcel.cells)
+                yield [cells[column] for column in columns]
+        finally:
+            with _session.quiet():  # whoever stops early leaves a connection, which ends here
+                held.clear()
 
     def each(self, words: str, columns: Sequence[int], task: ChunkTask, given: Given) -> Iterator[Given]:
         """The task's answer for every parcel."""

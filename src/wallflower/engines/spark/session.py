@@ -209,7 +209,7 @@ def run(call: Callable[[], T], otherwise: PrivacyError | None = None) -> T:
 
 def _failure(said: str) -> SourceError:
     """Whether a disk is full, or a machine lost, follows from how much is written and not from what."""
-    if "No space left on device" in said or "Disk quota exceeded" in said:
+    if any(words in said for words in ("No space left on device", "Disk quota exceeded", "File too large")):
         return SourceError(
             f"Spark has no room left for its scratch. Free some, or name another folder: {FOLDER} on this machine, "
             "spark.local.dir on a cluster."
