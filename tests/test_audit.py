@@ -181,6 +181,7 @@ def test_a_bound_that_doubles_is_not_smoother_than_ln_two(beta: float, caught: b
     assert found.lower == pytest.approx(np.log(2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", [PATH, PLUS], ids=["line", "plane"])
 def test_the_ladder_under_attack_is_ours_when_its_cover_is_exact(world: World) -> None:
     for table in list(world.tables())[::7]:
@@ -357,6 +358,7 @@ def test_parts_add_up() -> None:
 # The page
 
 
+@pytest.mark.slow
 def test_the_page_runs() -> None:
     page = (Path(__file__).parents[1] / "docs" / "audit.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)

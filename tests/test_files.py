@@ -66,6 +66,7 @@ def test_a_link_stays_one_and_a_pipe_is_written_to(tmp_path: Path) -> None:
     assert (heard, pipe.is_fifo()) == (["told"], True)
 
 
+@pytest.mark.slow
 def test_reports_exports_plots_and_states_are_the_owners_alone(
     umask: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

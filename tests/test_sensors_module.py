@@ -139,6 +139,7 @@ def test_other_ways_find_them_too(made: Any, settings: dict[str, Any]) -> None:
     assert np.array_equal(judge(given).flags, made.outliers)
 
 
+@pytest.mark.slow
 def test_the_way_of_the_paper_runs_and_says_what_it_leaks(made: Any) -> None:
     found = judge(perturb(made.readings, columns=made.columns, settings=PAPER, epsilon="50"))
     assert (found.judged, found.mode, found.threshold) == (400, "paper", None)

@@ -39,6 +39,7 @@ def made(ledger: Path, **more: Any) -> PrivateOutlierDetector:
     return PrivateOutlierDetector(**{"ledger": str(ledger), "dataset": "people"} | more)
 
 
+@pytest.mark.slow
 def test_it_passes_the_checks_that_a_private_fit_can(ledger: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

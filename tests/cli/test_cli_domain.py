@@ -75,6 +75,7 @@ def test_what_makes_no_domain_is_refused(told: tuple[str, ...], words: str, caps
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_at_a_terminal_it_asks_and_asks_again() -> None:
     ours, theirs = os.openpty()
     answers = "job\ndean,dean\ndean,clerk\nyear\n2008..2009\n\npay\n5\n0,100\n"

@@ -33,6 +33,7 @@ def run(*arguments: str, code: str = RUN, **more: Any) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", code, *arguments], env=environment, text=True, **streams)
 
 
+@pytest.mark.slow
 def test_the_console_script_answers_help_without_heavy_modules() -> None:
     script = Path(sys.executable).with_name("wallflower")
     done = subprocess.run([script, "--help"], capture_output=True, text=True, check=True)

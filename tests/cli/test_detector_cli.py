@@ -33,6 +33,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_scores_are_written_in_three_ways_and_agree(model, tmp_path, capsys):
     new, made = write(tmp_path / "new.csv", NEW), wf.Release.from_dict(json.loads(Path(model).read_text())).model
     expected = made.decision_function(NEW).tolist()

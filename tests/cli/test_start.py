@@ -180,6 +180,7 @@ def test_the_number_of_records_is_left_out_where_it_is_secret() -> None:
     assert Schema.read("people.toml").rows is None
 
 
+@pytest.mark.slow
 def test_in_a_terminal_it_asks_for_what_no_option_says() -> None:
     table()
     ours, theirs = os.openpty()
@@ -245,6 +246,7 @@ def test_a_rehearsal_marks_every_answer_and_charges_nothing(capsys: Any) -> None
         assert ledger.datasets() == []
 
 
+@pytest.mark.slow
 def test_a_rehearsal_takes_only_the_number_of_records_from_a_file(capsys: Any) -> None:
     table(250)
     assert main(["init", "people.csv", *SAID]) == 0

@@ -351,6 +351,7 @@ def test_a_database_is_only_read_by_one_query_and_tells_nothing(url, error, word
     assert not (tmp_path / "out.csv").exists()
 
 
+@pytest.mark.slow
 def test_postgresql_is_read_through_one_read_only_query(postgres):
     place = postgres.fresh()
     with psycopg.connect(place) as database:

@@ -318,6 +318,7 @@ def test_the_accuracy_table_holds(table: dict[str, Accuracy], name: str, two: fl
     assert table[name].errors["slack 3"] == pytest.approx(three, rel=0.1)
 
 
+@pytest.mark.slow
 def test_the_paper_s_mechanisms_err_as_the_table_says(table: dict[str, Accuracy]) -> None:
     for name, plain, smooth in (("Synthetic 1", 9.7, 12.0), ("WDBC", 120.0, 22.5)):
         assert table[name].errors["global"] == pytest.approx(plain, rel=0.1)

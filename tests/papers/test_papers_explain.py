@@ -245,6 +245,7 @@ def grounds() -> list[Ground]:
     return [Ground(outlier) for outlier in outliers(made(), Histogram(), 3, seed=1)]
 
 
+@pytest.mark.slow
 def test_a_direct_draw_is_at_least_as_useful_as_any_search(grounds: list[Ground]) -> None:
     best = np.mean([ground.outlier.drawn(0.2) for ground in grounds])
     for search in (*PRINTED, *OURS):

@@ -77,6 +77,7 @@ def test_the_values_are_as_many_as_the_paper_prints() -> None:
         assert all(set(values[name]) <= set(whole[name]) for name in whole)
 
 
+@pytest.mark.slow
 def test_the_real_registers_are_those_described_when_at_hand() -> None:
     try:
         full, reduced = (

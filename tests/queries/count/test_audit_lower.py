@@ -47,6 +47,7 @@ def test_what_breaks_inside_is_caught(monkeypatch, place, name, broken):
     assert not all_as_they_must()
 
 
+@pytest.mark.slow
 def test_noise_a_tenth_short_is_caught(monkeypatch):
     def short(query, n, dimension):
         law = CALIBRATE(query.slack_for(n, dimension) - 1, query.each)

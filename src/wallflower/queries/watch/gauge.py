@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -261,9 +260,10 @@ def _longest(bounds: Bounds, usual: Floats, factor: NDArray[Any]) -> float:
         farthest = _farthest(bounds, usual)
         together = float(np.linalg.norm(farthest) * np.linalg.norm(factor, 2))
         return min(together, float(farthest @ np.linalg.norm(factor, axis=1)))
-    ends = zip(np.subtract(bounds.low, usual), np.subtract(bounds.high, usual), factor, strict=True)
-    sides = [(low * row, high * row) for low, high, row in ends]
-    return max(float(np.linalg.norm(np.sum(corner, axis=0))) for corner in product(*sides))
+    corners = np.zeros((1, factor.shape[1]))
+    for low, high, row in zip(np.subtract(bounds.low, usual), np.subtract(bounds.high, usual), factor, strict=True):
+        corners = np.concatenate((corners + low * row, corners + high * row))
+    return float(np.linalg.norm(corners, axis=1).max())
 
 
 def _check_width(steps: float) -> None:
