@@ -130,7 +130,7 @@ for world in range(16):  # every kind of table with every number of neighbours, 
     seen, many = visit(tree, points[:9] + 1 / 8, n, np.full(len(points[:9]), -1, dtype=np.int32))
     told += [near.tolist(), [row[:size].tolist() for row, size in zip(met, found)]]
     told += [[row[:size].tolist() for row, size in zip(seen, many)]]
-    for slack in (0.5, 1.0, 2.0, 3.0) if world < 12 else (1.0,):
+    for slack in (0.5, 1.0, 2.0, 3.0) if world < 12 else (1.0, 3.0):
         bounds = certify(tree, 1 + world % 4, slack, 1 / 256)
         told += [float(bounds.lower).hex(), float(bounds.upper).hex()]
 assert is_light != ("numba" in sys.modules)

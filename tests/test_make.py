@@ -93,6 +93,17 @@ def test_ci_runs_the_heavy_tests_if_there_is_time(tmp_path: Path, limit: int, sl
     assert ("make test-slow was left out" in done.stdout) is (limit == 0)
 
 
+def test_ci_stops_heavy_tests_that_take_too_long_and_says_so(tmp_path: Path) -> None:
+    make = tmp_path / "make"
+    make.write_text("#!/bin/sh\necho '7 passed, 0 failed, 1 skipped'\n[ $1 = test ] || sleep 600\n")
+    make.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "WALLFLOWER_CI_END": "0"}
+    done = subprocess.run([ROOT / ".ci" / "run"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "make test-slow was stopped" in done.stdout
+    assert done.stdout.splitlines()[-2:] == ["make test ended so:", "7 passed, 0 failed, 1 skipped"]
+
+
 def test_ci_ends_with_the_summary_of_what_failed(tmp_path: Path) -> None:
     make = tmp_path / "make"
     make.write_text("#!/bin/sh\necho '6 passed, 1 failed, 1 skipped'\nexit 2\n")

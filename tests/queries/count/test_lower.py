@@ -42,11 +42,19 @@ def test_the_value_is_that_of_all_cliques(n, dimension, seed, k, sensitivity, gr
     assert truth <= outliers(points, 0.5, k, normalise=normalise) + 1e-9
 
 
+SMALL_WORLDS = [(LINE, 5, 2), (LINE, 5, 3), (FINE_LINE, 4, 2), (SQUARE, 4, 1)]
+
+
 @pytest.mark.parametrize(
-    ("sites", "n", "k"),
-    [(LINE, 5, 2), (LINE, 5, 3), (FINE_LINE, 4, 2), (FINE_LINE, 5, 4), (SQUARE, 4, 1), (SQUARE, 5, 3)],
+    ("sites", "n", "k", "sensitivity"),
+    [
+        *((*world, sensitivity) for world in SMALL_WORLDS for sensitivity in (2.0, 2.5)),
+        (FINE_LINE, 5, 4, 2.0),
+        (SQUARE, 5, 3, 2.5),
+        pytest.param(FINE_LINE, 5, 4, 2.5, marks=pytest.mark.heavy),
+        pytest.param(SQUARE, 5, 3, 2.0, marks=pytest.mark.heavy),
+    ],
 )
-@pytest.mark.parametrize("sensitivity", [2.0, 2.5])
 def test_on_every_tiny_table_one_record_moves_it_by_its_sensitivity_at_most(sites, n, k, sensitivity):
     """And it never counts too many, and all of them where every clique is light."""
     value = {}

@@ -142,7 +142,7 @@ def test_a_draw_from_millions_of_contexts_is_a_matter_of_milliseconds():
     assert table.members(found).sum() > 0.7 * table.n
 
 
-@pytest.mark.slow
+@pytest.mark.heavy  # all 33 million contexts are examined; the law is held on small tables, above
 def test_a_draw_agrees_with_the_exact_one_where_small_contexts_are_valid():
     codes, metric, record = salaries()
     table, whole = rank_table(codes, (9, 8, 8), metric, record), evaluate(codes, (9, 8, 8), metric, record, Lof())

@@ -59,7 +59,7 @@ def test_labels_are_those_of_scikit_learn(kind, columns):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.heavy) for seed in range(2, 6))])
 def test_so_are_many_more(seed):
     draw = np.random.default_rng(1000 + seed)
     for _ in range(300):
