@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from wallflower.noise import system_noise
 from wallflower.papers.data.registers import Register
@@ -46,6 +47,7 @@ from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.ranked_table import rank_table
 from wallflower.synthetic import salaries
 
+ALARM = 1e-8
 FAR = 4.5  # standard errors: once in more than 100,000 runs by chance
 
 
@@ -145,17 +147,25 @@ def test_the_private_law_is_that_of_a_release(name: str) -> None:
         for drawn in (modes.draw_contexts(query, table, register.most, detector, noise) for _ in range(draws))
     )
     none, released = seen.pop(None, 0), [each for each in seen.elements() if each is not None]
-    assert abs(none / draws - law.none) < FAR * spread(law.none, draws) + 0.01  # whole-number noise
+    assert is_likely(none, draws, law.none, off=0.01)  # whole-number noise
     if not released:  # then the law says none nearly always, as was just compared
         return
-    assert abs(float(found.valid[released].mean()) - law.valid) < FAR * spread(law.valid, len(released))
+    assert is_likely(int(found.valid[released].sum()), len(released), law.valid, off=1e-6)
     got = found.populations[released] * found.valid[released] / found.populations[found.valid].max()
-    assert abs(float(got.mean()) - law.utility) < FAR * spread(law.utility, len(released))
+    assert abs(float(got.mean()) - law.utility) < farthest(law.utility, len(released))
 
 
-def spread(share: float, draws: int) -> float:
-    """The most that the mean of so many draws between 0 and 1 deviates, if it is `share` on average."""
-    return math.sqrt(max(share * (1 - share), 1e-4) / max(draws, 1))
+def is_likely(count: int, draws: int, share: float, *, off: float) -> bool:
+    """Whether so many of all draws could be of a share that is off by no more than this, exactly."""
+    least, most = max(0.0, share - off), min(1.0, share + off)
+    return bool(min(binom.sf(count - 1, draws, most), binom.cdf(count, draws, least)) > ALARM)
+
+
+def farthest(mean: float, draws: int) -> float:
+    """How far the mean of so many draws between 0 and 1 may be from its own, by Bernstein's inequality: however few
+    they are, and however rarely one is far off."""
+    rare = math.log(2 / ALARM)
+    return math.sqrt(2 * mean * (1 - mean) * rare / draws) + 2 * rare / (3 * draws)
 
 
 @pytest.mark.slow
