@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wallflower.columns import SourceTable, numbers_of, pick
 from wallflower.data.cells import (
+    ROWS,
     check_numbers,
     clip_cells,
     fit_cells,
@@ -28,7 +29,7 @@ from wallflower.data.cells import (
     type_of,
 )
 from wallflower.data.coordinates import measured_names, number_names, places_of
-from wallflower.data.sources import matrix, number_columns, read, select
+from wallflower.data.sources import number_columns, read, select, view_matrix
 from wallflower.data.tiled_table import TiledPoints, TiledTable
 from wallflower.errors import DataError, EngineMismatch
 from wallflower.lazy import Lazy
@@ -81,15 +82,17 @@ class Points:
         schema: Schema | None = None,
     ) -> Self:
         """Points from a 2-D array; with a schema its values are bounded and scaled as `load` would."""
-        values, schema = matrix(array), schema or Schema()
+        values, schema = view_matrix(array), schema or Schema()
         names = tuple(columns or schema.names or number_columns(values.shape[1]))
         if len(names) != values.shape[1] or not len(values):
             raise DataError("an array needs a record, and a name for each of its columns. Pass columns=[...] to match.")
         if schema.columns is not None:
             pick(names, schema.numbers)
         facts = schema.only(names)
-        for column, cells in zip(facts.columns or (), values.T, strict=True):
-            check_numbers(cells, column, schema.clip)
+        for start in range(0, len(values), ROWS):
+            rows = np.ascontiguousarray(values[start : start + ROWS].T)
+            for column, cells in zip(facts.columns or (), rows, strict=True):
+                check_numbers(cells, column, schema.clip)
         return cls(values=scale_columns(values.T, facts), columns=names, name=name, schema=facts)
 
     @property

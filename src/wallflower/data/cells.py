@@ -32,6 +32,7 @@ else:
 
 Floats = NDArray[np.float64]
 
+ROWS: Final = 1 << 14  # that are worked on at a time, so that they stay in the cache
 LONGEST: Final = 256  # bytes of an identifier or a time that an engine keeps
 _SECOND: Final = 1_000_000  # in microseconds, which dates are counted in
 
@@ -155,11 +156,23 @@ def clip_cells(values: Floats, column: Column) -> Floats:
     return np.clip(values, column.low, column.high)
 
 
-def scale_columns(cells: Iterable[Floats], schema: Schema) -> Floats:
+def scale_columns(cells: Iterable[NDArray[Any]], schema: Schema) -> Floats:
     """Columns side by side: numbers moved into their bounds and scaled, codes of labels as coordinates."""
-    columns = zip(cells, schema.columns or (), strict=True)
+    columns = list(zip(cells, schema.columns or (), strict=True))
+    count = len(columns[0][0]) if columns else 0
+    first = _side_by_side(columns, slice(0, ROWS))
+    if count <= ROWS:
+        return first
+    found = np.empty((count, first.shape[1]))
+    found[:ROWS] = first
+    for start in range(ROWS, count, ROWS):
+        found[start : start + ROWS] = _side_by_side(columns, slice(start, start + ROWS))
+    return found
+
+
+def _side_by_side(columns: Sequence[tuple[NDArray[Any], Column]], rows: slice) -> Floats:
     return hold_finite(
-        np.column_stack([encode(c, f) if f.categories is not None else _scale(c, f) for c, f in columns])
+        np.column_stack([encode(c[rows], f) if f.categories is not None else _scale(c[rows], f) for c, f in columns])
     )
 
 

@@ -76,7 +76,12 @@ def select(facts: Schema) -> tuple[Schema, Selection]:
 
 
 def matrix(array: Any) -> NDArray[np.float64]:
-    """A 2-D array of numbers, as float64."""
+    """A 2-D array of numbers, as float64: a copy, which nobody else writes to."""
+    return view_matrix(array).copy()
+
+
+def view_matrix(array: Any) -> NDArray[np.float64]:
+    """The same, to be read at once: of an array of floats no copy is made."""
     if np.ma.is_masked(array):
         raise DataError("the array has masked cells, and every record needs every number. Fill them with a constant.")
     shape = DataError(
@@ -86,7 +91,7 @@ def matrix(array: Any) -> NDArray[np.float64]:
     found = call_or_refuse(lambda: np.asarray(array), lambda _: shape)
     if found.ndim != 2 or found.shape[1] == 0 or found.dtype.kind not in "biuf":
         raise shape
-    values = found.astype(np.float64)
+    values = found.astype(np.float64, copy=False)
     if found.dtype.kind in "iu" and bool((np.abs(values) >= EXACT_BELOW).any()):
         raise too_precise()
     return values

@@ -15,7 +15,7 @@ import numpy as np
 from wallflower.data import Points, Table
 from wallflower.data.cells import check_numbers, scale_columns
 from wallflower.data.scans import read_parts
-from wallflower.data.sources import matrix
+from wallflower.data.sources import view_matrix
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.queries.detector.drift import Drift, drift_of
@@ -101,7 +101,7 @@ class Model:
             scales = {column.name: float(column.scale) for column in self.schema.columns or ()}
             yield points.subspace(self.columns).rescale(scales).values
         elif isinstance(records, list | tuple | np.ndarray):
-            yield from self._array_parts(matrix(records))
+            yield from self._array_parts(view_matrix(records))
         else:
             for cells in read_parts(records, self.schema):
                 yield scale_columns(cells, self.schema)
