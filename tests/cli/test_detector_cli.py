@@ -76,6 +76,7 @@ def test_drift_is_told_batch_by_batch(model, tmp_path, capsys):
     assert told[0]["expected"] == pytest.approx([0.02 - 3 / 3000, 0.02 + 3 / 3000], abs=1e-3)
 
 
+@pytest.mark.slow
 def test_why_and_map_draw_what_they_tell(model, tmp_path, capsys):
     new = write(tmp_path / "new.csv", NEW)
     plot = tmp_path / "why.png"

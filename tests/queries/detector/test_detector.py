@@ -181,6 +181,7 @@ def test_a_grid_wraps_round_and_takes_in_what_is_not_finite():
 # Many records
 
 
+@pytest.mark.slow
 def test_compiled_loops_on_all_cores_find_the_same_to_the_bit(monkeypatch):
     """On records of every size, and on what is no number: an exponent from -300 to 300, and both signs."""
     draw = np.random.default_rng(1)
@@ -225,6 +226,7 @@ def test_what_an_engine_cannot_do_is_refused_by_public_facts():
 # Drift
 
 
+@pytest.mark.slow
 def test_drift_is_told_where_the_intervals_do_not_meet():
     model = replace(fitted(), contamination=Fraction(1, 50), miss=0.005)
     usual, wild = DRAW.normal(size=(2, 2000, 3)) * (1.0, 10.0, 0.1)
@@ -343,6 +345,7 @@ def test_in_a_map_the_other_columns_add_nothing_on_average():
     assert np.argmin(found[:, 0]) == np.argmax(held[rows])
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn_of_a_release(tmp_path):
     facts = wf.Schema.of(NAMES, bounds={"a": (-9.0, 9.0), "b": (-90.0, 90.0)}, clip=True)
     people = wf.open(
