@@ -24,6 +24,7 @@ import wallflower.queries.count.audit as count_audit
 import wallflower.queries.count.groups as groups
 import wallflower.queries.detector as detector
 import wallflower.queries.detector.audit as detector_audit
+import wallflower.queries.detector.flags as flags
 import wallflower.queries.explain as explain
 import wallflower.queries.explain.audit as explain_audit
 import wallflower.queries.explain.draws.direct as direct
@@ -517,6 +518,8 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     "detector: noise for one table": (DETECTOR, "counts", wrap(detector, "draws", drawn_shorter(Fraction(4)))),
     "detector: threshold a tenth short": (DETECTOR, "threshold", wrap(detector, "choose_together", chosen_dearer)),
     "detector: spreads a tenth short": (DETECTOR, "spreads", wrap(detector, "choose_together", chosen_dearer)),
+    "flags: a tenth short": (DETECTOR, "flags", wrap(flags, "calibrate", shorter(TENTH))),
+    "flags: half as far": (DETECTOR, "flags", wrap(flags, "calibrate", half_as_far)),
     # watch
     "bits: a tenth short": (
         WATCH,
