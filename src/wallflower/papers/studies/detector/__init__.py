@@ -30,7 +30,7 @@ LEAD: Final = (
     "A detector was fitted to all records of each public table and scored the same records; their labels say which are "
     "outliers. Everything is inside of ε: spreads, grids, counts, and the threshold for 2 % flags. The shape and the "
     "constants of the detector were chosen on the ten tables of ADBench below, so their figures flatter it; nothing "
-    "was tuned here. SKAB and motes are for reporting: nobody looked at them before. An interval is of a mean over "
+    "was tuned here. SKAB and motes are for reporting: no constant was chosen on them. An interval is of a mean over "
     "fits to the same table (Student's t, 95 %): it says what noise does, and nothing of other tables."
 )
 DASHED: Final = "It sees the records as they are, and what it says of them is not private"

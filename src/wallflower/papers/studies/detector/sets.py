@@ -45,7 +45,7 @@ SENSORS: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LabelledTable:
-    """Records, and which of them are outliers; `reporting` if nobody looked at it when the constants were chosen."""
+    """Records, and which of them are outliers; `reporting` if it is not among those that constants were chosen on."""
 
     name: str
     values: Floats
