@@ -100,6 +100,8 @@ def _named(query: Any, table: TiledTable, places: Sequence[int]) -> Cells:
 
 
 def _numbered(row: int, table: TiledTable, places: Sequence[int]) -> Cells:
+    if not table.sheet.ordered:  # another record could move the one that is asked about
+        raise EngineMismatch(table.engine, "explain with a record by its row", "Name it by a column of identifiers")
     if row >= table.n:
         raise DataError("record: the table has no such row; rows are counted from 0. Check it.")
     for cells in table.sheet.chunks(places):
