@@ -296,6 +296,11 @@ class Query(ABC, Generic[D, A]):
     def view(self, data: Any) -> D:
         """The part of the data this question looks at, or a typed refusal that depends on public facts only."""
 
+    def releases(self) -> tuple[int, ...]:
+        """The entries of the ledger that it builds on: releases that were paid for before."""
+        scale = getattr(self, "scale", None)
+        return () if scale is None else (int(scale),)
+
     def take_releases(self, view: D, find: Callable[[int], Mapping[str, Any] | None]) -> D:
         """The view with what was released before and the question names by its entry of the ledger, or a refusal."""
         return view

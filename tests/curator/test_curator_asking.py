@@ -24,12 +24,14 @@ from slow import Slow, held
 from above import Above
 from wallflower.curator.desk.jobs import Jobs, _begun_at
 from wallflower.curator.desk.records import JOBS
+from wallflower.curator.settings import Registration
 from wallflower.data import Points
 from wallflower.errors import ParameterError
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
-from wallflower.queries import QUERIES
+from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.release import Release
+from wallflower.schema import Schema
 
 ASK = {"bar": 7.0, "columns": ["a"], "epsilon": "0.1"}
 
@@ -214,6 +216,29 @@ def test_a_record_may_be_named_only_if_the_steward_has_named_it(tmp_path: Path) 
             assert [answer.problem for answer in refused] == ["forbidden", "forbidden"]
             assert refused[0].content == refused[1].content
         assert sue.post("/v1/datasets/ward/plan/explain", {**body, "record": "4"}).status == 200
+
+
+def test_flags_of_groups_are_told_of_ones_own_detector(tmp_path: Path) -> None:
+    source = tmp_path / "patients.csv"
+    source.write_text("pulse,ward\n" + "".join(f"{row % 50},{'ns'[row % 2]}\n" for row in range(400)))
+    schema = Schema.of(["pulse", "ward"], categories={"ward": ["n", "s", "day"]})
+    patients = Registration(name="patients", source=str(source), schema=schema)
+    with serving(replace(settings(tmp_path), datasets=(patients,)), questions=(*QUERIES, *COMPANIONS)) as running:
+        ana, bo, sue = running.token("ana"), running.token("bo"), running.token("sue", "steward")
+        fit = {"contamination": "10%", "columns": ["pulse"], "epsilon": "0.4", "anyway": True}
+        made = ana.post("/v1/datasets/patients/ask/detector", fit)
+        asked = {"detector": made.json["ledger_id"], "by": ["ward"], "epsilon": "0.1", "anyway": True}
+        told = ana.post("/v1/datasets/patients/ask/flags", asked)
+        assert told.status == 200, told.content
+        assert [row["ward"] for row in told.json["value"]] == ["n", "s", "day"]
+        assert all(isinstance(row[name], int) for row in told.json["value"] for name in ("flagged", "others"))
+        for kind in ("ask", "plan"):
+            assert bo.post(f"/v1/datasets/patients/{kind}/flags", asked).status == 404
+            assert (
+                ana.post(f"/v1/datasets/patients/{kind}/flags", asked | {"detector": told.json["ledger_id"]}).status
+                == 422
+            )
+        assert sue.post("/v1/datasets/patients/plan/flags", asked).status == 200
 
 
 # After the look

@@ -385,9 +385,8 @@ class Desk:
                 f"{query.kind}: the steward has not opened this record to questions. Only records that the steward "
                 "names may be asked about. Ask the steward.",
             )
-        scale = getattr(query, "scale", None)
-        if scale is not None:
-            self.release(caller, scale)  # whose it is, or a refusal
+        for number in query.releases():
+            self.release(caller, number)  # whose it is, or a refusal
 
 
 def own_key(caller: Caller, key: str | None) -> str | None:

@@ -149,6 +149,10 @@ class Flags(Query[FlagView, list[Row]]):
             )
         return view
 
+    def releases(self) -> tuple[int, ...]:
+        assert isinstance(self.detector, int)
+        return (self.detector,)
+
     def take_releases(self, view: FlagView, find: Callable[[int], Mapping[str, Any] | None]) -> FlagView:
         """The view with its detector; refused by what is public of both."""
         number = self.detector
