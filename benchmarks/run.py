@@ -176,12 +176,23 @@ def setup_part(results: Result, ask: argparse.Namespace) -> None:
         save(ask.out, results)
 
 
+BOTH = ("memory", "tiles")
+ALL = (*BOTH, "local[2,4]", "scikit-learn")
+WHERE = (
+    (1_000_000, 2, ALL),
+    (10_000_000, 2, ALL),
+    (100_000_000, 2, ("tiles",)),
+    (1_000_000, 7, BOTH),
+    (10_000_000, 7, BOTH),
+)
+
+
 def engines_part(results: Result, ask: argparse.Namespace) -> None:
-    """One count in memory and by tiles; the table goes to docs/engines.md."""
+    """One count in memory, by tiles, on Spark and without privacy; the table goes to docs/engines.md."""
     before, found = os.getloadavg()[0], []
-    for n, dimension in ((10_000, 2),) if ask.quick else ((1_000_000, 2), (1_000_000, 7), (10_000_000, 2)):
+    for n, dimension, ways in ((10_000, 2, BOTH),) if ask.quick else WHERE:
         say(f"engines: n={n:,} d={dimension}")
-        found += run("engines.py", str(n), str(dimension))
+        found += run("engines.py", str(n), str(dimension), *(f"--engine={engine}" for engine in ways))
     results["engines"] = circumstances(before) | {"results": found}
 
 

@@ -50,8 +50,9 @@ class Outcomes:
 def main(arguments: Sequence[str]) -> int:
     """Run the tests that the arguments choose, and return the exit code."""
     first = Outcomes()
-    # neighbours in a file share what it sets up, so each worker begins with half, and who is done takes of the rest
-    code = int(pytest.main(["-n", "2", "--dist", "worksteal", "--durations=25", *arguments], plugins=[first]))
+    # neighbours in a file share what it sets up, so each worker begins with a part, and who is done takes of the rest
+    workers = str((os.cpu_count() or 1) + 1)  # a third of the time tests wait for processes that they started
+    code = int(pytest.main(["-n", workers, "--dist", "worksteal", "--durations=25", *arguments], plugins=[first]))
     if code != pytest.ExitCode.TESTS_FAILED or not first.is_collected:
         return code
     if not 0 < len(first.failed) <= MOST:

@@ -45,7 +45,10 @@ def test_a_question_over_http_is_answered_from_tiles(folder, monkeypatch):
 def test_what_an_engine_cannot_answer_is_refused_over_http_before_the_charge(folder):
     with serving(stated(folder)) as service:
         ana = service.token("ana")
-        for asked, more in (("scale", {"epsilon": "0.3"}), ("count", {**COUNT, "interval": "honest"})):
+        for asked, more in (
+            ("baseline", {"epsilon": "0.3", "low": -5.0, "high": 5.0}),
+            ("count", {**COUNT, "interval": "honest"}),
+        ):
             told = ana.post(f"/v1/datasets/many/ask/{asked}", more)
             assert told.problem == "parameter"
             assert "engine" in told.json["detail"]

@@ -31,6 +31,7 @@ def require_java() -> None:
     """Skip where there is none; `make test` installs it, so CI has it."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         (pytest.fail if os.environ.get("CI") else pytest.skip)("Spark needs Java 17, and there is none")
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # for a short life
 
 
 @contextmanager

@@ -15,8 +15,7 @@ from wallflower.cli.show import notice, show, show_json, sign_of_life
 from wallflower.errors import ParameterError
 from wallflower.forms import Question, closest, find
 from wallflower.lazy import Lazy
-from wallflower.papers import ALL, DATA_FOLDER, PAPERS, draw_all
-from wallflower.papers.studies import STUDIES
+from wallflower.papers import ALL, DATA_FOLDER, PAPERS, STUDIES, draw_all
 from wallflower.queries import WITHOUT
 
 if TYPE_CHECKING:
