@@ -50,7 +50,8 @@ def test_every_example_can_be_planned_or_is_refused_with_a_reason(service: Servi
     sue = service.token("sue", "steward")
     for form in sue.get("/v1/questions").json["questions"]:
         answer = sue.post(f"/v1/datasets/ward/plan/{form['kind']}", form["example"])
-        assert answer.status == 200 or answer.problem in ("parameter", "data")
+        # an example may name a release, and there is none yet
+        assert answer.status == 200 or answer.problem in ("parameter", "data", "not-found")
 
 
 @pytest.mark.slow
