@@ -12,7 +12,7 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 # so that Python keeps what it compiled: else every process that a test starts compiles all that it imports
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow check lint docs verbs bench soak clean postgresql chromium java
+.PHONY: demo test test-slow check lint docs site verbs bench soak clean postgresql chromium java
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -34,10 +34,15 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# docs/cli.md is written anew; then every block of every page is run and every link followed.
+# docs/cli.md is written anew and the site built; then every block of every page is run and every link followed.
 docs: verbs
 	$(BIN)/python scripts/cli_page.py > docs/cli.md
-	$(BIN)/python -m pytest tests/test_docs.py tests/test_proofs.py
+	$(BIN)/python scripts/site.py
+	$(BIN)/python -m pytest tests/test_docs.py tests/test_proofs.py tests/test_site.py
+
+# The site alone, to build/site/VERSION, beside the versions that are there already.
+site: $(VENV)/.dev
+	$(BIN)/python scripts/site.py
 
 # The methods of a data set as editors and type checkers see them, written anew from the list of questions.
 verbs: $(VENV)/.dev
@@ -54,7 +59,7 @@ soak: $(VENV)/.dev postgresql
 	$(BIN)/python benchmarks/soak.py --seconds $(SECONDS)
 
 clean:
-	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache wallflower-demo
+	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build wallflower-demo
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 postgresql chromium java:
