@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from served import Answer, Caller, Service, serving, settings
 from slow import Slow, held
 
-from wallflower.curator.pages import analyst, fields, steward
+from wallflower.curator.pages import fields, mount
 from wallflower.curator.pages.sessions import _digest as sessions_digest
 from wallflower.curator.pages.visits import POLICY
 from wallflower.curator.settings import Registration
@@ -99,14 +99,16 @@ def people(service: Service) -> dict[str, Browser]:
 
 @pytest.fixture(scope="module")
 def things(service: Service, people: dict[str, Browser]) -> dict[str, str]:
-    """A release of the analyst's, a job of theirs, and a token to revoke."""
+    """A release, a job and a request of the analyst's, and a token to revoke."""
     asked = people["analyst"].post("/ui/datasets/ward/ask/count", COUNT)
     assert asked.status == 303, text(asked)
     token, _ = service.app.state.desk.tokens.create("gone", "analyst")
     desk = service.app.state.desk
     caller = desk.tokens.caller(service.token("ana").token)
     job = service.app.state.jobs._noted(caller, "ward", "count", "queued").id
-    return {"number": asked.headers["location"].rpartition("/")[2], "job": job, "token": token.id}
+    request = service.app.state.requests.make(caller, "beds", "study 12").id
+    own = {"number": asked.headers["location"].rpartition("/")[2], "job": job, "request": request}
+    return own | {"token": token.id, "form": "grants"}
 
 
 def callers(status: int, other: int | None = None, anonymous: int = 303) -> dict[str, int]:
@@ -142,6 +144,12 @@ TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("GET", "/tokens/{token}/factor"): (None, stewards(200)),
     ("POST", "/tokens/{token}/factor"): ({}, stewards(404)),  # it has none
     ("GET", "/ledger"): (None, stewards(200)),
+    ("POST", "/datasets/{dataset}/budget/review/{form}"): (GRANT, stewards(200)),
+    ("GET", "/requests"): (None, callers(200)),
+    ("GET", "/requests/{request}"): (None, callers(200, other=404)),
+    ("POST", "/requests/{request}/decline"): ({"word": "not this year"}, stewards(303)),
+    ("GET", "/datasets/{dataset}/request"): (None, callers(200)),
+    ("POST", "/datasets/{dataset}/request"): ({"reason": "study 12"}, callers(303)),
     ("POST", "/sign-in"): ({"token": "wf_none"}, dict.fromkeys(ROLES, 401)),
 }
 
@@ -151,8 +159,7 @@ def filled(path: str, things: dict[str, str]) -> str:
 
 
 def test_every_page_has_a_row() -> None:
-    routes = [*analyst.routes(), *steward.routes()]
-    found = {(method, route.path) for route in routes for method in route.methods or () if method != "HEAD"}
+    found = {(method, route.path) for route in mount.routes() for method in route.methods or () if method != "HEAD"}
     assert found == {*TABLE, ("POST", "/sign-out")}
 
 

@@ -116,6 +116,15 @@ TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
     ("POST", "/v1/tokens"): ("/v1/tokens", {"name": "cy", "scope": "analyst"}, stewards(201)),
     ("DELETE", "/v1/tokens/{token}"): ("/v1/tokens/{token}", None, stewards(200)),
     ("DELETE", "/v1/tokens/{token}/factor"): ("/v1/tokens/{token}/factor", None, stewards(404)),  # it has none
+    ("POST", "/v1/datasets/{dataset}/requests"): ("/v1/datasets/ward/requests", {"reason": "study 12"}, callers(201)),
+    ("GET", "/v1/requests"): ("/v1/requests", None, callers(200)),
+    ("GET", "/v1/requests/{request}"): ("/v1/requests/{request}", None, callers(200, other=404)),
+    ("POST", "/v1/requests/{request}/grant"): (
+        "/v1/requests/{granted}/grant",
+        {"epsilon": "10", "reason": "study 12"},
+        stewards(201),
+    ),
+    ("POST", "/v1/requests/{request}/decline"): ("/v1/requests/{request}/decline", {"word": "no"}, stewards(201)),
     ("GET", "/v1/acts"): ("/v1/acts", None, stewards(200)),
     ("GET", "/v1/ledger/entries"): ("/v1/ledger/entries", None, stewards(200)),
     ("GET", "/v1/ledger/verify"): ("/v1/ledger/verify", None, stewards(200)),
@@ -148,7 +157,11 @@ def things(service: Service, roles: dict[str, Caller]) -> dict[str, str]:
     spare = steward.post("/v1/tokens", {"name": "dee", "scope": "analyst"})
     assert (made.status, job.status, watch.status, spare.status) == (200, 202, 201, 201)
     detector = ana.post("/v1/datasets/ward/ask/detector", DETECTOR)
+    requests = [ana.post(f"/v1/datasets/{name}/requests", {"reason": "study 12"}) for name in ("beds", "fresh")]
+    assert [one.status for one in requests] == [201, 201]
     own = {
+        "request": requests[0].json["id"],
+        "granted": requests[1].json["id"],
         "detector": detector.json["ledger_id"],
         "number": made.json["ledger_id"],
         "job": job.json["id"],

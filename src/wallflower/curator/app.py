@@ -13,13 +13,14 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from wallflower.curator.api import analyst, callers, steward, watch
+from wallflower.curator.api import analyst, callers, requests, steward, watch
 from wallflower.curator.api.gate import Attempts, Gate
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk import logs
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.jobs import Jobs
 from wallflower.curator.desk.problems import KINDS, document, problem, response
+from wallflower.curator.desk.requests import Requests
 from wallflower.curator.desk.watches import Watches
 from wallflower.curator.pages import mount
 from wallflower.curator.settings import VARIABLE, Settings
@@ -48,9 +49,11 @@ def application(settings: Settings, questions: tuple[Question, ...] = ASKED) -> 
     app.state.desk = desk
     app.state.attempts = Attempts(settings.failures)
     app.state.watches = Watches(desk)
+    app.state.requests = Requests(desk)
     app.include_router(analyst.router(questions))
     app.include_router(steward.router())
     app.include_router(watch.router(questions))
+    app.include_router(requests.router())
     for path, endpoint in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics)):
         app.get(path, tags=["operation"], response_class=PlainTextResponse)(endpoint)
     mount.mount(app)

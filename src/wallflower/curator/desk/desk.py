@@ -29,7 +29,7 @@ from wallflower.errors import LedgerUnreachable, ParameterError, PrivacyError, S
 from wallflower.forms import Question, find
 from wallflower.ledger import Account, Ledger, Quote
 from wallflower.ledger.chain import Entry, Event, Verification, canonical
-from wallflower.ledger.limits import Accounting, limit_of
+from wallflower.ledger.limits import Accounting, Limit, limit_of
 from wallflower.names import account_name
 from wallflower.privacy import Exact, Loss
 from wallflower.progress import Effort
@@ -246,11 +246,7 @@ class Desk:
         """Set the limit of a data set's account, in all."""
         self.shelf.find(name)
         _require_reason(reason)
-        if not confirm and limit_of(loss, convert=convert, accounting=accounting).epsilon > LARGE:
-            raise ParameterError(
-                f"confirm: a limit above ε={LARGE} promises next to nothing to anybody in the data. Confirm it if it "
-                "is meant, or set a lower one."
-            )
+        require_meant(limit_of(loss, convert=convert, accounting=accounting), confirm=confirm)
         terms: dict[str, Any] = {"accounting": accounting, "convert": convert, "pace": pace, "expires": expires}
         return self._noted("limit", caller, self.ledger.grant(name, loss, by=caller.name, reason=reason, **terms))
 
@@ -387,6 +383,15 @@ class Desk:
             )
         for number in query.releases():
             self.release(caller, number)  # whose it is, or a refusal
+
+
+def require_meant(limit: Limit, *, confirm: bool) -> None:
+    """Refuse a limit that promises next to nothing, unless it is meant."""
+    if not confirm and limit.epsilon > LARGE:
+        raise ParameterError(
+            f"confirm: a limit above ε={LARGE} promises next to nothing to anybody in the data. Confirm it if it is "
+            "meant, or set a lower one."
+        )
 
 
 def own_key(caller: Caller, key: str | None) -> str | None:

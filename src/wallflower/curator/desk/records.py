@@ -1,5 +1,5 @@
 """What the service remembers beside the ledger, in the same database: tokens and their second factors, data
-sets, jobs, watches and what stewards did."""
+sets, jobs, watches, requests for budget and what stewards did."""
 
 from __future__ import annotations
 
@@ -34,6 +34,12 @@ ACTS: Final = _table("service_acts", "act", "by", "token", "address", "about", "
 WATCHES: Final = _table(
     "service_watches", "analyst", "dataset", "kind", "query", "created", needed=("analyst", "dataset", "query")
 )
+REQUESTS: Final = _table(
+    "service_requests",
+    *("analyst", "dataset", "epsilon", "question", "reason", "state", "word", "by", "decided", "entry", "created"),
+    needed=("analyst", "dataset", "reason", "state"),
+)
+USES: Final = _table("service_token_uses", "by", "used", "created", needed=())
 
 
 class Records:

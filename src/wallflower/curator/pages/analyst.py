@@ -145,7 +145,7 @@ async def ask(visit: Visit) -> Response:
         found = await visit.jobs.answer(work, caller, name, query.kind, later=later)
     except PrivacyError as refusal:
         again = f"{_plan_at(shown, question)}?{urlencode(_typed(question, visit.form))}"
-        return refusal_page(visit, refusal, again=again, dataset=name)
+        return refusal_page(visit, refusal, again=again, dataset=name, question=question.kind)
     return to(f"/releases/{found.ledger_id}" if isinstance(found, Release) else f"/jobs/{found.id}")
 
 

@@ -19,11 +19,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wallflower.curator.desk.problems import KINDS, Refusal
 from wallflower.curator.desk.tradeoffs import Tradeoffs
-from wallflower.curator.pages import analyst, steward
+from wallflower.curator.pages import analyst, requests, review, steward
 from wallflower.curator.pages.sessions import Sessions
 from wallflower.curator.pages.visits import BASE, POLICY, page, refusal_page
 
 _STATIC: Final = Path(__file__).parent / "static"
+_ROOMS: Final = (analyst, steward, review, requests)
 
 
 class Strict:
@@ -44,14 +45,18 @@ class Strict:
         await self._app(scope, receive, answered)
 
 
+def routes() -> list[Route]:
+    """Every page there is."""
+    return [route for room in _ROOMS for route in room.routes()]
+
+
 def mount(service: FastAPI) -> None:
     """Put the pages beside the routes of this service."""
     settings, desk = service.state.desk.settings, service.state.desk
     app = Starlette(
         routes=[
             Mount("/static", StaticFiles(directory=_STATIC)),
-            *analyst.routes(),
-            *steward.routes(),
+            *routes(),
         ],
         middleware=[Middleware(Strict)],
         exception_handlers={HTTPException: _http},

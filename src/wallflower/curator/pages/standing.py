@@ -30,7 +30,7 @@ ADVICE: Final[Mapping[str, str]] = {
     "constrained": "Ask in the mode dp, or ask the steward to allow output-constrained answers.",
     "old limit": "Ask the steward to set one limit for all.",
 }
-_RULES: Final[Mapping[str, str]] = {
+RULES: Final[Mapping[str, str]] = {
     "sum": "losses add up",
     "either": "few large questions add up, many small ones by their squares: what is kinder counts",
     "concentrated": "squares of losses add up",
@@ -73,7 +73,7 @@ def standing_of(shown: DatasetView) -> Standing:
         part=min(1.0, max(0.0, 1 - used)),
         protects=shown.protection.words,
         starter=account.starter,
-        rule=_RULES[account.limit.accounting],
+        rule=RULES[account.limit.accounting],
         notes=tuple(_notes(account, name)),
         spenders=tuple(_spenders(account)),
     )
@@ -187,7 +187,7 @@ def _limited(entry: Entry, details: Mapping[str, Any]) -> str:
     limit = Limit.from_json(details["limit"])
     pace = f", at most ε = {decimal(details['pace'])} a year" if "pace" in details else ""
     ends = f", until {details['expires']}" if "expires" in details else ""
-    return f"Limit set: {limit_words(limit)} in all, {_RULES[limit.accounting]}{pace}{ends}"
+    return f"Limit set: {limit_words(limit)} in all, {RULES[limit.accounting]}{pace}{ends}"
 
 
 def _shared_out(entry: Entry, details: Mapping[str, Any]) -> str:

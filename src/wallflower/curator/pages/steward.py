@@ -12,6 +12,7 @@ from starlette.routing import Route
 from wallflower.curator.api.bodies import day
 from wallflower.curator.desk.desk import LARGE
 from wallflower.curator.desk.problems import problem
+from wallflower.curator.desk.requests import Requests
 from wallflower.curator.desk.tokens import SCOPES
 from wallflower.curator.pages.analyst import number_of
 from wallflower.curator.pages.confirmation import with_token
@@ -19,6 +20,7 @@ from wallflower.curator.pages.standing import standing_of
 from wallflower.curator.pages.visits import Visit, page, place, to
 from wallflower.errors import ChainBroken, ParameterError, PrivacyError
 from wallflower.forms import loss_of
+from wallflower.ledger.chain import Entry
 from wallflower.ledger.limits import Accounting
 from wallflower.privacy import Loss
 from wallflower.units import Protection
@@ -74,10 +76,9 @@ def budget(visit: Visit) -> Response:
 def grant(visit: Visit) -> Response:
     """Set the limit of a data set's account."""
 
-    def change() -> None:
-        terms: dict[str, Any] = {"accounting": _choice(visit, "accounting", get_args(Accounting))}
-        terms |= {"pace": _typed(visit, "pace"), "expires": _last_day(visit), "confirm": "confirm" in visit.form}
-        visit.desk.grant(visit.by, visit.path("dataset"), _loss(visit, "grant"), reason=_reason(visit), **terms)
+    def change() -> Entry:
+        loss, terms = limit_stated(visit)
+        return visit.desk.grant(visit.by, visit.path("dataset"), loss, reason=_reason(visit), **terms)
 
     return _changed(visit, "grants", change)
 
@@ -85,11 +86,9 @@ def grant(visit: Visit) -> Response:
 def allocate(visit: Visit) -> Response:
     """Set the share of one analyst."""
 
-    def change() -> None:
-        analyst = _typed(visit, "analyst") or ""
-        if not (1 <= len(analyst) <= 200 and analyst.isprintable()):
-            raise ParameterError("analyst: it is the name of a token. Choose one of them.")
-        visit.desk.allocate(visit.by, visit.path("dataset"), analyst, _loss(visit, "allocate"), reason=_reason(visit))
+    def change() -> Entry:
+        analyst, loss = share_stated(visit)
+        return visit.desk.allocate(visit.by, visit.path("dataset"), analyst, loss, reason=_reason(visit))
 
     return _changed(visit, "shares", change)
 
@@ -97,8 +96,8 @@ def allocate(visit: Visit) -> Response:
 def declare(visit: Visit) -> Response:
     """Say whose loss a data set counts, and which account it spends from."""
 
-    def change() -> None:
-        visit.desk.declare(
+    def change() -> Entry:
+        return visit.desk.declare(
             visit.by,
             visit.path("dataset"),
             _protection(visit),
@@ -112,9 +111,9 @@ def declare(visit: Visit) -> Response:
 def allow_constrained(visit: Visit) -> Response:
     """Open output-constrained answers, or close them."""
 
-    def change() -> None:
+    def change() -> Entry:
         epsilon = _typed(visit, "epsilon") or ""
-        visit.desk.allow_constrained(visit.by, visit.path("dataset"), epsilon, reason=_reason(visit))
+        return visit.desk.allow_constrained(visit.by, visit.path("dataset"), epsilon, reason=_reason(visit))
 
     return _changed(visit, "constrained", change)
 
@@ -183,6 +182,21 @@ def ledger(visit: Visit) -> Response:
     return visit.render("ledger.html", verified=verified, broken=broken, entries=entries, older=older, head=head)
 
 
+def limit_stated(visit: Visit) -> tuple[Loss, dict[str, Any]]:
+    """The limit that a form states, and its terms."""
+    terms: dict[str, Any] = {"accounting": _choice(visit, "accounting", get_args(Accounting))}
+    terms |= {"pace": _typed(visit, "pace"), "expires": _last_day(visit), "confirm": "confirm" in visit.form}
+    return _loss(visit, "grant"), terms
+
+
+def share_stated(visit: Visit) -> tuple[str, Loss]:
+    """The analyst that a form names, and the share that is to be kept for them."""
+    analyst = _typed(visit, "analyst") or ""
+    if not (1 <= len(analyst) <= 200 and analyst.isprintable()):
+        raise ParameterError("analyst: it is the name of a token. Choose one of them.")
+    return analyst, _loss(visit, "allocate")
+
+
 def _loss(visit: Visit, asker: str) -> Loss:
     epsilon, delta, rho = (_typed(visit, name) for name in ("epsilon", "delta", "rho"))
     return loss_of(asker, epsilon=epsilon, delta=delta, rho=rho)
@@ -226,15 +240,27 @@ def _number(visit: Visit, name: str) -> int | None:
     return None if text is None else int(text)
 
 
-def _changed(visit: Visit, form: str, change: Callable[[], None]) -> Response:
-    """Make a change to a budget: then the page says that it was made, or why not."""
+def _changed(visit: Visit, form: str, change: Callable[[], Entry]) -> Response:
+    """Make a change to a budget: then the page says that it was made, or why not; whoever asked for it is told."""
+    requests: Requests = visit.app.state.requests
+    key = visit.form.get("request", "")
     try:
-        change()
+        if key:
+            requests.require_open(visit.by, key)
+        entry = change()
+        if key:
+            requests.grant(visit.by, key, entry, visit.form.get("word", ""))
+            return to(place("requests", key))
     except PrivacyError as refusal:
-        stated = problem(refusal)
-        return _budget(visit, stated["detail"], stated["status"], sent=form)
+        return budget_refused(visit, refusal, form)
     shown = visit.desk.dataset(visit.by, visit.path("dataset"))
     return to(f"{place('datasets', shown.name, 'budget')}?done={form}")
+
+
+def budget_refused(visit: Visit, refusal: PrivacyError, form: str) -> Response:
+    """The page of a budget, with what was typed and why it cannot be done."""
+    stated = problem(refusal)
+    return _budget(visit, stated["detail"], stated["status"], sent=form)
 
 
 def _budget(visit: Visit, words: str | None, status: int, sent: str = "") -> Response:

@@ -1,0 +1,158 @@
+"""Requests for budget: an analyst asks for more and says why, a steward answers, the analyst reads what became of it.
+
+A request promises nothing and stands in no ledger. What is granted does, as every limit and every share.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import timedelta
+from typing import Any, Final, Self
+
+from wallflower.curator.desk.clock import moment, now
+from wallflower.curator.desk.desk import Desk
+from wallflower.curator.desk.problems import Refusal
+from wallflower.curator.desk.records import REQUESTS
+from wallflower.curator.desk.tokens import Caller
+from wallflower.errors import ParameterError
+from wallflower.ledger.chain import Entry
+from wallflower.privacy import Exact, exact
+
+LONGEST: Final = 1000  # letters of a reason or of a word
+_DAILY: Final = 10  # requests of one analyst
+_DAY: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetRequest:
+    """What an analyst asked for, and what became of it: `word` and `by` are the steward's, `entry` is the ledger's."""
+
+    id: str
+    analyst: str
+    dataset: str
+    epsilon: str | None
+    question: str | None
+    reason: str
+    state: str
+    word: str | None
+    by: str | None
+    decided: str | None
+    entry: str | None
+    created: str
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == "open"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"entry": None if self.entry is None else int(self.entry)}
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        return cls(**{item.name: row[item.name] for item in fields(cls)})
+
+
+class Requests:
+    """The requests of one service, shared by its workers."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def make(
+        self, caller: Caller, dataset: str, reason: str, *, epsilon: Exact | None = None, question: str | None = None
+    ) -> BudgetRequest:
+        """Ask for more. One request for a data set waits at a time, so that nobody can flood a steward."""
+        name = self._desk.shelf.find(dataset).name
+        words = _require_words("reason", reason)
+        wanted = None if epsilon is None else exact(epsilon, "epsilon")
+        if wanted is not None and wanted <= 0:
+            raise ParameterError(
+                "epsilon: it is what you would like to spend, above zero. Correct it, or leave it out."
+            )
+        kind = None if question is None else self._desk.question(question).kind
+        own = [BudgetRequest.of(row) for row in self._desk.records.all(REQUESTS, analyst=caller.name)]
+        _require_patience(own, name)
+        key = _id(caller, name, sum(one.dataset == name for one in own))
+        row = {
+            "id": key,
+            "analyst": caller.name,
+            "dataset": name,
+            "epsilon": None if wanted is None else str(wanted),
+            "question": kind,
+            "reason": words,
+            "state": "open",
+        }
+        if not self._desk.records.add(REQUESTS, row):
+            raise _waits(name)
+        return self.find(caller, key)
+
+    def all(self, caller: Caller, *, dataset: str | None = None) -> list[BudgetRequest]:
+        """The caller's requests, the latest first; a steward sees all."""
+        whose = {} if caller.is_steward else {"analyst": caller.name}
+        where = {} if dataset is None else {"dataset": dataset}
+        return [BudgetRequest.of(row) for row in reversed(self._desk.records.all(REQUESTS, **whose, **where))]
+
+    def count_open(self) -> int:
+        """How many wait for a steward."""
+        return len(self._desk.records.all(REQUESTS, state="open"))
+
+    def find(self, caller: Caller, key: str) -> BudgetRequest:
+        """One request, for whoever made it or a steward."""
+        row = self._desk.records.find(REQUESTS, key)
+        if row is None or not (caller.is_steward or row["analyst"] == caller.name):
+            raise Refusal("not-found", "There is no request with this id, or it is not yours.")
+        return BudgetRequest.of(row)
+
+    def require_open(self, caller: Caller, key: str) -> BudgetRequest:
+        """One that nobody has answered yet."""
+        found = self.find(caller, key)
+        if not found.is_open:
+            raise Refusal("conflict", f"The request was {found.state} already. Nothing was changed.")
+        return found
+
+    def grant(self, caller: Caller, key: str, entry: Entry, word: str = "") -> BudgetRequest:
+        """Note that a limit or a share was written for it, in an entry of the ledger."""
+        return self._settle(caller, key, "granted", word=word.strip()[:LONGEST] or None, entry=str(entry.id))
+
+    def decline(self, caller: Caller, key: str, word: str) -> BudgetRequest:
+        """Decline it, and say why."""
+        return self._settle(caller, key, "declined", word=_require_words("word", word))
+
+    def _settle(self, caller: Caller, key: str, state: str, **more: Any) -> BudgetRequest:
+        self.require_open(caller, key)
+        changes = {"state": state, "by": caller.name, "decided": now(), **more}
+        if not self._desk.records.swap(REQUESTS, key, {"state": "open"}, **changes):
+            raise Refusal("conflict", "Somebody else answered the request just now. Look at it again.")
+        self._desk.acts.note(f"request {state}", caller, key)
+        return self.find(caller, key)
+
+
+def _require_words(name: str, text: str) -> str:
+    words = text.strip()
+    if not words:
+        raise ParameterError(f"{name}: none is given, and whoever reads it wants to know why. Say it in a sentence.")
+    if len(words) > LONGEST:
+        raise ParameterError(f"{name}: it has more than {LONGEST:,} letters. Say it more briefly.")
+    return words
+
+
+def _require_patience(own: list[BudgetRequest], name: str) -> None:
+    if any(one.is_open and one.dataset == name for one in own):
+        raise _waits(name)
+    since = (moment() - _DAY).isoformat(timespec="milliseconds")
+    if sum(one.created > since for one in own) >= _DAILY:
+        raise Refusal("too-many-requests", f"You made {_DAILY} requests within a day, which is the most. Wait a day.")
+
+
+def _waits(name: str) -> Refusal:
+    return Refusal(
+        "too-many-requests", f"{name}: a request of yours waits for the steward already. One at a time is taken."
+    )
+
+
+def _id(caller: Caller, dataset: str, count: int) -> str:
+    """The same for two requests at one moment, of which one is taken. Who may see it hangs on whose it is."""
+    return hashlib.sha256(json.dumps([caller.name, dataset, count]).encode("ascii")).hexdigest()[:24]
