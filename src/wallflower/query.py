@@ -19,6 +19,16 @@ from typing import Any, ClassVar, Final, Generic, Literal, Protocol, Self, TypeV
 from wallflower.errors import ParameterError
 from wallflower.lazy import is_there, load
 from wallflower.noise import Noise
+from wallflower.picture import Band as Band
+from wallflower.picture import Bars as Bars
+from wallflower.picture import Choices as Choices
+from wallflower.picture import Curve as Curve
+from wallflower.picture import Dot as Dot
+from wallflower.picture import Figures as Figures
+from wallflower.picture import HeatMap as HeatMap
+from wallflower.picture import Picture as Picture  # what a question says is drawn: plugins import it from here
+from wallflower.picture import Ranks as Ranks
+from wallflower.picture import Ticks as Ticks
 from wallflower.privacy import Loss
 from wallflower.progress import Effort
 from wallflower.schema import Schema
@@ -174,77 +184,6 @@ class Reading:
     quality: Quality | None = None
     brief: str = ""
     status: Status | None = None  # where the way it was made is proved less far than its question
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bars:
-    """A released value as bars, the first on top: `across` names their scale, if any, `marks` stand at their ends."""
-
-    labels: tuple[str, ...]
-    lengths: tuple[float, ...]
-    intervals: tuple[tuple[float, float], ...] | None = None
-    across: str
-    marks: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ticks:
-    """A released value as places on a line from 1 to `until`, of which nothing beyond `known` was looked at."""
-
-    places: tuple[int, ...]
-    known: int
-    until: int
-    across: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
-    """Released values as choices: `groups` are (name, labels), and each of `rows` says which of all labels it has."""
-
-    groups: tuple[tuple[str, tuple[str, ...]], ...]
-    rows: tuple[tuple[bool, ...], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeatMap:
-    """Released shares by two attributes: `values` from 0 to 1, row by row, None where nothing can be told; `marks` are
-    written into the cells, `names` says what goes down and across, `measure` what the colour is."""
-
-    down: tuple[str, ...]
-    across: tuple[str, ...]
-    names: tuple[str, str]
-    values: tuple[tuple[float | None, ...], ...]
-    marks: tuple[tuple[str, ...], ...]
-    measure: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Band:
-    """Released values along a scale from 1 on, as a line between two others; `marks` are places to be marked."""
-
-    middle: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    across: str
-    up: str
-    marks: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """A released value as a curve over places on a log scale; `lows` and `highs` are its band, which `covers` names."""
-
-    places: tuple[float, ...]
-    heights: tuple[float, ...]
-    lows: tuple[float, ...] = ()
-    highs: tuple[float, ...] = ()
-    across: str
-    up: str
-    covers: str = ""
-    bend: float | None = None
-
-
-Picture = Band | Bars | Choices | Curve | HeatMap | Ticks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from wallflower.lazy import Lazy
 from wallflower.papers.facts import Comparison
 from wallflower.papers.methods import INVALID, NOT_PRIVATE, CurveLabel
-from wallflower.report.drawing import ACCENT, INK, QUIET, svg
+from wallflower.report.colours import ACCENT, INK, QUIET
+from wallflower.report.drawing import svg
 
 if TYPE_CHECKING:
     import matplotlib as _matplotlib

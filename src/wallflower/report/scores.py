@@ -16,7 +16,7 @@ from wallflower.columns import pick
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 from wallflower.queries.detector.model import Model
-from wallflower.report.drawing import ACCENT, INK, QUIET, STYLE
+from wallflower.report.colours import ACCENT, INK, QUIET, STYLE
 
 if TYPE_CHECKING:
     import matplotlib as _matplotlib

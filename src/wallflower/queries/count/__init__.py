@@ -37,6 +37,7 @@ from wallflower.neighbours.noisy_count import GAP, STEP, SURE, count_noise, nois
 from wallflower.neighbours.noisy_count import interval as noise_interval
 from wallflower.neighbours.radii import read_share
 from wallflower.noise import Noise
+from wallflower.picture import Dot, Picture
 from wallflower.privacy import Kind, Loss
 from wallflower.progress import Effort
 from wallflower.queries.count import words
@@ -49,7 +50,6 @@ from wallflower.query import (
     COVERS,
     Condition,
     Option,
-    Picture,
     Plan,
     PublicFacts,
     Query,
@@ -88,7 +88,6 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
     proof: ClassVar[str] = "queries/count/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
     by_tiles: ClassVar[bool] = True
-    unpictured: ClassVar[str] = "a number, which the report draws with its interval; counts by group have a picture"
 
     neighbours: int = field(metadata={"help": "with fewer than this many others near, a record is an outlier"})
     radius: float | None = field(
@@ -265,8 +264,8 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
     def _notes(self, is_mute: bool) -> tuple[str, ...]:
         return (*(() if self._is_two_sided else (words.ONE_SIDED,)), *((words.MUTE,) if is_mute else ()))
 
-    def picture(self, value: Any, facts: PublicFacts) -> Picture | None:
-        return None if self.grouped is None else self.grouped.picture(value, facts)
+    def picture(self, value: Any, facts: PublicFacts) -> Picture:
+        return Dot(value=value, across="outliers") if self.grouped is None else self.grouped.picture(value, facts)
 
     def plan_on(self, data: Points | TiledPoints | GroupView) -> Plan:
         if isinstance(data, GroupView):

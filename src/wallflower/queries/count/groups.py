@@ -27,9 +27,10 @@ from wallflower.mechanisms import Additive, calibrate
 from wallflower.neighbours.limits import per_column, view_all
 from wallflower.neighbours.noisy_count import STEP, SURE, count_noise, exact_steps, interval, whole
 from wallflower.noise import Noise
+from wallflower.picture import Bars, HeatMap, Picture
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.count.words import EPSILONS, USEFUL
-from wallflower.query import Bars, HeatMap, Label, Option, Picture, Plan, PublicFacts, Quality, Reading, least_amount
+from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Reading, least_amount
 from wallflower.schema import Column
 
 Row = dict[str, Any]
@@ -217,6 +218,7 @@ class GroupCount:
             names=(self.by[0], self.by[1]),
             values=tuple(tuple(shares[at : at + len(across)]) for at in range(0, len(value), len(across))),
             marks=tuple(tuple(marks[at : at + len(across)]) for at in range(0, len(value), len(across))),
+            marked="outliers",
             measure="share of outliers",
         )
 

@@ -25,9 +25,11 @@ from wallflower.neighbours.limits import SCALE_HELP, check_loss, check_scale
 from wallflower.neighbours.radii import read_share
 from wallflower.neighbours.spreads import DIVISORS, bins_within, errors_of, gap_counts, pair_up, pairing_size, value_of
 from wallflower.noise import Noise, draws
+from wallflower.picture import Figures, Picture
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.detector.by_tiles import cells_of, numbers_above, require_places
 from wallflower.queries.detector.grids import Coins, Floats, Ints, lay_grids
+from wallflower.queries.detector.maps import map_columns
 from wallflower.queries.detector.model import THRESHOLDS, Model, floor_of, misses
 from wallflower.query import (
     Label,
@@ -88,7 +90,6 @@ class Detector(Query[Points | TiledPoints, Value]):
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
     fits: ClassVar[bool] = True
     by_tiles: ClassVar[bool] = True
-    unpictured: ClassVar[str] = "tables of counts; what is drawn are the records that it scores"
 
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
     contamination: Fraction | None = field(
@@ -183,6 +184,14 @@ class Detector(Query[Points | TiledPoints, Value]):
         places = choose_together(errors, sensitivity=1, epsilon=split.spreads, noise=noise)
         drawn = zip(chosen, among, places, strict=True)
         return {at: value_of(bins[place]) / DIVISORS[share] for at, bins, place in drawn}
+
+    def picture(self, value: Value, facts: PublicFacts) -> Picture:
+        """Which values of each column are unusual, over the range that its schema states; without one, its spreads."""
+        return map_columns(Model.from_json(value)) or Figures(
+            labels=tuple(value["spreads"]),
+            headings=("spread",),
+            values=tuple((spread,) for spread in value["spreads"].values()),
+        )
 
     def reading(self, value: Value, facts: PublicFacts) -> Reading:
         split = self.split(facts.n, facts.dimension)

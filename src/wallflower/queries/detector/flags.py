@@ -27,14 +27,13 @@ from wallflower.mechanisms import Additive, calibrate
 from wallflower.names import account_name
 from wallflower.neighbours.limits import check_loss
 from wallflower.noise import Noise
+from wallflower.picture import Bars, Picture
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.detector.grids import Ints
 from wallflower.queries.detector.model import Model
 from wallflower.query import (
-    Bars,
     Label,
     Option,
-    Picture,
     Plan,
     PublicFacts,
     Quality,

@@ -129,6 +129,17 @@ class Model:
                     found[part, column] += (own + both - other) / 2
         return found / len(self.grids)
 
+    def score_column(self, name: str, values: Floats) -> Floats:
+        """What values of one column add to the score by themselves, whatever the others."""
+        column = self.columns.index(name)
+        scaled = scale_columns([np.asarray(values, dtype=np.float64)], self.schema.only([name]))[:, 0]
+        found = np.zeros(len(scaled))
+        for grid, counts in zip(self.grids, self.counts, strict=True):
+            for at, one in enumerate(grid.columns):
+                if one == column:
+                    found += self._sides(counts)[at][grid.side(at, scaled)]
+        return found / len(self.grids)
+
     def map_scores(self, columns: tuple[str, str], first: Floats, second: Floats) -> Floats:
         """What two columns add to the score, a row for each value of the first and a column for each of the second:
         the others are summed over, in grids that have one of the two, and add nothing in those that have neither."""

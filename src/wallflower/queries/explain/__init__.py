@@ -19,6 +19,7 @@ from wallflower.data import Points, Table, TiledTable, load
 from wallflower.errors import DataError, ParameterError
 from wallflower.lazy import Lazy
 from wallflower.noise import Noise
+from wallflower.picture import Choices
 from wallflower.privacy import Loss
 from wallflower.privacy import exact as exactly
 from wallflower.progress import Effort
@@ -30,18 +31,7 @@ from wallflower.queries.explain.detectors import ClampedGrubbs, Detector
 from wallflower.queries.explain.rules import MODES, SEARCHES, UTILITIES, check
 from wallflower.queries.explain.space.contexts import Domain, pandas_filter, polars_filter, predicate, where
 from wallflower.queries.explain.words import SILENT, SURE
-from wallflower.query import (
-    Choices,
-    Condition,
-    Option,
-    Plan,
-    PublicFacts,
-    Query,
-    Reading,
-    Status,
-    least_amount,
-    settle,
-)
+from wallflower.query import Condition, Option, Plan, PublicFacts, Query, Reading, Status, least_amount, settle
 from wallflower.schema import Column, Schema
 from wallflower.units import Claim
 
@@ -234,7 +224,8 @@ class Explain(Query[Case | TiledCase, Value]):
 
     def picture(self, value: Value, facts: PublicFacts) -> Choices:
         groups = tuple((domain.name, tuple(map(str, domain.labels))) for domain in self.domains)
-        return Choices(groups=groups, rows=tuple(tuple(bit == "1" for bit in item["bits"]) for item in value))
+        rows = tuple(tuple(bit == "1" for bit in item["bits"]) for item in value)
+        return Choices(groups=groups, rows=rows, words=tuple(item["context"] for item in value))
 
     def plan(self, *, n: int, dimension: int) -> Plan:
         size = self.size or self.domain.rows or n

@@ -39,6 +39,7 @@ from wallflower.neighbours.radii import (
     read_share,
 )
 from wallflower.noise import Noise
+from wallflower.picture import Dot
 from wallflower.privacy import Kind, Loss
 from wallflower.progress import Effort
 from wallflower.query import (
@@ -73,7 +74,6 @@ class Radius(Query[Points | TiledPoints, float]):
     proof: ClassVar[str] = "queries/radius/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
     by_tiles: ClassVar[bool] = True
-    unpictured: ClassVar[str] = "a number, which the report draws"
 
     neighbours: int = field(metadata={"help": "with fewer than this many others near, a record is an outlier"})
     share: Fraction = field(metadata={"help": "the wanted share of outliers among the records: 1%, 0.01 or 1/100"})
@@ -142,6 +142,9 @@ class Radius(Query[Points | TiledPoints, float]):
         tally, epsilon = self.tally(data.n, data.dimension), self.loss.epsilon
         (radius,) = choose_radii(records_of(data), self.grid, [self.share], tally, epsilon=epsilon, noise=noise)  # (T)
         return radius
+
+    def picture(self, value: float, facts: PublicFacts) -> Dot:
+        return Dot(value=value, across="radius")
 
     def reading(self, value: float, facts: PublicFacts) -> Reading:
         what, off = "outlier mass" if self.graded else "outliers", self.off(facts.n, facts.dimension)

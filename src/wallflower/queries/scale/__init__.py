@@ -38,6 +38,7 @@ from wallflower.neighbours.spreads import (
     value_of,
 )
 from wallflower.noise import Noise
+from wallflower.picture import Figures
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.scale.locations import CellCounts, Cells, error_limit
 from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount, settle
@@ -73,7 +74,6 @@ class Scale(Query[Points | TiledPoints, Value]):
     proof: ClassVar[str] = "queries/scale/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
     by_tiles: ClassVar[bool] = True
-    unpictured: ClassVar[str] = "widths in units of their own, which no common axis shows"
 
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
     columns: tuple[str, ...] | None = field(
@@ -193,6 +193,16 @@ class Scale(Query[Points | TiledPoints, Value]):
     def epsilon_each(self) -> Fraction:
         """The ε of the spreads, and of the locations where they are asked for.  (T)"""
         return self.loss.epsilon / (2 if self.location else 1)
+
+    def picture(self, value: Value, facts: PublicFacts) -> Figures:
+        """Spreads in units of their own, which no common axis shows; beside them the middles, if released."""
+        spreads, middles = value["scale"], value.get("location", {})
+        if not middles:
+            return Figures(
+                labels=tuple(spreads), headings=("spread",), values=tuple((one,) for one in spreads.values())
+            )
+        values = tuple((middles.get(name), spread) for name, spread in spreads.items())
+        return Figures(labels=tuple(spreads), headings=("median", "spread"), values=values)
 
     def reading(self, value: Value, facts: PublicFacts) -> Reading:
         share, groups = self.share_for(facts.n, facts.dimension), self.measured(facts.n, facts.dimension)

@@ -37,6 +37,7 @@ from wallflower.neighbours.limits import (
 )
 from wallflower.neighbours.noisy_count import SURE, count_noise, interval, noisy_steps, usual_slack, whole
 from wallflower.noise import Noise
+from wallflower.picture import Bars, Ranks
 from wallflower.privacy import Kind, Loss
 from wallflower.privacy import exact as exactly
 from wallflower.progress import Effort
@@ -55,18 +56,7 @@ from wallflower.queries.subspaces.choice import (
 )
 from wallflower.queries.subspaces.family import Family, Subspace
 from wallflower.queries.subspaces.words import RIGHT
-from wallflower.query import (
-    Bars,
-    Option,
-    Plan,
-    PublicFacts,
-    Query,
-    Reading,
-    ReleaseLike,
-    Status,
-    least_amount,
-    settle,
-)
+from wallflower.query import Option, Plan, PublicFacts, Query, Reading, ReleaseLike, Status, least_amount, settle
 from wallflower.units import Claim
 
 if TYPE_CHECKING:
@@ -218,12 +208,10 @@ class Subspaces(Query[Points | TiledPoints, Value]):
             | ({"intervals": [list(ends) for ends in self._intervals(value, facts.n)]} if self.counts else {}),
         )
 
-    def picture(self, value: Value, facts: PublicFacts) -> Bars:
+    def picture(self, value: Value, facts: PublicFacts) -> Bars | Ranks:
         labels = tuple(" × ".join(columns) for columns in _columns(value))
         if not self.counts:
-            ranks = tuple(f"{place}." for place in range(1, len(labels) + 1))
-            lengths = tuple(float(len(labels) - place) for place in range(len(labels)))
-            return Bars(labels=labels, lengths=lengths, across="", marks=ranks)
+            return Ranks(labels=labels, among=self.family.words(facts.dimension))
         found = _outliers(value)
         return Bars(
             labels=labels,

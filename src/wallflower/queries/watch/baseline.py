@@ -19,24 +19,13 @@ from wallflower.data import Points, points_of
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.mechanisms import Additive, calibrate
 from wallflower.noise import Noise
+from wallflower.picture import Band, Dot
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.seasons import Seasons
 from wallflower.queries.watch.seasons.learner import Learner
 from wallflower.queries.watch.seasons.phases import KINDS
-from wallflower.query import (
-    Band,
-    Label,
-    Option,
-    Plan,
-    PublicFacts,
-    Quality,
-    Query,
-    Reading,
-    Status,
-    least_amount,
-    settle,
-)
+from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount, settle
 from wallflower.units import Claim
 
 COARSE: Final = 64  # steps of the grid that one entry can move a distance by
@@ -85,7 +74,6 @@ class Baseline(Query[Points, dict[str, Any]]):
     proof: ClassVar[str] = "queries/watch/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
     prepares: ClassVar[str] = "watch"
-    unpictured: ClassVar[str] = "without a phase it is two numbers that go into the options of a watch"
 
     low: float | None = field(
         default=None, metadata={"help": "public lower bound of every entry; by phase left out: the schema's"}
@@ -211,8 +199,14 @@ class Baseline(Query[Points, dict[str, Any]]):
         variance = max(squares / data.n - mean * mean, 1.0)  # of one step, so that there is always some
         return {"centre": self.guess + mean * unit, "variance": variance * unit * unit}
 
-    def picture(self, value: dict[str, Any], facts: PublicFacts) -> Band | None:
-        return None if self.phase is None else Seasons.from_json(value).picture()
+    def picture(self, value: dict[str, Any], facts: PublicFacts) -> Band | Dot:
+        if self.phase is not None:
+            return Seasons.from_json(value).picture()
+        centre, spread = value["centre"], math.sqrt(value["variance"])
+        usual = (centre - spread, centre + spread)
+        return Dot(
+            value=centre, interval=usual, across="sum of an observation", covers="usual, a spread to either side"
+        )
 
     def reading(self, value: dict[str, Any], facts: PublicFacts) -> Reading:
         if (learner := self._learner) is not None:
