@@ -145,6 +145,10 @@ TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("POST", "/tokens/{token}/factor"): ({}, stewards(404)),  # it has none
     ("GET", "/ledger"): (None, stewards(200)),
     ("POST", "/datasets/{dataset}/budget/review/{form}"): (GRANT, stewards(200)),
+    ("GET", "/ledger/csv"): (None, stewards(200)),
+    ("GET", "/ledger/json"): (None, stewards(200)),
+    ("GET", "/releases.csv"): (None, callers(200)),
+    ("GET", "/releases.json"): (None, callers(200)),
     ("GET", "/requests"): (None, callers(200)),
     ("GET", "/requests/{request}"): (None, callers(200, other=404)),
     ("POST", "/requests/{request}/decline"): ({"word": "not this year"}, stewards(303)),

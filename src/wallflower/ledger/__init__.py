@@ -30,7 +30,7 @@ from wallflower.ledger.budget import (
     records_named,
     year_begun,
 )
-from wallflower.ledger.chain import Entry, Event, Verification, canonical, walk
+from wallflower.ledger.chain import Entry, Event, Verification, canonical, require_head, walk
 from wallflower.ledger.decision import Quote, loss_of, make_quote
 from wallflower.ledger.fingerprints import Tags, forget, is_remembered, is_seen, matches, remember
 from wallflower.ledger.limits import Accounting, limit_of
@@ -412,11 +412,12 @@ class Ledger:
         *,
         analyst: str | None = None,
         event: Event | None = None,
+        label: str | None = None,
         before: int | None = None,
         last: int | None = None,
     ) -> list[Entry]:
-        """Entries, oldest first: of one data set, analyst or event; the `last` few `before` an id."""
-        wanted = {"analyst": analyst, "event": event}
+        """Entries, oldest first: of one data set, analyst, event or label; the `last` few `before` an id."""
+        wanted = {"analyst": analyst, "event": event, "label": label}
         found = sa.select(entries()).where(
             *(entries().c[name] == value for name, value in wanted.items() if value is not None)
         )
@@ -435,8 +436,9 @@ class Ledger:
 
     def verify(self, *, head: str | None = None) -> Verification:
         """Walk the chain. With a `head` noted earlier, also find out whether later entries were cut off since."""
+        noted = None if head is None else require_head(head)
         with self._store.read() as db, db.execute(all_rows()) as rows:
-            return walk(map(dict, rows.mappings()), head=head)
+            return walk(map(dict, rows.mappings()), head=noted)
 
     # How an account is found and decided
 

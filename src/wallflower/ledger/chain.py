@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, Final, Literal
 
-from wallflower.errors import ChainBroken
+from wallflower.errors import ChainBroken, ParameterError
 from wallflower.privacy import Loss
 
 GENESIS: Final = "0" * 64
+_HEAD: Final = re.compile(r"[0-9a-f]{64}")
 Event = Literal["grant", "allocate", "charge", "release", "account", "limit", "share", "allowance"]
 
 
@@ -106,6 +108,17 @@ def _plain(value: Any) -> str | int:
 def seal(**columns: Any) -> Entry:
     """An entry with its hash."""
     return Entry(**columns, hash=digest(columns))
+
+
+def require_head(head: str) -> str:
+    """A head as it is stored, or a refusal of what is none: a slip of the hand is no sign of fraud."""
+    plain = head.strip().lower()
+    if not _HEAD.fullmatch(plain):
+        raise ParameterError(
+            f"head: what was given has {len(plain)} characters and is no head. A head has 64 hexadecimal digits. Copy "
+            "it whole; nothing was found wrong."
+        )
+    return plain
 
 
 def walk(rows: Iterable[Mapping[str, Any]], *, head: str | None = None) -> Verification:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlencode
 
 from anyio.to_thread import run_sync
@@ -34,8 +34,6 @@ from wallflower.ledger.chain import canonical
 from wallflower.query import Plan, Query, Tradeoff
 from wallflower.release import Release
 from wallflower.release.words import rough, rows_of, symbol
-
-_PAGE: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +64,6 @@ def routes() -> list[Route]:
         Route("/datasets/{dataset}/plan/{kind}", page(plan_sent_form), methods=["POST"]),
         Route("/datasets/{dataset}/ask/{kind}", page(ask), methods=["POST"]),
         Route("/jobs/{job}", page(job)),
-        Route("/releases", page(releases)),
         Route("/releases/{number}", page(release)),
         Route("/releases/{number}/json", page(release_json)),
         Route("/releases/{number}/arrow", page(arrow)),
@@ -162,14 +159,6 @@ def job(visit: Visit) -> Response:
     if found.problem is not None:
         return problem_page(visit, found.problem, dataset=found.dataset)
     return visit.render("job.html", job=found)
-
-
-def releases(visit: Visit) -> Response:
-    """What was released, the latest first: to a steward everything, to an analyst their own."""
-    before = number_of(visit, "before")
-    found = list(reversed(visit.desk.releases(visit.by, before=before, last=_PAGE)))
-    older = found[-1].ledger_id if len(found) == _PAGE else None
-    return visit.render("releases.html", releases=found, older=older)
 
 
 def release(visit: Visit) -> Response:

@@ -1,4 +1,4 @@
-"""Pages for stewards: budgets, tokens, the ledger."""
+"""Pages for stewards: budgets, tokens."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from wallflower.curator.desk.desk import LARGE
 from wallflower.curator.desk.problems import problem
 from wallflower.curator.desk.requests import Requests
 from wallflower.curator.desk.tokens import SCOPES
-from wallflower.curator.pages.analyst import number_of
 from wallflower.curator.pages.confirmation import with_token
 from wallflower.curator.pages.standing import standing_of
 from wallflower.curator.pages.visits import Visit, page, place, to
-from wallflower.errors import ChainBroken, ParameterError, PrivacyError
+from wallflower.errors import ParameterError, PrivacyError
 from wallflower.forms import loss_of
 from wallflower.ledger.chain import Entry
 from wallflower.ledger.limits import Accounting
@@ -59,7 +58,6 @@ def routes() -> list[Route]:
         _act("/tokens/{token}/revoke", revoke_token),
         Route("/tokens/{token}/factor", page(confirm_removal, "steward")),
         _act("/tokens/{token}/factor", remove_factor),
-        Route("/ledger", page(ledger, "steward")),
     ]
 
 
@@ -167,19 +165,6 @@ def remove_factor(visit: Visit) -> Response:
     """Take the second factor of a token away."""
     visit.desk.remove_factor(visit.by, visit.path("token"))
     return to("/tokens?done=factor")
-
-
-def ledger(visit: Visit) -> Response:
-    """The ledger, the latest entries first, and whether its chain holds."""
-    head = visit.request.query_params.get("head", "").strip().lower()[:64] or None
-    verified, broken = None, None
-    try:
-        verified = visit.desk.verify(head=head)
-    except ChainBroken as found:
-        broken = problem(found)["detail"]
-    entries = list(reversed(visit.desk.entries(before=number_of(visit, "before"), last=_PAGE)))
-    older = entries[-1].id if len(entries) == _PAGE else None
-    return visit.render("ledger.html", verified=verified, broken=broken, entries=entries, older=older, head=head)
 
 
 def limit_stated(visit: Visit) -> tuple[Loss, dict[str, Any]]:
