@@ -145,6 +145,7 @@ TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("POST", "/tokens/{token}/factor"): ({}, stewards(404)),  # it has none
     ("GET", "/ledger"): (None, stewards(200)),
     ("POST", "/datasets/{dataset}/budget/review/{form}"): (GRANT, stewards(200)),
+    ("GET", "/spending"): (None, stewards(200)),
     ("GET", "/ledger/csv"): (None, stewards(200)),
     ("GET", "/ledger/json"): (None, stewards(200)),
     ("GET", "/releases.csv"): (None, callers(200)),

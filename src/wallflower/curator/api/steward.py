@@ -97,9 +97,16 @@ def allow_constrained(dataset: DatasetName, body: Allowance, caller: Steward, de
 
 
 def tokens(caller: Steward, desk: TheDesk) -> dict[str, Any]:
-    """Every token there ever was, without its secret."""
-    holders = desk.factors.holders()
-    return {"tokens": [token.to_json() | {"second_factor": token.id in holders} for token in desk.tokens.all()]}
+    """Every token there ever was, without its secret: by whom it was issued, and when it was used last."""
+    holders, uses = desk.factors.holders(), desk.tokens.uses()
+    more = {key: {"issued_by": one.by, "last_used": one.used} for key, one in uses.items()}
+    none = {"issued_by": None, "last_used": None}
+    return {
+        "tokens": [
+            token.to_json() | {"second_factor": token.id in holders} | more.get(token.id, none)
+            for token in desk.tokens.all()
+        ]
+    }
 
 
 def create_token(body: NewToken, caller: Steward, desk: TheDesk) -> dict[str, Any]:

@@ -215,7 +215,7 @@ class Desk:
 
     def issue_token(self, caller: Caller, name: str, scope: str, *, days: int | None) -> tuple[Token, str]:
         """A new token, and its text."""
-        made, text = self.tokens.create(name, scope, days=days)
+        made, text = self.tokens.create(name, scope, days=days, by=caller.name)
         self.acts.note("token issued", caller, f"{made.id} for {made.name}, {made.scope}")
         return made, text
 

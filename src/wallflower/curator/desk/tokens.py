@@ -11,6 +11,7 @@ import re
 import secrets
 import time
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Lock
@@ -18,8 +19,8 @@ from typing import Any, Final, Literal, Self, get_args
 
 from wallflower.curator.desk.clock import moment, now
 from wallflower.curator.desk.problems import Refusal
-from wallflower.curator.desk.records import TOKENS, Records
-from wallflower.errors import ParameterError
+from wallflower.curator.desk.records import TOKENS, USES, Records
+from wallflower.errors import LedgerError, ParameterError
 
 Scope = Literal["analyst", "steward", "monitor"]
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
@@ -28,6 +29,7 @@ _TOKEN: Final = re.compile(r"wf_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _LONGEST_NAME: Final = 80
 _FRESH: Final = 2.0  # so many seconds a check is believed, and so long another worker honours a revoked token
 _MOST_CACHED: Final = 4096
+_NOTED: Final = 600.0  # seconds between two notes of the use of a token
 _NOBODY: Final = hashlib.sha256(b"").hexdigest()
 
 
@@ -73,16 +75,26 @@ class Token:
         return cls(**{name: value for name, value in row.items() if name != "digest"})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenUse:
+    """Who issued a token, and when it was used last, to some minutes."""
+
+    by: str | None
+    used: str | None
+
+
 class Tokens:
     """The tokens of one service."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
         self._checked: OrderedDict[str, tuple[float, Caller]] = OrderedDict()
+        self._noted: dict[str, float] = {}
         self._lock = Lock()
 
-    def create(self, name: str, scope: str, *, days: int | None = 90) -> tuple[Token, str]:
-        """A new token and its text, which is never shown again; without `days` it does not expire."""
+    def create(self, name: str, scope: str, *, days: int | None = 90, by: str | None = None) -> tuple[Token, str]:
+        """A new token and its text, which is never shown again; without `days` it does not expire. `by` is the steward
+        who issued it; None: whoever runs the service."""
         _require(name, scope, days)
         key, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         expires = None
@@ -90,12 +102,17 @@ class Tokens:
             expires = (moment() + timedelta(days=days)).isoformat(timespec="milliseconds")
         row = {"id": key, "digest": _digest(secret), "name": name, "scope": scope, "expires": expires}
         self._records.add(TOKENS, row)
+        self._records.add(USES, {"id": key, "by": by})
         found = self._records.find(TOKENS, key)
         return Token.of(found or row), f"wf_{key}_{secret}"
 
     def all(self) -> list[Token]:
         """Every token there ever was, oldest first."""
         return [Token.of(row) for row in self._records.all(TOKENS)]
+
+    def uses(self) -> dict[str, TokenUse]:
+        """Who issued each token and when it was used last, as far as it was noted."""
+        return {row["id"]: TokenUse(by=row["by"], used=row["used"]) for row in self._records.all(USES)}
 
     def find(self, key: str) -> Token:
         """The token with this id."""
@@ -138,7 +155,18 @@ class Tokens:
             self._checked[_digest(text)] = (time.monotonic(), caller)
             while len(self._checked) > _MOST_CACHED:
                 self._checked.popitem(last=False)
+        self._note_use(caller.token)
         return caller
+
+    def _note_use(self, key: str) -> None:
+        """Write down that a token is used, once in a while: a call must not cost a write, nor fail for want of one."""
+        with self._lock:
+            if time.monotonic() - self._noted.get(key, -_NOTED) < _NOTED:
+                return
+            self._noted[key] = time.monotonic()
+        with suppress(LedgerError):
+            if not self._records.change(USES, key, used=now()):
+                self._records.add(USES, {"id": key, "used": now()})
 
 
 def token_id(text: str) -> str:

@@ -285,6 +285,7 @@ def _tokens(
         tokens=list(reversed(visit.desk.tokens.all())),
         scopes=SCOPES,
         holders=visit.desk.factors.holders(),
+        uses=visit.desk.tokens.uses(),
         acts=list(reversed(visit.desk.acts.last(_PAGE))),
         words=words,
         text=text,
