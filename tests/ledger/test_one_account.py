@@ -437,7 +437,7 @@ def at(moment: datetime) -> type[datetime]:
 
 
 def set_clock(monkeypatch: pytest.MonkeyPatch, moment: datetime) -> None:
-    for module in ("rows", "budget"):
+    for module in ("account", "budget", "rows"):
         monkeypatch.setattr(f"wallflower.ledger.{module}.datetime", at(moment))
 
 

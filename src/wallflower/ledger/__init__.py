@@ -11,30 +11,24 @@ Theorem     what an account bounds, for whom, and why: proof.md
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from wallflower.errors import BudgetExhausted, LedgerError, ParameterError, SameRecords
+from wallflower.errors import BudgetExhausted, LedgerError, ParameterError
 from wallflower.lazy import Lazy
+from wallflower.ledger.account import Account, Declaration
 from wallflower.ledger.blocks import Block, append_block, find_latest
-from wallflower.ledger.budget import (
-    Account,
-    Declaration,
-    account_of,
-    declarations,
-    members_of,
-    records_named,
-    year_begun,
-)
+from wallflower.ledger.budget import declarations, records_named
 from wallflower.ledger.chain import Entry, Event, Verification, canonical, require_head, walk
-from wallflower.ledger.decision import Quote, loss_of, make_quote
-from wallflower.ledger.fingerprints import Tags, forget, is_remembered, is_seen, matches, remember
+from wallflower.ledger.decision import Quote, Receipt, loss_of, make_receipt
+from wallflower.ledger.fingerprints import Tags, forget, is_remembered, remember
 from wallflower.ledger.limits import Accounting, limit_of
-from wallflower.ledger.old import OldBook, carry_over, old_obstacle
+from wallflower.ledger.old import OldBook
+from wallflower.ledger.register import Register
 from wallflower.ledger.rows import (
     all_rows,
     append,
@@ -42,12 +36,8 @@ from wallflower.ledger.rows import (
     columns_of,
     find_first,
     find_paid,
-    has_terms,
-    is_charged,
     is_known,
     is_limited,
-    last_hash,
-    newer_losses,
     require_bookable,
     spelt,
     stored_answer,
@@ -56,7 +46,7 @@ from wallflower.ledger.statements import entries
 from wallflower.ledger.store import Store
 from wallflower.names import nearest_name, require_names
 from wallflower.privacy import Chargeable, Exact, Kind, Loss, Neighbours, exact
-from wallflower.units import BASES, UNITS_OF_ROWS, Claim, Price, Protection
+from wallflower.units import Claim, Price, Protection
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -64,25 +54,6 @@ else:
     sa = Lazy("sqlalchemy")
 
 __all__ = ["Account", "Block", "Declaration", "Entry", "Ledger", "Quote", "Receipt", "Verification"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """Proof that a question is paid for. `stored` is its public release when it was answered before."""
-
-    id: int
-    dataset: str
-    analyst: str
-    cost: Loss
-    booked: Loss | None
-    label: str
-    key: str | None
-    left: Loss
-    limit: Loss
-    protects: str
-    starter: bool
-    time: str
-    stored: dict[str, Any] | None = None
 
 
 class Ledger:
@@ -100,7 +71,7 @@ class Ledger:
         """A path, `sqlite:///FILE`, `postgresql://…`, or nothing for `$WALLFLOWER_LEDGER` and then your data home."""
         self._store = Store(where)
         self._old = OldBook()
-        self._added_up: dict[tuple[str, bool], tuple[tuple[str, str], Account]] = {}
+        self._register = Register(self._old)
 
     @classmethod
     def open(cls, where: str | Path | None = None) -> Self:
@@ -142,15 +113,15 @@ class Ledger:
         with self._store.write() as db:
             name = self._old.name(db, dataset)
             others = {self._old.name(db, other, "apart") for other in apart}
-            known, before = declarations(db).get(name), self._account(db, name, asking=True)
+            known, before = declarations(db).get(name), self._register.find(db, name, asking=True)
             made = Declaration(
                 dataset=name,
-                account=before.name if account is None else self._target(db, account, own=name),
+                account=before.name if account is None else self._register.target(db, account, own=name),
                 protection=protection or before.members[name],
                 apart=tuple(sorted({*(known.apart if known else ()), *others})),
                 stated=True,
             )
-            self._require_movable(db, made, before)
+            self._register.require_movable(db, made, before)
             return append_declaration(db, made, by=by, reason=reason)
 
     def grant(
@@ -180,8 +151,8 @@ class Ledger:
         yearly = None if pace is None else exact(pace, "pace")
         with self._store.write() as db:
             name = self._old.name(db, dataset)
-            declared = self._settle_unit(db, name, loss, by)
-            account = self._account(db, name)
+            declared = self._register.settle_unit(db, name, loss, by)
+            account = self._register.find(db, name)
             if account.shares and limit.accounting != account.limit.accounting:
                 raise ParameterError(
                     f"{name}: shares are kept by {account.limit.accounting} accounting. Take them back before another."
@@ -198,7 +169,7 @@ class Ledger:
         require_names(analyst=analyst, by=by)
         with self._store.write() as db:
             name = self._old.name(db, dataset)
-            account = self._account(db, name)
+            account = self._register.find(db, name)
             if account.limit.accounting == "either":
                 raise ParameterError(
                     f"{name}: where either the sum or the squares count, no share can be kept free. Shares need one "
@@ -228,7 +199,7 @@ class Ledger:
         require_names(by=by)
         loss = Loss(epsilon, kind=Kind.OUTPUT_CONSTRAINED, neighbours=Neighbours.ADD_REMOVE)
         with self._store.write() as db:
-            account = self._account(db, self._old.name(db, dataset))
+            account = self._register.find(db, self._old.name(db, dataset))
             body = canonical({"by": by, "reason": reason})
             return append(db, "allowance", account.name, body=body, **columns_of(require_bookable(loss)))
 
@@ -254,10 +225,10 @@ class Ledger:
         cost, body = require_bookable(query.cost()), canonical(query.to_json())
         with self._store.write() as db:
             name, stored = self._old.name(db, dataset), None
-            adopted = None if declared is None else self._adopted(db, replace(declared, dataset=name))
+            adopted = None if declared is None else self._register.adopt(db, replace(declared, dataset=name))
             if adopted is not None:
                 append_declaration(db, adopted, by=analyst, reason="the schema says so")
-            quoted = self._quote(db, name, cost, claim or Claim(loss=cost), analyst)
+            quoted = self._register.quote(db, name, cost, claim or Claim(loss=cost), analyst)
             asked = {"analyst": analyst, "label": query.label, "body": body, **columns_of(cost)}
             paid = None if key is None else find_paid(db, self._old.spellings(db, name), key, asked)
             left: Loss | None = quoted.left
@@ -267,21 +238,7 @@ class Ledger:
                 raise quoted.refusal()
             else:
                 paid, left = append(db, "charge", name, key=key, **asked, **quoted.columns), quoted.left_after
-        return Receipt(
-            id=paid.id,
-            dataset=name,
-            analyst=analyst,
-            cost=cost,
-            booked=quoted.booked,
-            label=query.label,
-            key=key,
-            left=left or quoted.left,
-            limit=quoted.account.limit.loss.under(quoted.protection.neighbours),
-            protects=quoted.protection.words,
-            starter=quoted.account.starter,
-            time=paid.time,
-            stored=stored,
-        )
+        return make_receipt(quoted, paid, left=left or quoted.left, label=query.label, key=key, stored=stored)
 
     def quote(
         self,
@@ -297,7 +254,7 @@ class Ledger:
         cost = require_bookable(query.cost())
         with self._store.read() as db:
             name = self._old.name(db, dataset)
-            return self._quote(db, name, cost, claim or Claim(loss=cost), analyst, declared)
+            return self._register.quote(db, name, cost, claim or Claim(loss=cost), analyst, declared)
 
     def can_charge(self, dataset: str, query: Chargeable, *, analyst: str, claim: Claim | None = None) -> bool:
         """Whether `charge` would accept the question now."""
@@ -310,11 +267,11 @@ class Ledger:
         """
         with self._store.read() as db:
             name = self._old.name(db, dataset)
-            self._require_one_account(db, name, tags, account)
+            self._register.require_one(db, name, tags, account)
             if is_remembered(db, name, tags):
                 return
         with self._store.write() as db:
-            self._require_one_account(db, name, tags, account)
+            self._register.require_one(db, name, tags, account)
             remember(db, name, tags)
 
     def forget(self, dataset: str) -> None:
@@ -368,7 +325,7 @@ class Ledger:
     def account(self, dataset: str) -> Account:
         """Limit, spending and shares of the account that a data set spends from."""
         with self._store.read() as db:
-            account = self._account(db, self._old.name(db, dataset))
+            account = self._register.find(db, self._old.name(db, dataset))
             return replace(account, names=tuple(sorted({*account.names, *records_named(db, list(account.members))})))
 
     def budget(self, dataset: str) -> list[Account]:
@@ -439,143 +396,3 @@ class Ledger:
         noted = None if head is None else require_head(head)
         with self._store.read() as db, db.execute(all_rows()) as rows:
             return walk(map(dict, rows.mappings()), head=noted)
-
-    # How an account is found and decided
-
-    def _account(
-        self, db: sa.Connection, name: str, adopted: Declaration | None = None, *, asking: bool = False
-    ) -> Account:
-        """The account of a data set, or of this name; whoever is `asking` is a data set and belongs to it.
-
-        The last hash stands for all rows before it, so what was added up under it need not be added up again.
-        """
-        moment = (last_hash(db), year_begun())
-        known = self._added_up.get((name, asking)) if adopted is None else None
-        if known is not None and known[0] == moment:
-            return known[1]
-        account = self._add_up(db, name, adopted, asking=asking)
-        if adopted is None:
-            self._added_up[name, asking] = moment, account
-        return account
-
-    def _add_up(self, db: sa.Connection, name: str, adopted: Declaration | None, *, asking: bool) -> Account:
-        stated = declarations(db) | ({} if adopted is None else {name: adopted})
-        place = stated[name].account if name in stated else name
-        members = members_of(place, stated)
-        if place not in stated and place not in members and (self._is_member(db, place) or (asking and name == place)):
-            members[place] = Declaration(dataset=place, account=place)
-        account = account_of(db, place, members)
-        old = {member: self._old.rows(db, member) for member in members}
-        return carry_over(account, old, stated=stated) if any(old.values()) else account
-
-    def _is_member(self, db: sa.Connection, name: str) -> bool:
-        """Whether there is a data set of this name, though nobody has declared it: it was loaded, or asked."""
-        return is_seen(db, name) or is_charged(db, name) or bool(self._old.rows(db, name))
-
-    def _quote(
-        self,
-        db: sa.Connection,
-        name: str,
-        cost: Loss,
-        claim: Claim,
-        analyst: str,
-        declared: Declaration | None = None,
-    ) -> Quote:
-        adopted = None if declared is None else self._adopted(db, replace(declared, dataset=name))
-        account = self._account(db, name, adopted, asking=True)
-        made = make_quote(account, name, cost, claim, analyst)
-        older = self._old.rows(db, name)
-        if made.obstacle is not None or not older or is_limited(db, account.name):
-            return made
-        since = newer_losses(db, self._old.spellings(db, name))
-        return replace(made, obstacle=old_obstacle(older, since, cost, analyst))
-
-    def _adopted(self, db: sa.Connection, declared: Declaration) -> Declaration | None:
-        """What a schema says counts for a data set of which nothing is known; from then on it must agree.
-
-        It takes no data set away from an account that others share, that a steward has set terms on, or that an older
-        ledger has booked on. A schema that names no unit, or no account but the data set's own, says nothing of it.
-        """
-        name, account = declared.dataset, self._account(db, declared.dataset, asking=True)
-        target = account.name if declared.account == name else self._target(db, declared.account)
-        if not declared.stated and declared.protection == Protection():
-            declared = replace(declared, protection=account.members[name], stated=True)
-        bound = has_terms(db, name) or self._old.rows(db, name) or set(account.members) != {name}
-        if _is_fresh(db, account, name) and (account.name == target or not bound):
-            return replace(declared, account=target)
-        if account.members[name] != declared.protection or account.name != target:
-            raise ParameterError(
-                f"{name}: the schema says that it counts {declared.protection.words} on the account {target}; the "
-                f"ledger knows it as {account.members[name].words} on the account {account.name}. What was declared "
-                "once holds. Correct the schema, or have the steward declare it anew (wallflower budget declare)."
-            )
-        return None
-
-    def _target(self, db: sa.Connection, account: str, *, own: str | None = None) -> str:
-        """The account that is meant: where a data set of this name spends from another, that one, but for its `own`."""
-        name = self._old.name(db, account, "account")
-        known = None if name == own else declarations(db).get(name)
-        return known.account if known else name
-
-    def _require_one_account(self, db: sa.Connection, name: str, tags: Tags, account: str | None) -> None:
-        """Refuse records that another data set holds, unless both spend from one account or are said to be others."""
-        stated = declarations(db)
-        own = stated[name].account if name in stated else self._target(db, account or name)
-        for match in matches(db, name, tags):
-            if not _is_apart(name, match.dataset, stated) and own != self._target(db, match.dataset):
-                raise SameRecords(name, other=match.dataset)
-
-    def _require_movable(self, db: sa.Connection, made: Declaration, before: Account) -> None:
-        """A unit stays once a price was booked in it, and what was spent stays with whom it was spent on."""
-        declared = before.members[made.dataset]
-        if made.protection != declared and is_charged(db, made.dataset):
-            raise ParameterError(
-                f"{made.dataset}: it has been asked as one that counts {declared.words}, and prices once booked stay. "
-                "A unit is declared once, before the first question. Go on with it."
-            )
-        spent = is_charged(db, made.dataset) or bool(self._old.rows(db, made.dataset))
-        if made.account == before.name:
-            return
-        if not (before.starter or is_limited(db, made.account)):
-            raise ParameterError(
-                f"{made.dataset}: its account {before.name} has a limit, and {made.account} has none but the starter "
-                f"cap. Set the limit of {made.account} first (wallflower budget grant)."
-            )
-        if spent and set(before.members) != {made.dataset}:
-            raise ParameterError(
-                f"{made.dataset}: it has spent from the account {before.name}, which others share. What was spent "
-                "stays there. Go on with that account, or put the others on another one first."
-            )
-
-    def _settle_unit(self, db: sa.Connection, name: str, loss: Loss, by: str) -> Protection:
-        """The unit a limit is about: a limit that names one declares it, where nothing is known of the data set."""
-        account = self._account(db, name)
-        declared = account.members.get(name, account.protection)
-        if loss.neighbours in (Neighbours.REPLACE_ONE, declared.neighbours):
-            return declared
-        unit = BASES.get(loss.neighbours)
-        if unit in (None, "window") or not _is_fresh(db, account, name):
-            raise ParameterError(
-                f"{name}: a limit for {loss.neighbours} was given, and its account counts {declared.words}. One "
-                "account has one unit. Leave it out, or declare another before the first question (wallflower budget "
-                "declare)."
-            )
-        rows = "people" if unit in UNITS_OF_ROWS["people"] else "time"
-        made = Declaration(
-            dataset=name,
-            account=account.name,
-            protection=Protection(rows=rows, unit=unit),  # type: ignore[arg-type]
-        )
-        append_declaration(db, made, by=by, reason="its first limit says so")
-        return made.protection
-
-
-def _is_fresh(db: sa.Connection, account: Account, name: str) -> bool:
-    """Whether nothing was declared of a data set or booked on it."""
-    return not is_known(db, name) and account.closed is None and account.members.get(name) == Protection()
-
-
-def _is_apart(one: str, other: str, stated: Mapping[str, Declaration]) -> bool:
-    """Whether the steward has said that two data sets are about different people."""
-    pairs = ((one, other), (other, one))
-    return any(name in stated and whom in stated[name].apart for name, whom in pairs)

@@ -1,4 +1,4 @@
-"""Where an account stands: its members, its limit, what was spent and what is kept for whom.
+"""Where an account stands, added up from the rows: its members, its limit, what was spent and what is kept for whom.
 
 Everything is computed from the rows, exactly, and never stored. An account belongs to one data set, or to several
 that are about the same people; each of them declares whose loss it counts, and all spend from the one limit: proof.md,
@@ -7,15 +7,15 @@ label (G).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from wallflower.errors import LedgerError
 from wallflower.lazy import Lazy
+from wallflower.ledger.account import Account, Declaration, Fence, Share
 from wallflower.ledger.chain import Entry
 from wallflower.ledger.limits import STARTER, Limit, Spending
 from wallflower.ledger.statements import (
@@ -27,278 +27,13 @@ from wallflower.ledger.statements import (
     find_declarations,
     find_time,
 )
-from wallflower.privacy import Kind, Loss, Neighbours
-from wallflower.units import Price, Protection
+from wallflower.privacy import Loss
+from wallflower.units import Price
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 else:
     sa = Lazy("sqlalchemy")
-
-_ROOT_GRID: Final = 10**12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declaration:
-    """What is known of one data set: which account it spends from, and whose loss it counts there."""
-
-    dataset: str
-    account: str
-    protection: Protection = field(default_factory=Protection)
-    apart: tuple[str, ...] = ()  # data sets that the steward says are about other people
-    stated: bool = False
-
-    @classmethod
-    def of(cls, entry: Entry) -> Declaration:
-        details = entry.details
-        return cls(
-            dataset=entry.dataset,
-            account=details["account"],
-            protection=Protection.from_json(details["protects"]),
-            apart=tuple(details.get("apart", ())),
-            stated=True,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """The part of a limit that is kept for one analyst; `spent` counts from the first time a share was set."""
-
-    analyst: str
-    allocated: Loss
-    spent: Loss
-
-    @property
-    def left(self) -> Loss:
-        return self.allocated.less(self.spent)
-
-    def under(self, neighbours: Neighbours) -> Share:
-        """The same share, in the unit that the account counts today."""
-        return replace(self, allocated=self.allocated.under(neighbours), spent=self.spent.under(neighbours))
-
-    def to_json(self) -> dict[str, Any]:
-        losses = {"allocated": self.allocated.to_json(), "spent": self.spent.to_json(), "left": self.left.to_json()}
-        return {"analyst": self.analyst, **losses}
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Share:
-        kept, spent = Loss.from_json(stored["allocated"]), Loss.from_json(stored["spent"])
-        return cls(analyst=stored["analyst"], allocated=kept, spent=spent)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fence:
-    """Output-constrained answers, which no sum covers: what is allowed, what was spent, and since which entry.  (O)"""
-
-    allowed: Fraction = Fraction()
-    spent: Fraction = Fraction()
-    since: int | None = None
-
-    @property
-    def left(self) -> Fraction:
-        return max(self.allowed - self.spent, Fraction())
-
-    def to_json(self) -> dict[str, Any]:
-        return {"allowed": str(self.allowed), "spent": str(self.spent), "since": self.since}
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Fence:
-        return cls(allowed=Fraction(stored["allowed"]), spent=Fraction(stored["spent"]), since=stored["since"])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Obstacle:
-    """Why a question is not answered: which part is short, in words, and what would be allowed."""
-
-    part: str
-    words: str
-    left: Loss
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
-    """One account. `starter`: nobody has granted anything yet, and the starter cap applies."""
-
-    name: str
-    members: Mapping[str, Protection]
-    limit: Limit
-    spent: Spending
-    starter: bool
-    shares: tuple[Share, ...] = ()
-    fence: Fence = Fence()
-    names: tuple[str, ...] = ()  # records that a question named, which the limit does not cover
-    spenders: Mapping[str, Spending]
-    closed: str | None = None  # why nothing is answered, whatever is left
-    expires: str | None = None
-    as_of: str = field(default="", compare=False)  # the day of the ledger's latest row: no earlier than that is it now
-    pace: Fraction | None = None
-    this_year: Spending = field(default_factory=Spending)
-
-    def __post_init__(self) -> None:
-        counted = tuple(share.under(self.protection.neighbours) for share in self.shares)
-        object.__setattr__(self, "shares", counted)
-
-    @property
-    def protection(self) -> Protection:
-        """Whose loss is counted, where all members agree; else that of the first."""
-        return next(iter(self.members.values()))
-
-    @property
-    def left(self) -> Loss:
-        """The largest loss that still fits, one question more and nothing else."""
-        return self._left(self.limit, self.spent)
-
-    @property
-    def free(self) -> Loss:
-        """What is neither spent nor kept for somebody."""
-        free = self.left
-        for share in self.shares:
-            free = free.less(share.left)
-        return free
-
-    @property
-    def used(self) -> dict[str, float]:
-        """The share of each part of the limit that is used: a moment chosen by answers has no better theorem."""
-        limit, spent = self.limit, self.spent
-        parts = {"epsilon": (spent.epsilon, limit.epsilon), "rho": (spent.rho, limit.rho)}
-        shown = {"sum": ("epsilon",), "concentrated": ("rho",), "either": ("epsilon", "rho")}[limit.accounting]
-        found = {name: _share(*parts[name]) for name in shown}
-        return found | ({"delta": _share(spent.delta, limit.delta)} if limit.delta or spent.delta else {})
-
-    def left_for(self, analyst: str) -> Loss:
-        """What this analyst may spend: their share if they have one, else what is free."""
-        own = next((share.left for share in self.shares if share.analyst == analyst), None)
-        return self.free if own is None else _smaller(own, self.left)
-
-    def shut(self, left: Loss) -> Obstacle | None:
-        """Why nothing at all is answered; None: something may be."""
-        if self.closed is not None:
-            return Obstacle(part="closed", words=self.closed, left=left)
-        if self.is_expired:
-            return Obstacle(part="expiry", words=f"its budget expired on {self.expires}", left=left)
-        return None
-
-    @property
-    def is_expired(self) -> bool:
-        """Whether its last day is over, by the clock or by the latest row: a clock that was set back opens nothing."""
-        return self.expires is not None and max(datetime.now(UTC).date().isoformat(), self.as_of) > self.expires
-
-    def obstacle(self, price: Price, analyst: str) -> Obstacle | None:
-        """What stands in the way of one more such price; None: nothing. What costs nothing tells nothing."""
-        if not any(price.loss):
-            return None
-        left = self.left_for(analyst)
-        shut = self.shut(left)
-        if shut is not None:
-            return shut
-        short = self.limit.shortage(self.spent, price)
-        if short is not None:
-            return Obstacle(part=short, words=_SHORT[short], left=left)
-        if self.pace is not None and self._yearly().shortage(self.this_year, price) is not None:
-            words = f"at most ε={self.pace} may be spent a year, and this year's part is short"
-            return Obstacle(part="pace", words=words, left=left)
-        if self.shares and not self._fits_share(price, left):
-            own = any(share.analyst == analyst for share in self.shares)
-            words = "your own share is short" if own else "the rest is kept for other analysts"
-            return Obstacle(part="share", words=words, left=left)
-        return None
-
-    def affords(self, price: Price, analyst: str) -> int:
-        """How many more such questions this analyst could ask, one after another."""
-        if self.obstacle(price, analyst) is not None:
-            return 0
-        most = self.limit.affords(self.spent, price)
-        if self.pace is not None:
-            most = min(most, self._yearly().affords(self.this_year, price))
-        if self.shares:
-            parts = self._parts_of_share(price, self.left_for(analyst))
-            most = min([most, *(int(have // need) for have, need in parts if need)])
-        return most
-
-    @property
-    def words(self) -> str:
-        """Where the account stands, for reading."""
-        if self.closed is not None:
-            return f"closed: {self.closed}"
-        spent = {"sum": "epsilon", "concentrated": "rho", "either": "epsilon or of its squares"}[self.limit.accounting]
-        share = min(self.used.get("epsilon", 1.0), self.used.get("rho", 1.0))
-        return f"{share:.0%} of {self.limit.loss} is spent ({spent}); {self.left} is left"
-
-    def to_json(self, dataset: str | None = None) -> dict[str, Any]:
-        """Where the account stands, exactly, as plain JSON: with the unit of one of its data sets."""
-        unit = self.members.get(dataset or "", self.protection)
-        declared = unit.to_json()
-        terms = {name: text for name, text in self.limit.to_json().items() if name != "accounting"}
-        return {
-            "account": self.name,
-            **declared,
-            "protects": unit.words,
-            "members": {name: made.to_json() for name, made in self.members.items()},
-            "accounting": self.limit.accounting,
-            "limit": terms,
-            "spent": self.spent.to_json(),
-            "left": parts_of(self.left),
-            "free": parts_of(self.free),
-            "used": self.used,
-            "starter": self.starter,
-            "closed": self.closed,
-            "expires": self.expires,
-            "pace": None if self.pace is None else str(self.pace),
-            "this_year": self.this_year.to_json(),
-            "shares": [share.to_json() for share in self.shares],
-            "spenders": {analyst: spent.to_json() for analyst, spent in self.spenders.items()},
-            "constrained": self.fence.to_json(),
-            "names": list(self.names),
-        }
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Account:
-        """The account that `to_json` described."""
-        return cls(
-            name=stored["account"],
-            members={name: Protection.from_json(made) for name, made in stored["members"].items()},
-            limit=Limit.from_json({**stored["limit"], "accounting": stored["accounting"]}),
-            spent=Spending.from_json(stored["spent"]),
-            starter=stored["starter"],
-            shares=tuple(map(Share.from_json, stored["shares"])),
-            fence=Fence.from_json(stored["constrained"]),
-            names=tuple(stored["names"]),
-            spenders={analyst: Spending.from_json(spent) for analyst, spent in stored["spenders"].items()},
-            closed=stored["closed"],
-            expires=stored["expires"],
-            pace=None if stored["pace"] is None else Fraction(stored["pace"]),
-            this_year=Spending.from_json(stored["this_year"]),
-        )
-
-    def _yearly(self) -> Limit:
-        """A pace is a share of the limit, by the limit's own rule: a brake, not a promise."""
-        return self.limit.scaled((self.pace or Fraction()) / self.limit.epsilon if self.limit.epsilon else Fraction())
-
-    def _fits_share(self, price: Price, left: Loss) -> bool:
-        return all(need <= have for have, need in self._parts_of_share(price, left))
-
-    def _parts_of_share(self, price: Price, left: Loss) -> list[tuple[Fraction, Fraction]]:
-        """What a share has of each part, and what the price takes of it; a share in ρ leaves delta to the limit."""
-        if self.limit.accounting == "concentrated":
-            return [(left.amount, price.rho)]
-        return [(left.amount, price.epsilon or Fraction()), (left.delta, price.delta)]
-
-    def _left(self, limit: Limit, spent: Spending) -> Loss:
-        neighbours = self.protection.neighbours
-        squares = max(limit.rho - spent.rho, Fraction())
-        if limit.accounting == "concentrated":
-            return Loss.zcdp(squares, neighbours=neighbours)
-        plain = max(limit.epsilon - spent.epsilon, Fraction()) if not spent.unsummed else Fraction()
-        if limit.accounting == "either":
-            plain = max(plain, _root_down(2 * squares))
-        return Loss(plain, delta=max(limit.delta - spent.delta, Fraction()), neighbours=neighbours)
-
-
-_SHORT: Final[Mapping[str, str]] = {
-    "epsilon": "epsilon is short",
-    "delta": "delta is short: the part of it that questions may spend",
-    "rho": "the sum of squares is short",
-}
 
 
 def latest_time(db: sa.Connection) -> str:
@@ -419,23 +154,3 @@ def _as_loss(spent: Spending, like: Loss, account: Account) -> Loss:
     if account.limit.accounting == "concentrated":
         return Loss.zcdp(spent.rho, neighbours=neighbours)
     return Loss(spent.epsilon, delta=spent.delta, neighbours=like.neighbours)
-
-
-def parts_of(loss: Loss) -> dict[str, str]:
-    """The parts of a loss by their names."""
-    if loss.kind is Kind.ZCDP:
-        return {"rho": str(loss.rho)}
-    return {"epsilon": str(loss.amount), "delta": str(loss.delta)}
-
-
-def _share(spent: Fraction, limit: Fraction) -> float:
-    return float(spent / limit) if limit else (1.0 if spent else 0.0)
-
-
-def _smaller(one: Loss, other: Loss) -> Loss:
-    amount, delta = min(one.amount, other.amount), min(one.delta, other.delta)
-    return Loss(amount, delta=delta, kind=one.kind, neighbours=one.neighbours)
-
-
-def _root_down(square: Fraction) -> Fraction:
-    return Fraction(math.isqrt(math.floor(square * _ROOT_GRID**2)), _ROOT_GRID)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 from wallflower.errors import BudgetExhausted, PrivacyError, Untranslatable
-from wallflower.ledger.budget import Account, Obstacle
-from wallflower.ledger.chain import canonical
+from wallflower.ledger.account import Account, Obstacle
+from wallflower.ledger.chain import Entry, canonical
 from wallflower.ledger.rows import is_addable
 from wallflower.ledger.statements import CONSTRAINED
 from wallflower.privacy import Kind, Loss, Neighbours
@@ -19,6 +19,25 @@ _ALMOST: Final = 1 - Fraction(1, 10**40)
 _FENCED: Final = (
     "output-constrained answers are no differential privacy, and the steward has not allowed so much of them"
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """Proof that a question is paid for. `stored` is its public release when it was answered before."""
+
+    id: int
+    dataset: str
+    analyst: str
+    cost: Loss
+    booked: Loss | None
+    label: str
+    key: str | None
+    left: Loss
+    limit: Loss
+    protects: str
+    starter: bool
+    time: str
+    stored: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +128,27 @@ class Quote:
             f" It counts {self.price.factor} times, because the budget bounds the loss of {self.protection.words}; "
             "before the first question the data owner may declare another unit (wallflower budget declare)."
         )
+
+
+def make_receipt(
+    quoted: Quote, paid: Entry, *, left: Loss, label: str, key: str | None, stored: dict[str, Any] | None
+) -> Receipt:
+    """The receipt of a charge that is in the ledger; `left` is what the analyst can spend after it."""
+    return Receipt(
+        id=paid.id,
+        dataset=quoted.dataset,
+        analyst=quoted.analyst,
+        cost=quoted.cost,
+        booked=quoted.booked,
+        label=label,
+        key=key,
+        left=left,
+        limit=quoted.account.limit.loss.under(quoted.protection.neighbours),
+        protects=quoted.protection.words,
+        starter=quoted.account.starter,
+        time=paid.time,
+        stored=stored,
+    )
 
 
 def make_quote(account: Account, dataset: str, cost: Loss, claim: Claim, analyst: str) -> Quote:

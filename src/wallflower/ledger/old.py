@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import Untranslatable
 from wallflower.lazy import Lazy
-from wallflower.ledger.budget import Account, Fence, Obstacle, Share, year_begun
+from wallflower.ledger.account import Account, Fence, Obstacle, Share
+from wallflower.ledger.budget import year_begun
 from wallflower.ledger.limits import STARTER, Limit, Spending
 from wallflower.ledger.statements import entries
 from wallflower.names import account_name, nearest_name, require_account_name

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import KeyConflict, ParameterError
 from wallflower.lazy import Lazy
-from wallflower.ledger.budget import Declaration, latest_time
+from wallflower.ledger.account import Declaration
+from wallflower.ledger.budget import latest_time
 from wallflower.ledger.chain import GENESIS, Entry, Event, canonical, seal
 from wallflower.ledger.statements import entries, find_end, insertion
 from wallflower.privacy import Loss

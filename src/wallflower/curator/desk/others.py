@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from wallflower.ledger import Account
-from wallflower.ledger.budget import Share
+from wallflower.ledger.account import Share
 from wallflower.ledger.limits import Spending
 
 OTHERS: Final = "(others)"

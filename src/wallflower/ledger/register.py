@@ -1,0 +1,177 @@
+"""How the account of a data set is found, and what may be declared, moved and asked on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from wallflower.errors import ParameterError, SameRecords
+from wallflower.lazy import Lazy
+from wallflower.ledger.account import Account, Declaration
+from wallflower.ledger.budget import account_of, declarations, members_of, year_begun
+from wallflower.ledger.decision import Quote, make_quote
+from wallflower.ledger.fingerprints import Tags, is_seen, matches
+from wallflower.ledger.old import OldBook, carry_over, old_obstacle
+from wallflower.ledger.rows import (
+    append_declaration,
+    has_terms,
+    is_charged,
+    is_known,
+    is_limited,
+    last_hash,
+    newer_losses,
+)
+from wallflower.privacy import Loss, Neighbours
+from wallflower.units import BASES, UNITS_OF_ROWS, Claim, Protection
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+else:
+    sa = Lazy("sqlalchemy")
+
+
+class Register:
+    """The accounts of one ledger, each found within a transaction of the caller's."""
+
+    def __init__(self, old: OldBook) -> None:
+        self._old = old
+        self._added_up: dict[tuple[str, bool], tuple[tuple[str, str], Account]] = {}
+
+    def find(
+        self, db: sa.Connection, name: str, adopted: Declaration | None = None, *, asking: bool = False
+    ) -> Account:
+        """The account of a data set, or of this name; whoever is `asking` is a data set and belongs to it.
+
+        The last hash stands for all rows before it, so what was added up under it need not be added up again.
+        """
+        moment = (last_hash(db), year_begun())
+        known = self._added_up.get((name, asking)) if adopted is None else None
+        if known is not None and known[0] == moment:
+            return known[1]
+        account = self._add_up(db, name, adopted, asking=asking)
+        if adopted is None:
+            self._added_up[name, asking] = moment, account
+        return account
+
+    def _add_up(self, db: sa.Connection, name: str, adopted: Declaration | None, *, asking: bool) -> Account:
+        stated = declarations(db) | ({} if adopted is None else {name: adopted})
+        place = stated[name].account if name in stated else name
+        members = members_of(place, stated)
+        if place not in stated and place not in members and (self._is_member(db, place) or (asking and name == place)):
+            members[place] = Declaration(dataset=place, account=place)
+        account = account_of(db, place, members)
+        old = {member: self._old.rows(db, member) for member in members}
+        return carry_over(account, old, stated=stated) if any(old.values()) else account
+
+    def _is_member(self, db: sa.Connection, name: str) -> bool:
+        """Whether there is a data set of this name, though nobody has declared it: it was loaded, or asked."""
+        return is_seen(db, name) or is_charged(db, name) or bool(self._old.rows(db, name))
+
+    def quote(
+        self,
+        db: sa.Connection,
+        name: str,
+        cost: Loss,
+        claim: Claim,
+        analyst: str,
+        declared: Declaration | None = None,
+    ) -> Quote:
+        adopted = None if declared is None else self.adopt(db, replace(declared, dataset=name))
+        account = self.find(db, name, adopted, asking=True)
+        made = make_quote(account, name, cost, claim, analyst)
+        older = self._old.rows(db, name)
+        if made.obstacle is not None or not older or is_limited(db, account.name):
+            return made
+        since = newer_losses(db, self._old.spellings(db, name))
+        return replace(made, obstacle=old_obstacle(older, since, cost, analyst))
+
+    def adopt(self, db: sa.Connection, declared: Declaration) -> Declaration | None:
+        """What a schema says counts for a data set of which nothing is known; from then on it must agree.
+
+        It takes no data set away from an account that others share, that a steward has set terms on, or that an older
+        ledger has booked on. A schema that names no unit, or no account but the data set's own, says nothing of it.
+        """
+        name, account = declared.dataset, self.find(db, declared.dataset, asking=True)
+        target = account.name if declared.account == name else self.target(db, declared.account)
+        if not declared.stated and declared.protection == Protection():
+            declared = replace(declared, protection=account.members[name], stated=True)
+        bound = has_terms(db, name) or self._old.rows(db, name) or set(account.members) != {name}
+        if _is_fresh(db, account, name) and (account.name == target or not bound):
+            return replace(declared, account=target)
+        if account.members[name] != declared.protection or account.name != target:
+            raise ParameterError(
+                f"{name}: the schema says that it counts {declared.protection.words} on the account {target}; the "
+                f"ledger knows it as {account.members[name].words} on the account {account.name}. What was declared "
+                "once holds. Correct the schema, or have the steward declare it anew (wallflower budget declare)."
+            )
+        return None
+
+    def target(self, db: sa.Connection, account: str, *, own: str | None = None) -> str:
+        """The account that is meant: where a data set of this name spends from another, that one, but for its `own`."""
+        name = self._old.name(db, account, "account")
+        known = None if name == own else declarations(db).get(name)
+        return known.account if known else name
+
+    def require_one(self, db: sa.Connection, name: str, tags: Tags, account: str | None) -> None:
+        """Refuse records that another data set holds, unless both spend from one account or are said to be others."""
+        stated = declarations(db)
+        own = stated[name].account if name in stated else self.target(db, account or name)
+        for match in matches(db, name, tags):
+            if not _is_apart(name, match.dataset, stated) and own != self.target(db, match.dataset):
+                raise SameRecords(name, other=match.dataset)
+
+    def require_movable(self, db: sa.Connection, made: Declaration, before: Account) -> None:
+        """A unit stays once a price was booked in it, and what was spent stays with whom it was spent on."""
+        declared = before.members[made.dataset]
+        if made.protection != declared and is_charged(db, made.dataset):
+            raise ParameterError(
+                f"{made.dataset}: it has been asked as one that counts {declared.words}, and prices once booked stay. "
+                "A unit is declared once, before the first question. Go on with it."
+            )
+        spent = is_charged(db, made.dataset) or bool(self._old.rows(db, made.dataset))
+        if made.account == before.name:
+            return
+        if not (before.starter or is_limited(db, made.account)):
+            raise ParameterError(
+                f"{made.dataset}: its account {before.name} has a limit, and {made.account} has none but the starter "
+                f"cap. Set the limit of {made.account} first (wallflower budget grant)."
+            )
+        if spent and set(before.members) != {made.dataset}:
+            raise ParameterError(
+                f"{made.dataset}: it has spent from the account {before.name}, which others share. What was spent "
+                "stays there. Go on with that account, or put the others on another one first."
+            )
+
+    def settle_unit(self, db: sa.Connection, name: str, loss: Loss, by: str) -> Protection:
+        """The unit a limit is about: a limit that names one declares it, where nothing is known of the data set."""
+        account = self.find(db, name)
+        declared = account.members.get(name, account.protection)
+        if loss.neighbours in (Neighbours.REPLACE_ONE, declared.neighbours):
+            return declared
+        unit = BASES.get(loss.neighbours)
+        if unit in (None, "window") or not _is_fresh(db, account, name):
+            raise ParameterError(
+                f"{name}: a limit for {loss.neighbours} was given, and its account counts {declared.words}. One "
+                "account has one unit. Leave it out, or declare another before the first question (wallflower budget "
+                "declare)."
+            )
+        rows = "people" if unit in UNITS_OF_ROWS["people"] else "time"
+        made = Declaration(
+            dataset=name,
+            account=account.name,
+            protection=Protection(rows=rows, unit=unit),  # type: ignore[arg-type]
+        )
+        append_declaration(db, made, by=by, reason="its first limit says so")
+        return made.protection
+
+
+def _is_fresh(db: sa.Connection, account: Account, name: str) -> bool:
+    """Whether nothing was declared of a data set or booked on it."""
+    return not is_known(db, name) and account.closed is None and account.members.get(name) == Protection()
+
+
+def _is_apart(one: str, other: str, stated: Mapping[str, Declaration]) -> bool:
+    """Whether the steward has said that two data sets are about different people."""
+    pairs = ((one, other), (other, one))
+    return any(name in stated and whom in stated[name].apart for name, whom in pairs)
