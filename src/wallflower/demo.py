@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -70,6 +70,28 @@ REFERENCE: Final[Mapping[str, tuple[float, float]]] = {
     "worst concave points": (0.078, 0.0417),
     "worst symmetry": (0.273, 0.0493),
     "worst fractal dimension": (0.0805, 0.0164),
+}
+
+
+FEATURES: Final[Mapping[str, str]] = {
+    "radius": "distance from the centre to the edge",
+    "texture": "spread of the grey values",
+    "perimeter": "length of the edge",
+    "area": "area",
+    "smoothness": "how little the radius varies from place to place",
+    "compactness": "squared perimeter over area, less 1",
+    "concavity": "how deep the dents of the edge are",
+    "concave points": "how many dents the edge has",
+    "symmetry": "how unlike the two halves are",
+    "fractal dimension": "how rough the edge is",
+}
+WORDS: Final[Mapping[str, Any]] = {
+    "title": "Breast tumours, Wisconsin",
+    "owner": "University of Wisconsin; published by the UCI Machine Learning Repository",
+    "period": "published in 1995",
+    "population": f"fine needle aspirates of breast masses: 357 benign and {MALIGNANT} malignant ones",
+    "licence": "CC BY 4.0",
+    "description": "Ten features of the cell nuclei in a digitised image, as mean, standard error and worst value.",
 }
 
 
@@ -152,8 +174,16 @@ def write_files(folder: Path) -> tuple[Path, Path]:
         csv.writer(file).writerows([REFERENCE, *benign, *malignant[:MALIGNANT]])
     center, scale = ({name: pair[place] for name, pair in REFERENCE.items()} for place in (0, 1))
     facts = Schema.of(REFERENCE, center=center, scale=scale, rows=len(benign) + MALIGNANT, name=NAME)
-    schema.write_text(facts.to_toml(), encoding="utf-8")
+    columns = tuple(replace(column, meaning=_meaning(column.name)) for column in facts.columns or ())
+    schema.write_text(replace(facts, columns=columns, **WORDS).to_toml(), encoding="utf-8")
     return source, schema
+
+
+def _meaning(column: str) -> str:
+    """What a column says of a tumour: the mean over its cell nuclei, its standard error, or the three largest."""
+    feature = column.removeprefix("mean ").removeprefix("worst ").removesuffix(" error")
+    over = {"mean": "mean over the cell nuclei", "worst": "mean of the three largest"}
+    return f"{FEATURES[feature]}: {over.get(column.partition(' ')[0], 'standard error of the mean')}"
 
 
 def _next_command(folder: Path, source: Path, schema: Path) -> str:

@@ -19,7 +19,8 @@ from wallflower.privacy import Exact, Kind, Loss
 from wallflower.query import Condition, Query
 
 Question = type[Query[Any, Any]]
-Names = Literal["labels", "times"]
+Names = Literal["numbers", "measured", "labels", "times", "groups", "identifiers", "record", "context", "rows"]
+Span = Literal["place", "sum", "distance", "square", "radius"]
 
 REQUIRED: Final = inspect.Parameter.empty
 LOSS_HELP: Final[Mapping[str, str]] = {
@@ -43,7 +44,8 @@ class Blank:
     default: Any
     help: str
     choices: tuple[str, ...] = ()
-    names: Names | None = None  # which columns of a table it names, where not those of numbers
+    names: Names | None = None  # what of a table it names: columns of a kind, a record, or a context
+    span: Span | None = None  # what its number is on the scale of the columns: see `Span`
     when: Condition | None = None  # the mode that has this setting; None: every mode
 
 
@@ -202,6 +204,7 @@ def _blank(item: Field[Any], hint: Any) -> Blank:
         help=str(item.metadata.get("help", "")),
         choices=tuple(item.metadata.get("choices", ())),
         names=item.metadata.get("names"),
+        span=item.metadata.get("span"),
         when=item.metadata.get("when"),
     )
 

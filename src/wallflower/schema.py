@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any, Final, Self, TypedDict
 
 from wallflower.columns import FORMAT, Format, call_or_refuse, list_names
+from wallflower.description import ColumnWords, TableWords, names_of
 from wallflower.errors import ParameterError, SourceError
 from wallflower.units import Protection
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Column(ColumnWords):
     """The public facts of one column: a number is read as `(value - center) / scale`, a label against `categories`.
 
     `edges` cut a number column into `len(edges) + 1` public bins, from the left: a value on an edge is above it. An
@@ -33,6 +34,8 @@ class Column:
     every cell that is empty. `weight` lets a column of labels into distances: labels that differ are so far apart.
     `other` is the category of all labels that are not listed, and is one of them. `public` says that everybody may know
     which label, or which bin, each record has: such a column is not protected.
+
+    `meaning` and `measure`, the unit that numbers are in, are words for readers, and part of no question.
     """
 
     name: str
@@ -69,6 +72,7 @@ class Column:
             object.__setattr__(self, "categories", (*labels, _label(self.name, self.other)) if is_new else labels)
         if self.missing is not None and self.categories is None:
             object.__setattr__(self, "missing", _finite(f"{self.name}.missing", self.missing))
+        self.require_words(f"{self.name}.")
         for broken, rule in self._rules():
             if broken:
                 raise ParameterError(f"column {self.name!r}: {rule}. Correct the schema.")
@@ -95,7 +99,7 @@ class Column:
         return None if self.since is None else datetime.fromisoformat(self.since)
 
     def facts(self) -> dict[str, Any]:
-        """What was stated, without what was left at its default, as plain JSON."""
+        """What was stated but for words, without what was left at its default, as plain JSON."""
         stated = {name: value for name in _DEFAULTS if (value := getattr(self, name)) != _DEFAULTS[name]}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in stated.items()}
 
@@ -143,7 +147,9 @@ UNITS: Final[Mapping[str, timedelta]] = {
     "weeks": timedelta(weeks=1),
 }
 TEXTS: Final = ("category", "identifier", "time")  # kinds of columns that are read as they are written
-_DEFAULTS: Final[Mapping[str, Any]] = {item.name: item.default for item in fields(Column)[1:]}
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    item.name: item.default for item in fields(Column) if item.compare and item.name != "name"
+}
 
 
 class WayToRead(TypedDict, total=False):
@@ -158,12 +164,12 @@ class WayToRead(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Schema:
+class Schema(TableWords):
     """What is public about a table. `rows` is its public number of records; `clip` moves values into their bounds.
 
     `account` is the budget it spends from, if not its own: tables about the same people share one. `protects` says what
     a row is and whose loss that budget bounds. `file` says how the source is written, and `without` which of its
-    columns are left out, whatever is asked.
+    columns are left out, whatever is asked. `title` and the like are words for readers, and part of no question.
     """
 
     name: str | None = None
@@ -190,6 +196,7 @@ class Schema:
             raise ParameterError("the schema's rows is a whole number above zero. Give the public number of records.")
         if self.account is not None and (not isinstance(self.account, str) or not self.account.strip()):
             raise ParameterError("the schema's account is not a text; budgets hang on it. Name the account.")
+        self.require_words("the schema's ")
         if not isinstance(self.clip, bool):
             raise ParameterError("the schema's clip is true or false. Correct the schema.")
 
@@ -237,7 +244,8 @@ class Schema:
     @classmethod
     def from_json(cls, stored: Any) -> Self:
         """The schema that `to_json` described."""
-        _known(_table(stored, "the schema"), [item.name for item in fields(cls)], "a schema")
+        names = (item.name for item in sorted(fields(cls), key=lambda item: not item.compare))
+        _known(_table(stored, "the schema"), names, "a schema")
         if "protects" in stored:
             stored = {**stored, "protects": Protection.from_json(_table(stored["protects"], "protects"))}
         if "file" in stored:
@@ -248,17 +256,24 @@ class Schema:
             return cls(**stored)
         pairs = [(name, {}) for name in columns] if isinstance(columns, list) else _table(columns, "columns").items()
         for name, facts in pairs:
-            _known(_table(facts, f"column {name!r}"), _DEFAULTS, f"column {name!r}")
+            _known(_table(facts, f"column {name!r}"), (*_DEFAULTS, *names_of(Column)), f"column {name!r}")
         return cls(**{**stored, "columns": tuple(Column(name, **facts) for name, facts in pairs)})
 
     def to_json(self) -> dict[str, Any]:
         """What was stated, as plain JSON."""
-        columns = {column.name: column.facts() for column in self.columns or ()}
+        columns = {column.name: column.facts() | column.words() for column in self.columns or ()}
         protects = None if self.protects is None else self.protects.to_json()
         stated: dict[str, Any] = {"name": self.name, "rows": self.rows, "clip": self.clip, "account": self.account}
+        stated |= self.words()
         stated |= {"without": list(self.without), "protects": protects}
         stated |= {"file": None if self.file is None else self.file.stated, "columns": columns}
         return {key: value for key, value in stated.items() if value}
+
+    def bare(self) -> Schema:
+        """The same without words for readers: what a question may keep."""
+        none: dict[str, Any] = dict.fromkeys(names_of(Column))
+        columns = self.columns and tuple(replace(column, **none) for column in self.columns)
+        return replace(self, columns=columns, **dict.fromkeys(names_of(Schema)))  # type: ignore[arg-type]
 
     def to_toml(self) -> str:
         """What was stated, as the text of a schema file."""
@@ -359,6 +374,7 @@ def _is_layout(text: object) -> bool:
 
 
 def _known(given: Iterable[str], allowed: Iterable[str], where: str) -> None:
+    allowed = tuple(allowed)
     unknown = sorted(set(map(str, given)) - set(allowed))
     if unknown:
         raise ParameterError(

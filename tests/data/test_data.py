@@ -233,6 +233,27 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str
 NUMBERS = st.floats(-1e300, 1e300) | st.integers(-(10**20), 10**20)
 
 
+WORDS = {"title": "Ward", "owner": "us", "period": "2023", "population": "adults", "licence": "CC0", "description": "d"}
+
+
+def test_words_for_readers_are_kept_and_change_nothing(tmp_path):
+    said = Schema(columns=(Column("a", low=0, meaning="weight", measure="kg"), Column("id", identifier=True)), **WORDS)
+    plain = Schema(columns=(Column("a", low=0), Column("id", identifier=True)))
+    (tmp_path / "s.toml").write_text(said.to_toml())
+    read = Schema.read(tmp_path / "s.toml")
+    assert read.to_json() == said.to_json() == Schema.from_json(said.to_json()).to_json()
+    assert read.words() == WORDS
+    assert read.columns[0].words() == {"meaning": "weight", "measure": "kg"}
+    assert read == plain
+    assert hash(read) == hash(plain)
+    assert read.bare().to_json() == plain.to_json()
+    table = Table(arrow=pa.table({"a": [1.0, 2.0], "id": ["x", "y"]}), schema=said, name="t")
+    assert WORDS.items() <= describe(table).items()
+    for wrong in ({"title": 3}, {"owner": " "}):
+        refused("is not a text", Schema, error=ParameterError, **wrong)
+    refused("a.meaning is not a text", Column, "a", error=ParameterError, meaning=1)
+
+
 @given(st.lists(NAMES, min_size=1, unique=True), NAMES, st.lists(NUMBERS, min_size=1, unique=True), st.booleans())
 def test_any_schema_survives_its_file(names, label, edges, clip):
     first, *rest = names

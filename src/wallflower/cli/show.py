@@ -17,6 +17,7 @@ from rich.spinner import Spinner
 from rich.table import Table as Grid
 from rich.text import Text
 
+from wallflower.description import TableWords, names_of
 from wallflower.errors import PrivacyError
 from wallflower.ledger import Account, Ledger, Quote
 from wallflower.ledger.chain import Entry, Verification
@@ -254,9 +255,10 @@ def table_facts(facts: Mapping[str, Any]) -> RenderableType:
         grid.add_row(column["name"], column["type"], *(readable(column.get(name, "")) for name in stated))
     clip = "values are moved into their bounds" if facts["clip"] else "values outside their bounds are refused"
     heading = Text(f"{facts['name']}: {facts['rows']:,} records; {clip}", style="bold")
+    said = [f"{name.capitalize()}: {facts[name]}" for name in names_of(TableWords) if name in facts]
     left = [f"Left out: {', '.join(facts['without'])}."] if facts.get("without") else []
     guess = [] if facts.get("declared", True) else ["The file declares no types: they are told by its cells."]
-    return Group(heading, grid, *(Text(words, style="dim") for words in (*left, *guess)))
+    return Group(heading, grid, *(Text(words, style="dim") for words in (*said, *left, *guess)))
 
 
 def _stderr() -> Console:

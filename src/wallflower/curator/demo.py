@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 from wallflower import demo
 from wallflower.curator.desk.records import Records
@@ -24,6 +24,12 @@ LIMITS: Final = {demo.NAME: Loss("3"), BEDS: Loss("6")}  # a single reading tell
 
 _MOMENTS: Final = 240
 _FEVER: Final = 100  # one such reading in so many
+_WORDS: Final[Mapping[str, Any]] = {
+    "title": "Temperatures of a ward",
+    "owner": "nobody: it is made up for this demo",
+    "population": "one bed, a reading a moment",
+    "description": "A slow wave with a fever now and then.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +67,8 @@ def beds(folder: Path) -> Registration:
     waves = (36.8 + 0.3 * math.sin(moment / 9) + 0.1 * math.sin(moment * 1.7) for moment in range(_MOMENTS))
     readings = (wave + (2 if moment % _FEVER == _FEVER // 2 else 0) for moment, wave in enumerate(waves))
     source.write_text("temperature\n" + "".join(f"{reading:.2f}\n" for reading in readings), encoding="utf-8")
-    column = Column("temperature", low=34.5, high=39.5, center=37, scale=0.5)
+    said: dict[str, Any] = {"meaning": "body temperature", "measure": "°C"}
+    column = Column("temperature", low=34.5, high=39.5, center=37, scale=0.5, **said)
     protects = Protection(rows="time", unit="entry")
-    schema = Schema(columns=(column,), rows=_MOMENTS, clip=True, protects=protects)
+    schema = Schema(columns=(column,), rows=_MOMENTS, clip=True, protects=protects, **_WORDS)
     return Registration(name=BEDS, source=str(source), schema=schema)

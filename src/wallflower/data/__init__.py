@@ -352,13 +352,14 @@ def describe(table: Table | TiledTable) -> dict[str, Any]:
     """The public facts of a table: none of it is computed from its records, but their number."""
     columns = [told_of(column) for column in table.schema.columns or ()]
     told = {"name": table.name, "rows": table.n, "clip": table.schema.clip, "columns": columns}
+    told |= table.schema.words()
     return told | ({"without": list(table.schema.without)} if table.schema.without else {})
 
 
 def told_of(column: Column) -> dict[str, Any]:
     """What is public about a column, as plain JSON."""
     scaling = {"center": column.center, "scale": column.scale} if column.kind != "category" else {}
-    return {"name": column.name, "type": column.kind} | scaling | column.facts()
+    return {"name": column.name, "type": column.kind} | scaling | column.facts() | column.words()
 
 
 def _read_only(kept: Floats) -> Floats:

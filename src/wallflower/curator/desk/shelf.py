@@ -114,16 +114,22 @@ class Shelf:
         schema = self.find(name).schema
         return Stream(schema.only(pick(columns, schema.numbers)) if columns else schema)
 
+    def schema(self, name: str) -> Schema:
+        """What is public of its columns: of a table all that it has, stated or not."""
+        dataset = self.find(name)
+        return dataset.schema if dataset.source is None else self.table(name).schema
+
     def facts(self, name: str) -> dict[str, Any]:
         """What everybody may know of a data set."""
         dataset = self.find(name)
         if dataset.source is not None:
             return {**describe(self.table(name)), "stream": False}
         columns = [
-            {"name": column.name, "type": column.kind, **column.facts()} for column in dataset.schema.columns or ()
+            {"name": column.name, "type": column.kind, **column.facts(), **column.words()}
+            for column in dataset.schema.columns or ()
         ]
         known = {"name": name, "rows": dataset.schema.rows, "clip": dataset.schema.clip, "columns": columns}
-        return {**known, "stream": True}
+        return {**known, **dataset.schema.words(), "stream": True}
 
     def _loaded(self, dataset: Registration) -> Table | TiledTable:
         with self._guard:

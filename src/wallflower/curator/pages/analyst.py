@@ -23,9 +23,9 @@ from wallflower.curator.desk.logs import tell
 from wallflower.curator.desk.problems import Refusal, problem
 from wallflower.curator.desk.tokens import new_id
 from wallflower.curator.desk.tradeoffs import Tradeoffs
-from wallflower.curator.pages import charts, fields
+from wallflower.curator.pages import charts, datasets, fields
 from wallflower.curator.pages.numbers import is_brief, numbers_of
-from wallflower.curator.pages.standing import ADVICE, factor_words, standing_of
+from wallflower.curator.pages.standing import ADVICE, factor_words
 from wallflower.curator.pages.visits import BASE, Visit, page, place, problem_page, refusal_page, to
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.forms import LOSS_HELP, Question, blanks
@@ -58,8 +58,7 @@ def routes() -> list[Route]:
         Route("/sign-in", page(sign_in_form, "anybody")),
         Route("/sign-in", page(sign_in, "anybody"), methods=["POST"]),
         Route("/sign-out", page(sign_out, "anybody"), methods=["POST"]),
-        Route("/", page(home)),
-        Route("/datasets/{dataset}", page(dataset)),
+        *datasets.routes(),
         Route("/datasets/{dataset}/plan/{kind}", page(planner)),
         Route("/datasets/{dataset}/plan/{kind}", page(plan_sent_form), methods=["POST"]),
         Route("/datasets/{dataset}/ask/{kind}", page(ask), methods=["POST"]),
@@ -98,22 +97,6 @@ def sign_out(visit: Visit) -> Response:
     found = to("/sign-in")
     visit.forget(found)
     return found
-
-
-def home(visit: Visit) -> Response:
-    """Every data set, with what is left of its budget."""
-    shown = [(one, standing_of(one)) for one in visit.desk.datasets(visit.by)]
-    return visit.render("home.html", datasets=shown)
-
-
-def dataset(visit: Visit) -> Response:
-    """One data set: what may be asked of it, what is left, what it holds."""
-    shown = visit.desk.dataset(visit.by, visit.path("dataset"))
-    made = visit.desk.releases(visit.by, shown.name, last=5)
-    asked = [one for one in visit.desk.questions if one.streams or not shown.facts["stream"]]
-    return visit.render(
-        "dataset.html", shown=shown, standing=standing_of(shown), questions=asked, releases=list(reversed(made))
-    )
 
 
 def planner(visit: Visit) -> Response:

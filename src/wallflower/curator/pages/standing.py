@@ -15,6 +15,7 @@ from wallflower.ledger import Account, Entry, Quote
 from wallflower.ledger.limits import Limit, Spending
 from wallflower.names import account_name
 from wallflower.privacy import Kind, Loss
+from wallflower.release.guarantee import certainty
 from wallflower.units import Protection
 
 # What to do about each part that may be short; the steward's own link to the budget stands beside it.
@@ -56,6 +57,7 @@ class Standing:
     spent: str
     part: float
     protects: str
+    sure: str | None
     starter: bool
     rule: str
     notes: tuple[str, ...]
@@ -72,11 +74,18 @@ def standing_of(shown: DatasetView) -> Standing:
         spent=_total_words(account),
         part=min(1.0, max(0.0, 1 - used)),
         protects=shown.protection.words,
+        sure=_all_of(account.limit.loss),
         starter=account.starter,
         rule=RULES[account.limit.accounting],
         notes=tuple(_notes(account, name)),
         spenders=tuple(_spenders(account)),
     )
+
+
+def _all_of(loss: Loss) -> str | None:
+    """What the whole limit means, before anything of it is spent."""
+    sure = certainty(loss)
+    return None if sure is None else sure.replace("With it, anybody's", "If all of it is spent, anybody's", 1)
 
 
 def loss_words(loss: Loss) -> str:

@@ -92,7 +92,10 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
     neighbours: int = field(metadata={"help": "with fewer than this many others near, a record is an outlier"})
     radius: float | None = field(
         default=None,
-        metadata={"help": "records at most this far apart (root of the mean squared difference) are near"},
+        metadata={
+            "help": "records at most this far apart (root of the mean squared difference) are near",
+            "span": "radius",
+        },
     )
     share: Fraction | None = field(
         default=None,
@@ -102,7 +105,8 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
     )
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
     columns: tuple[str, ...] | None = field(
-        default=None, metadata={"help": "the columns distances are taken over; all number columns unless given"}
+        default=None,
+        metadata={"help": "the columns distances are taken over; all number columns unless given", "names": "measured"},
     )
     mechanism: str = field(
         default="extension",

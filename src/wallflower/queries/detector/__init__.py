@@ -96,7 +96,8 @@ class Detector(Query[Points | TiledPoints, Value]):
         default=None, metadata={"help": "the share of the records to flag, 2% or 0.02; left out: scores, and no flags"}
     )
     columns: tuple[str, ...] | None = field(
-        default=None, metadata={"help": "the columns to look at; all number columns unless given"}
+        default=None,
+        metadata={"help": "the columns to look at; all number columns unless given", "names": "numbers"},
     )
     spreads: str = field(
         default="private",
@@ -157,7 +158,7 @@ class Detector(Query[Points | TiledPoints, Value]):
             grids=tuple(grids),
             counts=blur(cells_of(data, grids), split.counts, noise),
             floor=floor_of(split.grids, split.counts),
-            schema=data.schema.only(data.columns),
+            schema=data.schema.only(data.columns).bare(),
         )
         if self.contamination is not None:
             wanted = round(self.contamination * data.n)

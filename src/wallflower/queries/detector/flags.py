@@ -108,7 +108,9 @@ class Flags(Query[FlagView, list[Row]]):
     detector: int | ReleaseLike = field(
         metadata={"help": "the ledger entry of a release of detector that was given a contamination, or the release"}
     )
-    by: tuple[str, ...] = field(metadata={"help": "one or two columns whose public labels make the groups"})
+    by: tuple[str, ...] = field(
+        metadata={"help": "one or two columns whose public labels make the groups", "names": "labels"}
+    )
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
 
     def __post_init__(self) -> None:

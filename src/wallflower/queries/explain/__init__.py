@@ -66,18 +66,26 @@ class Explain(Query[Case | TiledCase, Value]):
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
     by_tiles: ClassVar[bool] = True
 
-    record: str = field(metadata={"help": "which record: its identifier, or its row counted from 0"})
-    metric: str = field(metadata={"help": "the number column in which the record is unusual"})
-    context: tuple[str, ...] = field(metadata={"help": "the columns whose values make a context"})
+    record: str = field(metadata={"help": "which record: its identifier, or its row counted from 0", "names": "record"})
+    metric: str = field(metadata={"help": "the number column in which the record is unusual", "names": "numbers"})
+    context: tuple[str, ...] = field(metadata={"help": "the columns whose values make a context", "names": "groups"})
     domain: Schema = field(
         metadata={"help": "their public values: categories or edges in a .toml or .json file (wallflower data domain)"}
     )
     loss: Loss = field(metadata={"help": "privacy loss to spend in all, as text"})
     size: int | None = field(
-        default=None, metadata={"help": "public bound on the number of records; left out: `rows` of the domain file"}
+        default=None,
+        metadata={
+            "help": "public bound on the number of records; left out: `rows` of the domain file",
+            "names": "rows",
+        },
     )
     identifier: str | None = field(
-        default=None, metadata={"help": "the column that `record` is looked up in; left out: `record` is a row"}
+        default=None,
+        metadata={
+            "help": "the column that `record` is looked up in; left out: `record` is a row",
+            "names": "identifiers",
+        },
     )
     detector: str | Detector = field(
         default="tukey",
@@ -103,7 +111,8 @@ class Explain(Query[Case | TiledCase, Value]):
         },
     )
     near: str | None = field(
-        default=None, metadata={"help": "the public context that overlap counts, as bits", "when": OCDP}
+        default=None,
+        metadata={"help": "the public context that overlap counts, as bits", "names": "context", "when": OCDP},
     )
     search: str | None = field(
         default=None, metadata={"help": "how to search; left out: by what is public", "choices": SEARCHES, "when": OCDP}
@@ -113,7 +122,11 @@ class Explain(Query[Case | TiledCase, Value]):
     )
     start: str | None = field(
         default=None,
-        metadata={"help": "where walk, dfs and bfs start, as bits; left out: a valid context", "when": OCDP},
+        metadata={
+            "help": "where walk, dfs and bfs start, as bits; left out: a valid context",
+            "names": "context",
+            "when": OCDP,
+        },
     )
     unseen: bool = field(
         default=False, metadata={"help": "I chose `start` without looking at the data, which it needs", "when": OCDP}
@@ -350,10 +363,10 @@ def _columns(given: Any) -> tuple[str, ...]:
 
 
 def _schema(domain: Any) -> Schema:
-    """The domain, from a file or plain JSON where it is not a Schema yet."""
+    """The domain, from a file or plain JSON where it is not a Schema yet; words for readers are no part of it."""
     if isinstance(domain, Schema):
-        return domain
-    return Schema.from_json(domain) if isinstance(domain, dict) else Schema.read(domain)
+        return domain.bare()
+    return (Schema.from_json(domain) if isinstance(domain, dict) else Schema.read(domain)).bare()
 
 
 _HEADINGS: Final = {

@@ -71,13 +71,15 @@ class Profile(Query[Points | TiledPoints, Value]):
     neighbours: int = field(metadata={"help": "with fewer than this many others near, a record is an outlier"})
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
     radii: tuple[float, ...] | None = field(
-        default=None, metadata={"help": "the radii, rising; left out, and without shares: 12 from 0.18 to 8"}
+        default=None,
+        metadata={"help": "the radii, rising; left out, and without shares: 12 from 0.18 to 8", "span": "radius"},
     )
     shares: tuple[str, ...] | None = field(
         default=None, metadata={"help": "find a radius for each of these shares of outliers instead: 1%, 0.01 or 1/100"}
     )
     columns: tuple[str, ...] | None = field(
-        default=None, metadata={"help": "the columns distances are taken over; all number columns unless given"}
+        default=None,
+        metadata={"help": "the columns distances are taken over; all number columns unless given", "names": "measured"},
     )
     slack: int | None = field(
         default=None, metadata={"help": "how much of the others one record may carry; chosen from public facts"}

@@ -79,14 +79,18 @@ class Radius(Query[Points | TiledPoints, float]):
     share: Fraction = field(metadata={"help": "the wanted share of outliers among the records: 1%, 0.01 or 1/100"})
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
     columns: tuple[str, ...] | None = field(
-        default=None, metadata={"help": "the columns distances are taken over; all number columns unless given"}
+        default=None,
+        metadata={"help": "the columns distances are taken over; all number columns unless given", "names": "measured"},
     )
     smallest: float | None = field(
-        default=None, metadata={"help": "the smallest radius that is looked at; left out: 1/16"}
+        default=None, metadata={"help": "the smallest radius that is looked at; left out: 1/16", "span": "radius"}
     )
     largest: float | None = field(
         default=None,
-        metadata={"help": "the largest radius that is looked at; both left out: 16, with wider steps from 4 on"},
+        metadata={
+            "help": "the largest radius that is looked at; both left out: 16, with wider steps from 4 on",
+            "span": "radius",
+        },
     )
     slack: int | None = field(
         default=None, metadata={"help": "how much of the others one record may carry; chosen from public facts"}

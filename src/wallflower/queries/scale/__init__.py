@@ -77,7 +77,8 @@ class Scale(Query[Points | TiledPoints, Value]):
 
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
     columns: tuple[str, ...] | None = field(
-        default=None, metadata={"help": "the columns to measure; all number columns unless given"}
+        default=None,
+        metadata={"help": "the columns to measure; all number columns unless given", "names": "numbers"},
     )
     units: tuple[tuple[str, ...], ...] | None = field(
         default=None, metadata={"help": "columns of one unit, which share one spread and cost as much as one column"}

@@ -89,7 +89,10 @@ class Subspaces(Query[Points | TiledPoints, Value]):
 
     neighbours: int = field(metadata={"help": "with fewer than this many others near, a record is an outlier"})
     radius: float = field(
-        metadata={"help": "records at most this far apart (root of the mean squared difference) are near"}
+        metadata={
+            "help": "records at most this far apart (root of the mean squared difference) are near",
+            "span": "radius",
+        }
     )
     loss: Loss = field(metadata={"help": "privacy loss to spend in all, as text"})
     top: int = field(default=1, metadata={"help": "how many subspaces to release, best first; they share the loss"})
@@ -99,7 +102,8 @@ class Subspaces(Query[Points | TiledPoints, Value]):
     )
     among: tuple[tuple[str, ...], ...] | None = field(default=None, metadata={"help": "look at these subspaces only"})
     columns: tuple[str, ...] | None = field(
-        default=None, metadata={"help": "the columns subspaces are made of; all number columns unless given"}
+        default=None,
+        metadata={"help": "the columns subspaces are made of; all number columns unless given", "names": "measured"},
     )
     score: str = field(
         default="mass",

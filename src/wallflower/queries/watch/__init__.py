@@ -74,7 +74,7 @@ class Watch(Query[Points, dict[str, Any]]):
     streams: ClassVar[bool] = True
 
     threshold: float = field(
-        metadata={"help": "flag observations whose statistic is at least this far from its centre"}
+        metadata={"help": "flag observations whose statistic is at least this far from its centre", "span": "distance"}
     )
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
     level: str = field(
@@ -88,20 +88,32 @@ class Watch(Query[Points, dict[str, Any]]):
         default="sum", metadata={"help": "what is measured of an observation", "choices": tuple(STATISTICS)}
     )
     low: float | None = field(
-        default=None, metadata={"help": "public lower bound of every entry; left out: the schema's, of each column"}
+        default=None,
+        metadata={"help": "public lower bound of every entry; left out: the schema's, of each column", "span": "place"},
     )
     high: float | None = field(
-        default=None, metadata={"help": "public upper bound of every entry; left out: the schema's, of each column"}
+        default=None,
+        metadata={"help": "public upper bound of every entry; left out: the schema's, of each column", "span": "place"},
     )
     change: float | None = field(
-        default=None, metadata={"help": "assume that an entry changes by no more; left out: the bounds enforce it"}
+        default=None,
+        metadata={
+            "help": "assume that an entry changes by no more; left out: the bounds enforce it",
+            "span": "distance",
+        },
     )
     centre: float | None = field(
-        default=None, metadata={"help": "public mean of the sum; left out: that of `mean`, or 0"}
+        default=None, metadata={"help": "public mean of the sum; left out: that of `mean`, or 0", "span": "sum"}
     )
-    variance: float | None = field(default=None, metadata={"help": "public variance of the sum, for the plan"})
+    variance: float | None = field(
+        default=None, metadata={"help": "public variance of the sum, for the plan", "span": "square"}
+    )
     outlier_from: float | None = field(
-        default=None, metadata={"help": "for the plan: from this distance on it is an outlier; left out: the threshold"}
+        default=None,
+        metadata={
+            "help": "for the plan: from this distance on it is an outlier; left out: the threshold",
+            "span": "distance",
+        },
     )
     outlier_share: float | None = field(
         default=None,
@@ -110,7 +122,8 @@ class Watch(Query[Points, dict[str, Any]]):
         },
     )
     columns: tuple[str, ...] | None = field(
-        default=None, metadata={"help": "the columns of an observation; all number columns unless given"}
+        default=None,
+        metadata={"help": "the columns of an observation; all number columns unless given", "names": "numbers"},
     )
     time: str | None = field(
         default=None,

@@ -76,27 +76,38 @@ class Baseline(Query[Points, dict[str, Any]]):
     prepares: ClassVar[str] = "watch"
 
     low: float | None = field(
-        default=None, metadata={"help": "public lower bound of every entry; by phase left out: the schema's"}
+        default=None,
+        metadata={"help": "public lower bound of every entry; by phase left out: the schema's", "span": "place"},
     )
     high: float | None = field(
-        default=None, metadata={"help": "public upper bound of every entry; by phase left out: the schema's"}
+        default=None,
+        metadata={"help": "public upper bound of every entry; by phase left out: the schema's", "span": "place"},
     )
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
     level: str = field(
         default="event",
         metadata={"help": "who is protected, as for the watch", "choices": ("event", "person")},
     )
-    guess: float = field(default=0.0, metadata={"help": "public guess of the mean of the sum: the nearer, the better"})
+    guess: float = field(
+        default=0.0, metadata={"help": "public guess of the mean of the sum: the nearer, the better", "span": "sum"}
+    )
     furthest: float | None = field(
         default=None,
-        metadata={"help": "distances from the guess count as no more than this; left out: as far as can be"},
+        metadata={
+            "help": "distances from the guess count as no more than this; left out: as far as can be",
+            "span": "distance",
+        },
     )
     variance: float | None = field(
         default=None,
-        metadata={"help": "public guess of the variance, for the plan; left out: of entries anywhere in their bounds"},
+        metadata={
+            "help": "public guess of the variance, for the plan; left out: of entries anywhere in their bounds",
+            "span": "square",
+        },
     )
     columns: tuple[str, ...] | None = field(
-        default=None, metadata={"help": "the columns of an observation; all number columns unless given"}
+        default=None,
+        metadata={"help": "the columns of an observation; all number columns unless given", "names": "numbers"},
     )
     phase: str | None = field(
         default=None,
@@ -112,7 +123,10 @@ class Baseline(Query[Points, dict[str, Any]]):
     )
     change: float | None = field(
         default=None,
-        metadata={"help": "by phase: assume that an entry changes by no more; left out: the bounds enforce it"},
+        metadata={
+            "help": "by phase: assume that an entry changes by no more; left out: the bounds enforce it",
+            "span": "distance",
+        },
     )
 
     def __post_init__(self) -> None:
