@@ -12,7 +12,7 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 # so that Python keeps what it compiled: else every process that a test starts compiles all that it imports
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow check lint docs site verbs bench soak clean postgresql chromium java
+.PHONY: demo test test-slow check lint docs site pythons verbs bench soak clean postgresql chromium java
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -43,6 +43,10 @@ docs: verbs
 # The site alone, to build/site/VERSION, beside the versions that are there already.
 site: $(VENV)/.dev
 	$(BIN)/python scripts/site.py
+
+# The wheel and the quick tests of the core, with every other Python from 3.11 to 3.13 that is at hand.
+pythons: $(VENV)/.dev
+	$(BIN)/python scripts/pythons.py
 
 # The methods of a data set as editors and type checkers see them, written anew from the list of questions.
 verbs: $(VENV)/.dev

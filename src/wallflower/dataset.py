@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from wallflower.config import WAYS, settle
 from wallflower.data import Points, Schema, Table, TiledTable
 from wallflower.data.scans import load_into
 from wallflower.engines import Engine
@@ -163,15 +164,18 @@ def open_dataset(
 ) -> Dataset:
     """Open a data set to ask questions of it.
 
-    `source` is a Table, Points, or anything `load` reads; `schema` its public facts, or the file that states them;
-    `ledger` a Ledger, a path or URL, or None for the default; the budget hangs on `name`. How a file is written may be
-    said besides, as to `load`: `separator`, `encoding`, `decimal`, `thousands`, `sheet`, and `without` which columns.
-    `engine` says where the records are kept: "memory", or "tiles", on disk and seen part by part. Left out: in memory,
-    if a table in Parquet fits $WALLFLOWER_MEMORY by its metadata.
+    `source` is a Table, Points, anything `load` reads, or the name of a data set in `wallflower.toml`; `schema` its
+    public facts, or the file that states them; `ledger` a Ledger, a path or URL, or None for the default; the budget
+    hangs on `name`. How a file is written may be said besides, as to `load`: `separator`, `encoding`, `decimal`,
+    `thousands`, `sheet`, and `without` which columns. `engine` says where the records are kept: "memory", or "tiles",
+    on disk and seen part by part. Left out: in memory, if a table in Parquet fits $WALLFLOWER_MEMORY by its metadata.
     """
-    table = _loaded(source, schema, name, engine, written)
-    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    return Dataset(table, book, analyst or default_analyst(), source=source)
+    said = {"source": source, "schema": schema, "dataset": name, "ledger": ledger, "engine": engine, **written}
+    told = settle(said, lambda facts: _facts(facts).name)
+    ways: Any = {way: told[way] for way in WAYS if way in told}
+    table = _loaded(told["source"], told["schema"], told["dataset"], told["engine"], ways)
+    book = told["ledger"] if isinstance(told["ledger"], Ledger) else Ledger.open(told["ledger"])
+    return Dataset(table, book, analyst or default_analyst(), source=told["source"])
 
 
 def _loaded(
@@ -188,8 +192,11 @@ def _loaded(
                 "Leave these out, or open the source instead."
             )
         return source
-    facts = schema if isinstance(schema, Schema) or schema is None else Schema.read(schema)
-    return load_into(source, engine, schema=facts, name=name, **written)
+    return load_into(source, engine, schema=None if schema is None else _facts(schema), name=name, **written)
+
+
+def _facts(schema: Schema | str | Path) -> Schema:
+    return schema if isinstance(schema, Schema) else Schema.read(schema)
 
 
 def _method(

@@ -20,6 +20,15 @@ class ParameterError(PrivacyError, ValueError):
     """A parameter is outside its public range; nothing was looked at."""
 
 
+class ConfigError(ParameterError):
+    """The file of a project says what no such file may say, or cannot be trusted; nothing was looked at."""
+
+    def __init__(self, path: object, key: str, wrong: str, remedy: str) -> None:
+        said = f"{path}: {key} {wrong}" if key else f"{path}: {wrong}"
+        super().__init__(f"{said}. {remedy}{'' if remedy.endswith('?') else '.'}")
+        self.path, self.key = path, key
+
+
 class LossMismatch(PrivacyError, TypeError):
     """Two losses of unlike guarantee or unlike neighbours were added or compared."""
 

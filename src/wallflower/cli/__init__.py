@@ -9,26 +9,31 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.text import Text
 from typer.main import get_command
 from typer.models import CommandInfo, TyperInfo
 
-from wallflower.cli import lab, questions, start, steward
+from wallflower.cli import config, lab, questions, start, steward
+from wallflower.cli.help import dress
 from wallflower.cli.sensors import sensors
 from wallflower.cli.serve import serve
-from wallflower.cli.show import failure, show
+from wallflower.cli.show import failure, notice, show
+from wallflower.config import ConfigNotice, find_config
 from wallflower.errors import PrivacyError
 from wallflower.forms import Question
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.version import VERSION
 
+COMPLETION: Final = "_WALLFLOWER_COMPLETE"  # how a shell asks what may come next
 _INTERRUPTED: Final = 130
 _BROKEN_PIPE: Final = 141
 _PLANS: Final = "What an answer would cost and how good it would be; spends nothing."
@@ -45,7 +50,7 @@ Then ask your own data: {kinds}. [dim]wallflower --help[/] lists everything."""
 def build(asked: Iterable[Question]) -> typer.Typer:
     """The command line for these questions."""
     known = tuple(asked)
-    app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+    app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False)
     plans = typer.Typer(
         help="What an answer would cost and how good it would be; spends nothing.", no_args_is_help=True
     )
@@ -59,6 +64,8 @@ def build(asked: Iterable[Question]) -> typer.Typer:
     app.add_typer(sensors, name="sensors", rich_help_panel="Questions")
     start.add(app, known)
     lab.add(app, known)
+    config.add(app)
+    dress(app)
     return app
 
 
@@ -67,8 +74,11 @@ def main(arguments: Sequence[str] | None = None, asked: Iterable[Question] = QUE
     sys.excepthook = _unforeseen
     try:
         words = sys.argv[1:] if arguments is None else arguments
-        app = _narrow(build(asked), words)
-        code = get_command(app)(args=words, prog_name="wallflower", standalone_mode=False)
+        known = tuple(asked)
+        app = get_command(_narrow(build(known), _half_typed() if COMPLETION in os.environ else words))
+        with _told_files():
+            usual = _defaults(words, known)
+            code = app(args=words, prog_name="wallflower", standalone_mode=False, default_map=usual)
         sys.stdout.flush()
     except PrivacyError as refusal:
         failure(str(refusal))
@@ -76,7 +86,9 @@ def main(arguments: Sequence[str] | None = None, asked: Iterable[Question] = QUE
     except typer.TyperException as misuse:
         _explain(misuse)
         return misuse.exit_code
-    except (BrokenPipeError, SystemExit):  # Typer makes the second of the first
+    except (BrokenPipeError, SystemExit) as end:  # Typer makes the second of the first, and ends so after completing
+        if COMPLETION in os.environ and isinstance(end, SystemExit):
+            return int(end.code or 0)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter complains as it ends
         return _BROKEN_PIPE
     except OSError as error:
@@ -85,6 +97,41 @@ def main(arguments: Sequence[str] | None = None, asked: Iterable[Question] = QUE
     if code == _INTERRUPTED:
         failure("Interrupted; the ledger shows whatever was charged (wallflower ledger list).")
     return code if isinstance(code, int) else 0
+
+
+def _defaults(words: Sequence[str], known: tuple[Question, ...]) -> dict[str, Any]:
+    """What the file of the project says for options; said aloud if it is taken."""
+    if not words or "--help" in words or words[0] == "config":
+        return {}
+    found = find_config()
+    told = config.defaults(found, known)
+    if found is not None and words[0] in told and not any(word.startswith("--neighbours") for word in words):
+        found.tell("the number of neighbours")
+    return told
+
+
+def _half_typed() -> list[str]:
+    """What stands on the line that a shell wants completed: bash tells it in one way, the others in another."""
+    return (os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")).split()[1:]
+
+
+@contextmanager
+def _told_files() -> Iterator[None]:
+    """Say once of a file that was found that it is used; other warnings are shown as ever."""
+    told: set[str] = set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ConfigNotice)
+        shown = warnings.showwarning
+
+        def show_once(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if not issubclass(category, ConfigNotice):
+                shown(message, category, *place, **more)
+            elif (path := str(message).rpartition(" from ")[2]) not in told:
+                told.add(path)
+                notice(f"Using {path}; `wallflower config` shows what it says.")
+
+        warnings.showwarning = show_once
+        yield
 
 
 def _narrow(app: typer.Typer, words: Iterable[str]) -> typer.Typer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -13,15 +14,15 @@ from typing import Annotated, Any, Final, Literal
 import typer
 
 from wallflower.columns import join_list, pieces_of, split_list
+from wallflower.config import ANALYST, LEDGER, find_config, find_ledger, settle
+from wallflower.config import FILE as CONFIG
 from wallflower.data import Schema
 from wallflower.data.scans import MEMORY
 from wallflower.errors import ParameterError
 from wallflower.forms import LOSS_HELP, Blank, Question, blanks, fill, spends
-from wallflower.ledger.store import VARIABLE as LEDGER
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch.seasons import Seasons
 from wallflower.query import Query
-from wallflower.release import VARIABLE as ANALYST
 from wallflower.schema import WayToRead
 
 QUESTION: Final = "The question"
@@ -31,13 +32,14 @@ FILE: Final = "How the file is read"
 OUTPUT: Final = "Output"
 
 SOURCE: Final = "a CSV, JSON lines, Excel, Parquet or Arrow file, or a database URL with ?table=NAME or ?sql=SELECT ..."
+NAMED: Final = f"{SOURCE}; or the name of a data set in {CONFIG}"
 
 LedgerOption = Annotated[
     str | None,
     typer.Option(
         "--ledger",
         metavar="PATH|URL",
-        help=f"where the ledger is; left out: ${LEDGER}, or a file in your data home",
+        help=f"where the ledger is; left out: ${LEDGER}, {CONFIG}, or a file in your data home",
         rich_help_panel=DATA,
     ),
 ]
@@ -63,7 +65,9 @@ EngineOption = Annotated[
 ]
 AnalystOption = Annotated[
     str | None,
-    typer.Option("--analyst", metavar="NAME", help=f"who asks; left out: ${ANALYST}, or you", rich_help_panel=DATA),
+    typer.Option(
+        "--analyst", metavar="NAME", help=f"who asks; left out: ${ANALYST}, {CONFIG}, or you", rich_help_panel=DATA
+    ),
 ]
 
 
@@ -151,6 +155,29 @@ def facts_of(schema: str | None, wanted: Schema | None) -> Schema | None:
         return wanted
     facts = Schema.read(schema)
     return replace(facts, columns=wanted.columns) if wanted and facts.columns is None else facts
+
+
+def settle_source(given: dict[str, Any]) -> None:
+    """Fill in what the file of the project says of a data set that it names; a service has names of its own."""
+    if given["source"] is not None and not given.get("server"):
+        open_ended = {name: None for name in ("schema", "engine", "dataset", "ledger") if name not in given}
+        given.update(settle({**open_ended, **given}, lambda place: Schema.read(place).name))
+        for name in open_ended:
+            del given[name]
+
+
+def complete_name(incomplete: str) -> list[str]:
+    """The data sets of the project that a half-typed word may become; a shell goes on with files."""
+    try:
+        config = find_config()
+    except ParameterError:
+        return []
+    return [name for name in (config.datasets if config is not None else ()) if name.startswith(incomplete)]
+
+
+def place_of(ledger: str | None, dataset: str | None) -> str | None:
+    """Where the ledger of a data set is: as said, else by the environment, else by the file of the project."""
+    return ledger or os.environ.get(LEDGER) or find_ledger(dataset)
 
 
 def example(question: Question) -> str:

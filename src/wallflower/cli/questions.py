@@ -8,25 +8,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from wallflower.cli import remote, scores, watch_lines
+from wallflower.cli.help import Command
 from wallflower.cli.options import (
     DATA,
+    NAMED,
     OUTPUT,
     READING,
-    SOURCE,
     AnalystOption,
     DatasetOption,
     EngineOption,
     JsonOption,
     LedgerOption,
     SchemaOption,
+    complete_name,
     example,
     facts_of,
     option,
     parameters,
     query_of,
+    settle_source,
     with_signature,
     written_of,
 )
@@ -141,10 +143,10 @@ def _add_verb(app: typer.Typer, question: Question) -> None:
     app.add_typer(group, name=question.kind, rich_help_panel="Questions")
 
 
-def _with_example(question: Question, beginning: str) -> type[TyperCommand]:
+def _with_example(question: Question, beginning: str) -> type[Command]:
     """A command that works its example out when somebody reads its help, and not at every start."""
 
-    class WithExample(TyperCommand):
+    class WithExample(Command):
         @property
         def epilog(self) -> str:
             return f"Example: wallflower {beginning} {example(question)}"
@@ -162,6 +164,7 @@ def _help(question: Question) -> str:
 
 def _asking(question: Question) -> Any:
     def ask(**given: Any) -> None:
+        settle_source(given)
         if question.streams:
             watch_lines.fill(given)
             watch_lines.require_fitting(given)
@@ -187,14 +190,17 @@ def _asking(question: Question) -> Any:
             if given["report"] is not None:
                 _report.write(given["report"], [made], ledger)
 
-    words = f"{SOURCE}; - for standard input" if question.streams else SOURCE
-    source = option("source", Annotated[str, typer.Argument(metavar="SOURCE", help=words)], REQUIRED)
+    words = f"{NAMED}; - for standard input" if question.streams else NAMED
+    source = option(
+        "source", Annotated[str, typer.Argument(metavar="SOURCE", help=words, autocompletion=complete_name)], REQUIRED
+    )
     offered = {**_ASK, **(_FIT if question.fits else {}), **watch_lines.ask_options(question)}
     return with_signature(ask, source, *parameters(question), *_common(offered))
 
 
 def _planning(question: Question) -> Any:
     def plan(**given: Any) -> None:
+        settle_source(given)
         if question.streams:
             watch_lines.fill(given)
         query = query_of(question, given)
@@ -207,7 +213,9 @@ def _planning(question: Question) -> Any:
         else:
             show(expected)
 
-    source = option("source", Annotated[str | None, typer.Argument(metavar="[SOURCE]", help=SOURCE)])
+    source = option(
+        "source", Annotated[str | None, typer.Argument(metavar="[SOURCE]", help=NAMED, autocompletion=complete_name)]
+    )
     offered = {**_PLAN, **(_PAGE if question.tradeoffs is not Query.tradeoffs else {})}
     return with_signature(plan, source, *parameters(question), *_common(offered))
 

@@ -15,7 +15,7 @@ import numpy as np
 from rich.text import Text
 
 from wallflower.cli.draft import SPREADS
-from wallflower.cli.options import written_of
+from wallflower.cli.options import settle_source, written_of
 from wallflower.cli.show import notice, show, show_json, sign_of_life
 from wallflower.columns import float_array, text_array
 from wallflower.data import Column, Schema, Table, survey
@@ -55,6 +55,7 @@ class Trial:
 
 def rehearse(given: dict[str, Any], questions: Iterable[Question]) -> None:
     """Make up a table, ask it whatever can be asked, and show what comes out."""
+    settle_source(given)
     schema = _schema_of(given)
     table = make_up(schema, given["records"] or min(schema.rows or USUAL, USUAL), given["dataset"])
     with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder) / "rehearsal.db") as ledger:

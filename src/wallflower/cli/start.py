@@ -11,6 +11,7 @@ import typer
 from wallflower.cli.draft import TYPES, init
 from wallflower.cli.options import (
     DATA,
+    NAMED,
     OUTPUT,
     QUESTION,
     READING,
@@ -111,7 +112,7 @@ def _rehearsing(questions: tuple[Question, ...]) -> Any:
     ]
     return with_signature(
         trial,
-        option("source", Annotated[str | None, typer.Argument(metavar="[SOURCE]", help=SOURCE)]),
+        option("source", Annotated[str | None, typer.Argument(metavar="[SOURCE]", help=NAMED)]),
         option("schema", SchemaOption),
         option("records", records),
         option("neighbours", neighbours),

@@ -12,9 +12,9 @@ import typer
 
 from wallflower.cli.domain import domain
 from wallflower.cli.options import (
+    NAMED,
     PRIVACY,
     READING,
-    SOURCE,
     Delta,
     Epsilon,
     JsonOption,
@@ -24,6 +24,8 @@ from wallflower.cli.options import (
     facts_of,
     names,
     option,
+    place_of,
+    settle_source,
     with_signature,
     written_of,
 )
@@ -60,6 +62,7 @@ By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="who decide
 
 def _describe(**given: Any) -> None:
     """Columns, types and stated bounds, and the number of records; nothing else is taken from the records."""
+    settle_source(given)
     columns, written = given["columns"], written_of(given)
     stated = facts_of(given["schema"], None if columns is None else Schema.of(names(columns)))
     is_held = given["schema"] is not None and stated is not None and stated.columns is not None
@@ -76,7 +79,7 @@ def _describe(**given: Any) -> None:
 data.command("describe", epilog="Example: wallflower data describe people.csv --schema people.toml")(
     with_signature(
         _describe,
-        option("source", Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)], REQUIRED),
+        option("source", Annotated[str, typer.Argument(metavar="SOURCE", help=NAMED)], REQUIRED),
         option("columns", Annotated[str | None, typer.Option(metavar="A,B,...", help="only these; left out: all")]),
         option("schema", SchemaOption),
         *(option(name, kind) for name, kind in READING.items()),
@@ -93,7 +96,7 @@ def show_budget(
     as_json: JsonOption = False,
 ) -> None:
     """What a data set may lose in all, what is spent and left, whose loss it is, and who spent it."""
-    with Ledger.open(ledger) as book:
+    with Ledger.open(place_of(ledger, dataset)) as book:
         known = book.datasets() if dataset is None else [dataset]
         accounts = {name: book.account(name) for name in known}
     if as_json:
@@ -146,7 +149,7 @@ def grant(
     """
     loss = protect(loss_of("budget grant", epsilon=epsilon, delta=delta, rho=rho), _unit(protects))
     why, last = _reason(reason), _day(expires)
-    with Ledger.open(ledger) as book:
+    with Ledger.open(place_of(ledger, dataset)) as book:
         _confirm_large(loss, yes)
         _confirm_known(book, dataset, yes)
         entry = book.grant(
@@ -192,7 +195,7 @@ def declare(
 ) -> None:
     """Say whose loss a data set's budget bounds, once and before questions, or whose budget it shares."""
     made = _protection(rows, protects, window, units_per_person, times)
-    with Ledger.open(ledger) as book:
+    with Ledger.open(place_of(ledger, dataset)) as book:
         why = _reason(reason)
         entry = book.declare(dataset, made, by=by or default_analyst(), account=account, apart=apart or (), reason=why)
         declared = book.account(dataset)
@@ -215,7 +218,7 @@ def allocate(
 ) -> None:
     """Set the share of a data set's limit that is kept for one analyst; --epsilon 0 takes it back."""
     loss = loss_of("budget allocate", epsilon=epsilon, delta=delta, rho=rho)
-    with Ledger.open(ledger) as book:
+    with Ledger.open(place_of(ledger, dataset)) as book:
         entry = book.allocate(dataset, analyst, loss, by=by or default_analyst(), reason=reason or "")
         _say(book, dataset, f"{loss} of {dataset} is kept for {analyst} (entry {entry.id}).", as_json)
 
@@ -239,7 +242,7 @@ def allow_constrained(
     other answers together with it either; and who they are is secret.
     """
     why = _reason(reason)
-    with Ledger.open(ledger) as book:
+    with Ledger.open(place_of(ledger, dataset)) as book:
         _confirm_known(book, dataset, yes)
         _confirm("Such answers are no differential privacy, and no limit covers them. Allow them?", yes)
         entry = book.allow_constrained(dataset, epsilon, by=by or default_analyst(), reason=why)
@@ -254,7 +257,7 @@ def list_(
     as_json: JsonOption = False,
 ) -> None:
     """Every declaration, limit, share, charge and release, oldest first."""
-    with Ledger.open(ledger) as book:
+    with Ledger.open(place_of(ledger, dataset)) as book:
         entries = book.history(dataset, last=last)
     if as_json:
         show_json({"entries": [entry.to_json() | {"body": entry.details} for entry in entries]})

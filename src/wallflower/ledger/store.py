@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from wallflower.config import LEDGER as VARIABLE
+from wallflower.config import find_ledger
 from wallflower.errors import LedgerError, LedgerUnreachable
 from wallflower.lazy import Lazy
 from wallflower.ledger.newest import HEAD, STATEMENTS
@@ -25,8 +27,6 @@ else:
     _alembic = Lazy("alembic.command")
     _alembic_config = Lazy("alembic.config")
     sa = Lazy("sqlalchemy")
-
-VARIABLE: Final = "WALLFLOWER_LEDGER"
 
 _PATIENCE: Final = 60
 _CONNECT: Final = (
@@ -57,7 +57,7 @@ class Store:
     """A database with an up-to-date ledger in it."""
 
     def __init__(self, where: str | Path | None) -> None:
-        self._engine, self.place = open_engine(where if where is not None else os.environ.get(VARIABLE) or _home())
+        self._engine, self.place = open_engine(where if where is not None else _default())
         self._migrate()
 
     @contextmanager
@@ -174,9 +174,18 @@ def _file(path: Path) -> sa.URL:
     return sa.URL.create("sqlite", database=str(path))
 
 
+def _default() -> str | Path:
+    """The environment, then the file of the project, then the data home."""
+    return os.environ.get(VARIABLE) or find_ledger() or _home()
+
+
+def home_of() -> Path:
+    """The folder that the ledger is kept in where nobody says another."""
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "wallflower"
+
+
 def _home() -> Path:
-    data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-    folder = data / "wallflower"
+    folder = home_of()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol
 
+from wallflower.config import ANALYST, find_analyst
 from wallflower.data import Points, Schema, Table, TiledPoints, TiledTable, load
 from wallflower.data.fingerprints import fingerprint
 from wallflower.errors import LedgerUnreachable, NotUseful
@@ -35,7 +36,6 @@ from wallflower.release.words import readable
 from wallflower.units import Protection
 from wallflower.version import VERSION
 
-VARIABLE: Final = "WALLFLOWER_ANALYST"
 _PATIENCE: Final = 10.0  # seconds for a ledger to take what was paid for
 _PAUSE: Final = 0.25
 
@@ -391,9 +391,14 @@ def notice(table: Records, ledger: Ledger, *, source: object = None, key: bytes 
 
 
 def default_analyst() -> str:
-    """Who is asking: $WALLFLOWER_ANALYST, or the user of the operating system."""
+    """Who is asking: $WALLFLOWER_ANALYST, the name in the file of the project, or the user of the operating system."""
+    return os.environ.get(ANALYST) or find_analyst() or system_user()
+
+
+def system_user() -> str:
+    """The user of the operating system."""
     try:
-        return os.environ.get(VARIABLE) or getpass.getuser()
+        return getpass.getuser()
     except (KeyError, OSError):
         return f"user {os.getuid()}"  # a container may run without a name for its user
 
