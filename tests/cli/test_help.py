@@ -45,8 +45,8 @@ def test_a_wide_terminal_has_a_table(help_of: Any) -> None:
 
 def test_a_default_and_a_need_are_told(help_of: Any) -> None:
     said = help_of(80, "count")
-    assert "--neighbours <int>  required" in said
-    assert "--mechanism <extension|global|smooth>  default: extension" in said
+    assert "--neighbours <int>  [required]" in said
+    assert "--mechanism <extension|global|smooth>  [default: extension]" in said
 
 
 def squeezed(words: str) -> str:

@@ -67,7 +67,7 @@ def _name(item: Any, ctx: Any, kind: str) -> Text:
     names = [item.metavar or item.name.upper()] if is_argument else [*item.opts, *item.secondary_opts]
     usual = item.get_default(ctx, call=False)
     is_told = kind and getattr(item, "show_default", False) and usual is not None and not callable(usual)
-    more = "  required" if item.required else f"  default: {usual}" if is_told else ""
+    more = "  [required]" if item.required else f"  [default: {usual}]" if is_told else ""
     return Text.assemble("  ", (", ".join(names), "bold cyan"), (kind, "yellow"), (more, "dim"))
 
 
