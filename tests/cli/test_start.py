@@ -16,9 +16,9 @@ import pyarrow.parquet
 import pytest
 
 from wallflower.cli import main
-from wallflower.cli.rehearse import MADE_UP, make_up
 from wallflower.errors import ParameterError
 from wallflower.ledger import Ledger
+from wallflower.rehearsal import MADE_UP, make_up
 from wallflower.schema import Column, Schema
 
 WALLFLOWER = Path(sys.executable).with_name("wallflower")

@@ -10,9 +10,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from wallflower.cli.options import names, numbers
+from wallflower.cli.options import numbers
 from wallflower.cli.show import notice
 from wallflower.errors import ParameterError, SourceError
+from wallflower.rehearsal import labels_fact, type_labels
 from wallflower.schema import Column, Schema
 
 _MANY: Final = 60  # values of one attribute beyond which contexts are too many for any search
@@ -57,14 +58,6 @@ def domain(
     _say(columns)
 
 
-def labels_fact(_: str, text: str) -> dict[str, Any]:
-    """The public categories in A,B,... or 2008..2013."""
-    first, dots, last = (part.strip() for part in text.partition(".."))
-    if dots and first.isdecimal() and last.isdecimal():
-        return {"categories": tuple(range(int(first), int(last) + 1))}
-    return {"categories": _typed(names(text))}
-
-
 def _listed(name: str, text: str) -> dict[str, Any]:
     place, _, column = text.partition(":")
     try:
@@ -73,7 +66,7 @@ def _listed(name: str, text: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError):
         raise SourceError(f"{place}: the code list cannot be read as text. Check the path and the encoding.") from None
     labels = dict.fromkeys(filter(None, (label.strip() for label in found)))
-    return {"categories": _typed(labels)}
+    return {"categories": type_labels(labels)}
 
 
 def _column(file: Iterable[str], name: str, column: str) -> list[str]:
@@ -95,16 +88,6 @@ def bounds_fact(name: str, text: str) -> dict[str, Any]:
     if len(found) != 2:
         raise ParameterError(f"bounds of {name}: {len(found)} numbers where two are needed; write {name}=LOW,HIGH.")
     return {"low": found[0], "high": found[1]}
-
-
-def _typed(labels: Iterable[str]) -> tuple[str | int, ...]:
-    """Whole numbers as numbers, so that filters fit the data; codes such as 007 stay text."""
-    found = tuple(labels)
-    return tuple(map(int, found)) if all(label.isascii() and label == str(_whole(label)) for label in found) else found
-
-
-def _whole(label: str) -> int | None:
-    return int(label) if label.isdecimal() else None
 
 
 def _asked() -> dict[str, dict[str, Any]]:

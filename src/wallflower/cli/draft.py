@@ -10,14 +10,13 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
 import typer
 
-from wallflower.cli.domain import bounds_fact, labels_fact
+from wallflower.cli.domain import bounds_fact
 from wallflower.cli.options import numbers, written_of
 from wallflower.cli.show import notice, show, sign_of_life
 from wallflower.columns import FORMAT
@@ -27,37 +26,12 @@ from wallflower.files import write_text
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.queries.scale import Scale
+from wallflower.rehearsal import TYPES, Draft, labels_fact
 from wallflower.release import default_analyst, pay
 from wallflower.release import notice as notice_records
 from wallflower.units import Protection
 
-TYPES: Final = ("number", "integer", "text", "date", "identifier", "leave")
-SPREADS: Final = 6  # in a public range, where no scale is stated
 _DATES: Final = ("date", "time of day")
-
-
-@dataclass(slots=True)
-class Draft:
-    """What is known of a source, and what has been said of its columns so far."""
-
-    name: str
-    rows: int
-    declared: bool
-    types: dict[str, str]
-    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    notes: dict[str, str] = field(default_factory=dict)  # where the scale of a column came from
-    left: Loss | None = None  # of the budget, once spreads are paid for
-
-    @property
-    def columns(self) -> dict[str, Column]:
-        """The columns that can be read with what was said: numbers as they are, the rest if they have facts."""
-        found = {}
-        for name, kind in self.types.items():
-            facts = self.facts.get(name, {})
-            if kind != "leave" and (facts or kind in ("number", "integer")):
-                whole: dict[str, Any] = {"integer": True} if kind == "integer" else {}
-                found[name] = Column(name, **whole, **facts)
-        return found
 
 
 def init(given: dict[str, Any]) -> None:
@@ -80,7 +54,7 @@ def init(given: dict[str, Any]) -> None:
         raise ParameterError("location: bounds and centres are paid for. Add an epsilon, or leave it out.")
     if given["epsilon"] is not None:
         _buy_spreads(draft, given, protection)
-    _scale_by_bounds(draft)
+    draft.scale_by_bounds()
     schema = _schema(draft, given, protection)
     write_text(output, _text(draft, schema, given))
     _check(given["source"], schema)
@@ -215,33 +189,11 @@ def _is_sound(name: str, facts: Mapping[str, Any]) -> bool:
     return True
 
 
-def _scale_by_bounds(draft: Draft) -> None:
-    """A first scale for columns with public bounds: nothing but these goes into it."""
-    for name, facts in draft.facts.items():
-        if {"low", "high"} <= set(facts) and "scale" not in facts:
-            facts["scale"] = (facts["high"] - facts["low"]) / SPREADS
-            draft.notes[name] = "scale: a sixth of the public range, until something better is known"
-
-
 # The text of the schema
 
 
 def _schema(draft: Draft, given: Mapping[str, Any], protection: Protection | None) -> Schema:
-    columns = draft.columns
-    if not columns:
-        raise DataError(
-            "no column can be read as it is: none is numbers, and none has categories or a unit. State some "
-            "(--values, --date), or types (--types)."
-        )
-    hides_size = protection is not None and protection.unit == "membership"
-    schema = Schema(
-        name=draft.name,
-        columns=tuple(columns.values()),
-        rows=None if hides_size else draft.rows,
-        clip=True,
-        account=given["account"],
-        protects=protection,
-    )
+    schema = draft.schema(account=given["account"], protection=protection)
     stated: Any = {name: value for name, value in written_of(given).items() if name in FORMAT}
     return schema.but_read(stated)
 

@@ -7,50 +7,25 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from rich.text import Text
 
-from wallflower.cli.draft import SPREADS
 from wallflower.cli.options import settle_source, written_of
 from wallflower.cli.show import notice, show, show_json, sign_of_life
-from wallflower.columns import float_array, text_array
-from wallflower.data import Column, Schema, Table, survey
-from wallflower.errors import ParameterError, PrivacyError
-from wallflower.forms import Question, blanks, spends
+from wallflower.data import Schema, Table, survey
+from wallflower.errors import ParameterError
+from wallflower.forms import Question
 from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
-from wallflower.privacy import Kind, Loss
-from wallflower.query import Query
-from wallflower.release import Release, pay
-from wallflower.synthetic import pick_labels, spread_numbers
+from wallflower.rehearsal import PLENTY, USUAL, Trial, make_up, try_question
 
 if TYPE_CHECKING:
-    import pyarrow as _pa
-
     import wallflower.report as _report
 else:
-    _pa = Lazy("pyarrow")
     _report = Lazy("wallflower.report")
-
-MADE_UP: Final = (
-    "Made up: these records were drawn from the public schema, not from anybody's data. The answer shows its form and "
-    "its noise, and says nothing about the real table."
-)
-USUAL: Final = 10_000  # records, unless more are asked for: a rehearsal should not take long
-_PLENTY: Final = Loss("1000000")
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A question as it was tried: what came of it, or why it cannot be asked so."""
-
-    kind: str
-    made: Release[Any] | None
-    refusal: str | None = None
 
 
 def rehearse(given: dict[str, Any], questions: Iterable[Question]) -> None:
@@ -59,36 +34,11 @@ def rehearse(given: dict[str, Any], questions: Iterable[Question]) -> None:
     schema = _schema_of(given)
     table = make_up(schema, given["records"] or min(schema.rows or USUAL, USUAL), given["dataset"])
     with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder) / "rehearsal.db") as ledger:
-        ledger.grant(table.name, _PLENTY, by="rehearsal", reason="made-up records")
+        ledger.grant(table.name, PLENTY, by="rehearsal", reason="made-up records")
         trials = [_tried(question, table, ledger, given) for question in questions]
         if given["report"] is not None:
             _report.write(given["report"], [trial.made for trial in trials if trial.made is not None], ledger)
     _deliver(trials, table, schema, as_json=given["as_json"])
-
-
-def make_up(schema: Schema, n: int, name: str | None = None) -> Table:
-    """A table of made-up records that fits a schema, and is called so."""
-    known = [column for column in schema.columns or () if column.kind not in ("identifier", "time")]
-    if not known:
-        raise ParameterError("the schema names no column of numbers or labels: nothing can be made up. Add one.")
-    cells = {column.name: _cells(column, n, seed) for seed, column in enumerate(known, start=1)}
-    plain = tuple(replace(column, unit=None, since=None, layout=None, missing=None) for column in known)
-    facts = replace(schema, columns=plain, rows=None, clip=True, account=None, file=None, without=())
-    return Table(arrow=_pa.table(cells), schema=facts, name=f"made-up-{name or schema.name or 'table'}")
-
-
-def _cells(column: Column, n: int, seed: int) -> Any:
-    if column.categories is not None:
-        return text_array(pick_labels(n, column.labels, seed=seed))
-    low, high, spread = column.low, column.high, float(column.scale)
-    center = float(column.center)
-    if low is not None and high is not None:
-        center = (low + high) / 2
-        spread = spread if column.scale != 1 else (high - low) / SPREADS
-    values = spread_numbers(n, center=center, spread=spread, seed=seed)
-    if low is not None or high is not None:
-        values = np.clip(values, low, high)
-    return float_array(np.round(values) if column.integer else values)
 
 
 def _schema_of(given: dict[str, Any]) -> Schema:
@@ -104,22 +54,9 @@ def _schema_of(given: dict[str, Any]) -> Schema:
 
 
 def _tried(question: Question, table: Table, ledger: Ledger, given: dict[str, Any]) -> Trial:
-    try:
-        query = _query_of(question, given)
-        with sign_of_life(f"rehearsing {question.kind}"):
-            made = pay(query, table, ledger, analyst="rehearsal", anyway=True).answer()
-    except PrivacyError as refusal:
-        return Trial(question.kind, None, str(refusal))
-    return Trial(question.kind, replace(made, notes=(MADE_UP, *made.notes), limit=None))
-
-
-def _query_of(question: Question, given: dict[str, Any]) -> Query[Any, Any]:
-    """The question's own example, with whatever is given that it takes."""
-    example, own = question.example(), {blank.name for blank in blanks(question)}
-    changes: dict[str, Any] = {name: given[name] for name in ("neighbours", "radius") if name in own and given[name]}
-    if given["epsilon"] is not None and spends(question) and example.cost().kind is Kind.PURE:
-        changes["loss"] = Loss(given["epsilon"])
-    return replace(example, **changes)
+    settings = {name: given[name] for name in ("neighbours", "radius")}
+    with sign_of_life(f"rehearsing {question.kind}"):
+        return try_question(question, table, ledger, settings, given["epsilon"])
 
 
 def _deliver(trials: Sequence[Trial], table: Table, schema: Schema, *, as_json: bool) -> None:

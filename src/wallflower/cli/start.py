@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from wallflower.cli.draft import TYPES, init
+from wallflower.cli.draft import init
 from wallflower.cli.options import (
     DATA,
     NAMED,
@@ -26,6 +26,7 @@ from wallflower.cli.options import (
 )
 from wallflower.cli.rehearse import rehearse
 from wallflower.forms import REQUIRED, Question
+from wallflower.rehearsal import TYPES
 
 _PUBLIC: Final = "What is public"
 _INIT: Final = "Example: wallflower init people.csv --bounds age=0,120 --values sex=F,M --weight sex=1"

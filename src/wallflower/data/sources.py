@@ -167,6 +167,11 @@ def partitions(folder: Path) -> list[Path]:
     return found
 
 
+def is_readable(path: Path) -> bool:
+    """Whether the name of a file is that of a table."""
+    return path.name.lower().endswith(tuple(_READERS))
+
+
 def suffix_of(path: Path) -> str:
     for suffix in _READERS:
         if path.name.lower().endswith(suffix):

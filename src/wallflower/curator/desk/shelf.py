@@ -41,7 +41,7 @@ class Shelf:
 
     def __init__(self, datasets: Iterable[Registration], roots: Iterable[str], records: Records) -> None:
         self._stated = {account_name(dataset.name) or dataset.name: dataset for dataset in datasets}
-        self._roots = tuple(Path(root).resolve() for root in roots)
+        self.roots = tuple(Path(root).resolve() for root in roots)
         self._records = records
         self._tables: dict[str, Table | TiledTable] = {}
         self._guard = Lock()
@@ -90,7 +90,7 @@ class Shelf:
             require_account_name("account", facts.account)
         if source is None and facts.columns is None:
             raise ParameterError("schema: a stream has no source, so its columns must be stated. Add columns.")
-        place = None if source is None else str(self._below(source))
+        place = None if source is None else str(self.place_of(source))
         made = Registration(name=name, source=place, schema=facts, records=tuple(records))
         if name in self._stated or self._records.find(DATASETS, name) is not None:
             raise Refusal("conflict", "A data set of this name is registered already. Choose another name.")
@@ -142,17 +142,17 @@ class Shelf:
                 self._tables[dataset.name] = made
             return self._tables[dataset.name]
 
-    def _below(self, source: str) -> Path:
+    def place_of(self, source: str) -> Path:
         """A place relative to a root: what a steward may name from afar. Database URLs only stand in the settings."""
         if not source.isprintable() or "://" in source or Path(source).is_absolute():
             raise _outside()
-        found = [root / source for root in self._roots if (root / source).exists()]
+        found = [root / source for root in self.roots if (root / source).exists()]
         return self._inside(found[0]) if found else self._inside(Path("/"))
 
     def _inside(self, place: Path) -> Path:
         real = place.resolve()
         parts = [part.resolve() for part in real.rglob("*")] if real.is_dir() and real != Path("/") else []
-        for root in self._roots:
+        for root in self.roots:
             if all(part.is_relative_to(root) for part in (real, *parts)):
                 return real
         raise _outside()
