@@ -120,6 +120,7 @@ def stewards(status: int) -> dict[str, int]:
 
 
 GRANT = {"epsilon": "3", "reason": "study 12"}
+COLUMN = {"c0-name": "a", "c0-kind": "number", "c0-low": "0", "c0-high": "30"}
 TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("GET", "/sign-in"): (None, callers(303, anonymous=200)),
     ("GET", "/"): (None, callers(200)),
@@ -145,6 +146,10 @@ TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("POST", "/tokens/{token}/factor"): ({}, stewards(404)),  # it has none
     ("GET", "/ledger"): (None, stewards(200)),
     ("POST", "/datasets/{dataset}/budget/review/{form}"): (GRANT, stewards(200)),
+    ("GET", "/register"): (None, stewards(200)),
+    ("POST", "/register"): ({"name": "<new>", **COLUMN}, stewards(422)),
+    ("POST", "/register/draft"): ({"name": "new", "source": "ward.csv"}, stewards(200)),
+    ("POST", "/register/rehearsal"): ({"name": "new", "c0-name": "a", "c0-kind": "text"}, stewards(422)),
     ("GET", "/spending"): (None, stewards(200)),
     ("GET", "/ledger/csv"): (None, stewards(200)),
     ("GET", "/ledger/json"): (None, stewards(200)),

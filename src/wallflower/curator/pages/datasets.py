@@ -9,6 +9,7 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.routing import Route
 
+from wallflower.curator.desk.requests import Requests
 from wallflower.curator.pages.offers import offers_of
 from wallflower.curator.pages.standing import standing_of
 from wallflower.curator.pages.visits import Visit, page
@@ -37,7 +38,9 @@ def routes() -> list[Route]:
 def home(visit: Visit) -> Response:
     """Every data set, with what is left of its budget."""
     shown = [(one, standing_of(one)) for one in visit.desk.datasets(visit.by)]
-    return visit.render("home.html", datasets=shown)
+    requests: Requests = visit.app.state.requests
+    waits = requests.count_open() if visit.by.is_steward else 0
+    return visit.render("home.html", datasets=shown, waits=waits)
 
 
 def dataset(visit: Visit) -> Response:

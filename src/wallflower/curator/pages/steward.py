@@ -26,6 +26,7 @@ from wallflower.units import Protection
 
 _PAGE: Final = 100
 _DONE: Final = {
+    "registered": "The data set is registered. Set its limit next: until then a starter cap applies.",
     "grants": "The limit is written into the ledger.",
     "shares": "The share is written into the ledger.",
     "declaration": "The declaration is written into the ledger.",
@@ -98,7 +99,7 @@ def declare(visit: Visit) -> Response:
         return visit.desk.declare(
             visit.by,
             visit.path("dataset"),
-            _protection(visit),
+            protection_stated(visit),
             account=_typed(visit, "account"),
             reason=_reason(visit),
         )
@@ -208,7 +209,7 @@ def _last_day(visit: Visit) -> date | None:
     return None if text is None else day(text)
 
 
-def _protection(visit: Visit) -> Protection | None:
+def protection_stated(visit: Visit) -> Protection | None:
     """What a row is and which change of it is hidden, chosen as one; None: as it was."""
     rows, _, unit = (_choice(visit, "protects", tuple(value for value, _ in PROTECTIONS)) or "").partition(" ")
     if not rows:

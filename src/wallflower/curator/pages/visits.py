@@ -41,6 +41,7 @@ Who = Literal["anybody", "caller", "steward"]
 
 _HANDED: Final = "wallflower-issued"
 _MOST_FIELDS: Final = 200
+_MOST_OF_STEWARDS: Final = 2000  # who say what is public of every column of a table
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
@@ -189,8 +190,9 @@ def problem_page(visit: Visit, stated: Mapping[str, Any], **context: Any) -> Res
 async def _form(visit: Visit) -> Mapping[str, str]:
     if visit.request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise Refusal("malformed", "The body is not a form. Use the form on the page.")
+    most = _MOST_OF_STEWARDS if visit.caller is not None and visit.caller.is_steward else _MOST_FIELDS
     try:
-        pairs = parse_qsl((await visit.request.body()).decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        pairs = parse_qsl((await visit.request.body()).decode(), keep_blank_values=True, max_num_fields=most)
     except ValueError:
         raise Refusal("malformed", "The form cannot be read. Go back, reload the page and try again.") from None
     form: dict[str, str] = {}
