@@ -42,12 +42,15 @@ def outputs_of(source: str, names: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def shown(value: Any) -> dict[str, Any]:
-    """A figure as a picture, other things as text."""
+    """A figure as a picture, what has a card as its card, everything as text."""
     if hasattr(value, "savefig"):
         target = io.BytesIO()
         value.savefig(target, format="png", dpi=80)
         return {"image/png": base64.b64encode(target.getvalue()).decode(), "text/plain": ["a figure"]}
-    return {"text/plain": str(value).splitlines(keepends=True)}
+    told = {"text/plain": str(value).splitlines(keepends=True)}
+    if hasattr(value, "_repr_html_"):
+        return {"text/html": value._repr_html_().splitlines(keepends=True), **told}
+    return told
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
+import tempfile
 from pathlib import Path
 from types import ModuleType
 
@@ -34,8 +36,19 @@ def test_a_notebook_runs_and_shows_what_it_shows(path: Path) -> None:
     assert any(cell["cell_type"] == "code" for cell in made["cells"])
 
 
-def test_there_is_a_notebook_and_its_page_leads_to_it() -> None:
-    assert NOTEBOOKS
+def test_the_page_of_notebooks_leads_to_each_and_each_leads_on() -> None:
+    page = (ROOT / "docs" / "notebooks" / "README.md").read_text(encoding="utf-8")
+    assert len(NOTEBOOKS) >= 6
     for path in NOTEBOOKS:
-        page = (ROOT / "docs" / f"{path.stem}.md").read_text(encoding="utf-8")
-        assert f"(notebooks/{path.name})" in page
+        assert f"({path.name})" in page, f"docs/notebooks/README.md does not mention {path.name}"
+        for target in re.findall(r"\]\(([^)#]+\.md)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.name}: {target} leads nowhere"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_what_a_notebook_keeps_is_small_and_names_no_machine(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text) < 150_000, "keep fewer or smaller outputs"
+    assert "<script" not in text
+    assert tempfile.gettempdir() not in text.replace('\\"', '"')
+    assert not re.search(r"/(home|root|Users)/", text)

@@ -42,8 +42,8 @@ reveal_type(people.ask(wf.Baseline(low=0, high=1, loss=wf.Loss("0.5"))))
 REVEALED = [
     "wallflower.release.Release[Any]",  # a number, or rows where it counts by group
     "wallflower.release.Release[Any]",
-    "wallflower.query.Plan",
-    "wallflower.query.Plan",
+    "wallflower.plan.Plan",
+    "wallflower.plan.Plan",
     "wallflower.release.Release[dict[str, Any]]",
     "wallflower.release.Release[dict[str, Any]]",
 ]

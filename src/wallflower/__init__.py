@@ -8,6 +8,7 @@ from wallflower.dataset import open_dataset as open  # noqa: A004 - `wf.open` is
 from wallflower.errors import BudgetExhausted, PrivacyError
 from wallflower.lazy import load as load_module
 from wallflower.ledger import Ledger
+from wallflower.plan import Plan
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.detector import Detector
@@ -22,6 +23,7 @@ from wallflower.queries.watch import Watch
 from wallflower.queries.watch.baseline import Baseline
 from wallflower.release import Release, release
 from wallflower.remote import connect
+from wallflower.report import plans
 from wallflower.units import Protection
 from wallflower.version import VERSION
 from wallflower.watching import watching
@@ -29,7 +31,8 @@ from wallflower.watching.fleet import fleet
 
 __version__ = VERSION
 
-Release.artist = report  # a release draws itself in a notebook
+Release.artist = report  # a release draws itself in a notebook, and so does a plan
+Plan.artist = plans
 Release.models = {Detector.kind: Model.of}
 
 __all__ = [

@@ -46,6 +46,17 @@ class EngineMismatch(ParameterError):
         self.engine = engine
 
 
+class PackageMissing(PrivacyError, ImportError):
+    """What was asked for needs a package that is not installed; `package` names it."""
+
+    def __init__(self, asked: str, *, package: str, extra: str, instead: str) -> None:
+        super().__init__(
+            f"{asked}: it needs {package}, which is not installed; {instead}. Install it: "
+            f"pip install 'wallflower[{extra}]'."
+        )
+        self.package = package
+
+
 class DataError(PrivacyError, ValueError):
     """The table does not fit its public schema, or has none that would fit."""
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Generic, Literal, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from wallflower.errors import ParameterError
 from wallflower.lazy import is_there, load
@@ -29,6 +29,11 @@ from wallflower.picture import HeatMap as HeatMap
 from wallflower.picture import Picture as Picture  # what a question says is drawn: plugins import it from here
 from wallflower.picture import Ranks as Ranks
 from wallflower.picture import Ticks as Ticks
+from wallflower.plan import Label as Label
+from wallflower.plan import Option as Option
+from wallflower.plan import Plan as Plan
+from wallflower.plan import Quality as Quality
+from wallflower.plan import Scale as Scale
 from wallflower.privacy import Loss
 from wallflower.progress import Effort
 from wallflower.schema import Schema
@@ -85,86 +90,7 @@ class Jsonable(Protocol):
 
 D = TypeVar("D", bound=PublicFacts)
 A = TypeVar("A")
-Scale = Literal["log", "linear"]
-Label = Literal["reliable", "use with care", "unreliable"]
 COVERS: Final = "95 % interval"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
-    """What one way of answering would give, in figures the plan has headings for."""
-
-    mechanism: str
-    figures: Mapping[str, float]
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What to expect before anything is spent, from public facts only.
-
-    `headings` says what each figure of an option is called, in the order to show them. `curve` gives `measure` at
-    each amount of the loss; `scale` is how `measure` is drawn. `notes` warn of what public facts show. `affords` is how
-    many such questions the budget would answer now, where a ledger was at hand.
-    """
-
-    query: str
-    cost: Loss
-    facts: Mapping[str, int]
-    chosen: str
-    headings: Mapping[str, str]
-    options: tuple[Option, ...]
-    useful: bool
-    verdict: str
-    smallest_useful_epsilon: str | None
-    curve: tuple[tuple[float, float], ...] = ()
-    measure: str = ""
-    scale: Scale = "log"
-    notes: tuple[str, ...] = ()
-    affords: int | None = None
-
-    @property
-    def quality(self) -> Quality:
-        """How good an answer is whose question says no more of it."""
-        return Quality("reliable" if self.useful else "unreliable", f"the plan, from public facts: {self.verdict}")
-
-    def to_json(self) -> dict[str, Any]:
-        public = {item.name: getattr(self, item.name) for item in fields(self)}
-        return public | {
-            "cost": self.cost.to_json(),
-            "facts": dict(self.facts),
-            "headings": dict(self.headings),
-            "options": [{"mechanism": each.mechanism, **each.figures, "note": each.note} for each in self.options],
-            "curve": [list(point) for point in self.curve],
-            "notes": list(self.notes),
-        }
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """The plan that `to_json` described; unknown entries of a newer version are left out."""
-        known = {item.name: stored[item.name] for item in fields(cls) if item.name in stored}
-        options = tuple(
-            Option(
-                mechanism=each["mechanism"],
-                figures={name: value for name, value in each.items() if name not in ("mechanism", "note")},
-                note=each["note"],
-            )
-            for each in stored["options"]
-        )
-        curve = tuple((point[0], point[1]) for point in stored["curve"])
-        told = {"cost": Loss.from_json(stored["cost"]), "options": options, "curve": curve}
-        return cls(**known | told | {"notes": tuple(stored.get("notes", ()))})
-
-
-@dataclass(frozen=True, slots=True)
-class Quality:
-    """How far an answer can be relied on, and the public rule that says so."""
-
-    label: Label
-    rule: str
-
-    def __str__(self) -> str:
-        return f"{self.label}: {self.rule}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.query import COVERS, A, D, Plan, Quality, Query
 from wallflower.release.guarantee import Facts, Guarantee, certainty
-from wallflower.release.rows import rows_of_value, to_csv
+from wallflower.release.rows import Row, rows_of_value, to_csv, to_frame
 from wallflower.release.scales import rescale
 from wallflower.release.steward_key import steward_key
 from wallflower.release.views import Records, view_of
@@ -52,6 +52,8 @@ class Artist(Protocol):
     def figure(self, release: Release[Any], /, **asked: Any) -> Any: ...
 
     def card(self, release: Release[Any], /) -> str: ...
+
+    def write_one(self, path: Path, release: Release[Any], /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -168,13 +170,26 @@ class Release(Generic[A]):
 
     def to_csv(self) -> str:
         """The value as the text of a CSV file: a row for each part of it, with its interval where it has one."""
-        intervals = self.extras.get("intervals") or (None if self.interval is None else [self.interval])
-        return to_csv(rows_of_value(self.value, intervals))
+        return to_csv(self._rows())
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with the rows of `to_csv`."""
+        return to_frame(self._rows())
+
+    def report(self, path: str | Path) -> Path:
+        """Write the release as one HTML page, complete in itself, and return where it is."""
+        place = Path(path)
+        self.artist.write_one(place, self)
+        return place
 
     def plot(self, **asked: Any) -> Any:
         """A matplotlib Figure: the value with its interval, and what each ε would have given. A detector draws what is
         asked for: scores of `records`, why a `record` has its score, a map of two `columns`."""
         return self.artist.figure(self, **asked)
+
+    def _rows(self) -> list[Row]:
+        intervals = self.extras.get("intervals") or (None if self.interval is None else [self.interval])
+        return rows_of_value(self.value, intervals)
 
     def _repr_html_(self) -> str:
         return self.artist.card(self)

@@ -5,9 +5,16 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from wallflower.errors import PackageMissing
+from wallflower.lazy import Lazy, is_there
 from wallflower.release.words import readable
+
+if TYPE_CHECKING:
+    import pandas as _pandas
+else:
+    _pandas = Lazy("pandas")
 
 Row = dict[str, Any]
 
@@ -42,6 +49,13 @@ def to_csv(rows: Sequence[Row]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return target.getvalue()
+
+
+def to_frame(rows: Sequence[Row]) -> Any:
+    """Rows as a pandas DataFrame, where pandas is installed."""
+    if not is_there("pandas"):
+        raise PackageMissing("to_pandas", package="pandas", extra="frames", instead="to_csv and to_arrow need no other")
+    return _pandas.DataFrame(list(rows))
 
 
 def _row(part: object, place: int | None) -> Row:

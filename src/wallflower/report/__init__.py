@@ -8,6 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, Final
 
+from wallflower import cards
 from wallflower.errors import ParameterError
 from wallflower.files import write_text
 from wallflower.ledger import Ledger
@@ -16,10 +17,15 @@ from wallflower.query import Plan
 from wallflower.release import Release
 from wallflower.release.words import readable, rows_of
 from wallflower.report import drawing
-from wallflower.report.drawing import plan_of, svg
+from wallflower.report.drawing import picture_of, plan_of, svg
+from wallflower.report.miniatures import miniature
 from wallflower.report.scores import draw_contributions, draw_map, draw_scores
+from wallflower.report.style import PAGE_STYLE
 
-__all__ = ["card", "figure", "page", "write"]
+__all__ = ["card", "figure", "page", "write", "write_one"]
+
+_LONG: Final = 72  # characters of a value that are read at a glance
+_SHADES: Final[Mapping[str, str]] = {"reliable": "good", "use with care": "care", "unreliable": "bad"}
 
 
 def figure(release: Release[Any], /, **asked: Any) -> Any:
@@ -50,29 +56,8 @@ _DETECTOR: Final[Mapping[str, Callable[..., Any]]] = {
 
 
 def card(release: Release[Any]) -> str:
-    """A release as a piece of HTML, for notebooks and pages."""
-    rows = [
-        ("Reading", release.words),
-        *([("Quality", release.standing)] if release.quality else []),
-        *(("Note", note) for note in release.notes),
-        *([("Asked", release.terms)] if release.terms else []),
-        ("Guarantee", release.guarantee.words),
-        ("Mechanism", f"{release.mechanism}; {release.proof}; {release.status}"),
-        ("Data set", f"{release.dataset}: {release.facts}"),
-        ("Ledger", f"entry {release.ledger_id} by {release.analyst}. {release.price}"),
-        *([("Charged", release.moment)] if release.moment else []),
-        *([("Protects", release.protects)] if release.protects else []),
-    ]
-    body = "".join(f"<tr><th>{escape(name)}</th><td>{escape(words)}</td></tr>" for name, words in rows)
-    size = "answer" if isinstance(release.value, int | float) else "answer in-words"
-    low, high = map(readable, release.interval or ("", ""))
-    range_ = "" if release.interval is None else f"{escape(release.covers)} {low} to {high}"
-    said = release.brief or readable(release.value)
-    return (
-        f'<div class="wallflower-release"><p class="question">{escape(release.question)}</p>'
-        f'<p class="{size}"><strong>{escape(said)}</strong> <span>{range_}</span></p>'
-        f"<table>{body}</table></div>"
-    )
+    """A release as a piece of HTML, for notebooks."""
+    return cards.frame("release", _inside(release))
 
 
 def page(releases: Sequence[Release[Any]], entries: Sequence[Entry], verified: Verification) -> str:
@@ -80,11 +65,9 @@ def page(releases: Sequence[Release[Any]], entries: Sequence[Entry], verified: V
     names = sorted({release.dataset for release in releases})
     return Template(_PAGE).substitute(
         title=escape(", ".join(names) or "wallflower"),
-        style=_CSS,
+        style=PAGE_STYLE + cards.STYLE,
         releases="".join(map(_section, releases)),
-        entries=_entries(entries),
-        count=verified.entries,
-        head=verified.head,
+        ledger=Template(_LEDGER).substitute(entries=_entries(entries), count=verified.entries, head=verified.head),
         version=escape(releases[-1].version if releases else ""),
     )
 
@@ -96,10 +79,57 @@ def write(path: Path, releases: Sequence[Release[Any]], ledger: Ledger) -> None:
     write_text(path, page(releases, entries, ledger.verify()))
 
 
+def write_one(path: Path, release: Release[Any]) -> None:
+    """The page about one release, without its ledger."""
+    page = Template(_PAGE).substitute(
+        title=escape(release.dataset),
+        style=PAGE_STYLE + cards.STYLE,
+        releases=_section(release),
+        ledger=f"<section><h2>The ledger</h2><p>This is what entry {release.ledger_id} of its ledger has paid for. "
+        "Whoever has that ledger can check it: <code>wallflower ledger verify</code></p></section>",
+        version=escape(release.version),
+    )
+    write_text(path, page)
+
+
+def _inside(release: Release[Any]) -> str:
+    """The answer, its picture and its reading; what was promised and paid for below."""
+    quality = release.quality
+    mark = "" if quality is None else cards.mark(quality.label, _SHADES[quality.label])
+    facts = [
+        *([("Quality", release.standing)] if quality else []),
+        *([("Asked", release.terms)] if release.terms else []),
+        ("Data set", f"{release.dataset}: {release.facts}"),
+        ("Ledger", f"entry {release.ledger_id} by {release.analyst}. {release.price}"),
+        ("Guarantee", release.guarantee.words),
+    ]
+    more = [
+        ("Mechanism", f"{release.mechanism}; {release.proof}; {release.status}"),
+        *([("Charged", release.moment)] if release.moment else []),
+        *([("Protects", release.protects)] if release.protects else []),
+    ]
+    return (
+        f'<p class="question">{mark}{escape(release.question)}</p>'
+        f"{_answer(release)}{miniature(picture_of(release))}<p>{escape(release.words)}</p>"
+        f"{cards.warn(release.notes)}{cards.tell(facts)}{cards.fold('How it was made', cards.tell(more))}"
+    )
+
+
+def _answer(release: Release[Any]) -> str:
+    """The value, large; where it is long, the picture and the reading say it better."""
+    size = "answer" if isinstance(release.value, int | float) else "answer in-words"
+    low, high = map(readable, release.interval or ("", ""))
+    range_ = "" if release.interval is None else f"{escape(release.covers)} {low} to {high}"
+    said = release.brief or readable(release.value)
+    is_long = len(said) > _LONG and not release.brief
+    return "" if is_long else f'<p class="{size}"><strong>{escape(said)}</strong> <span>{range_}</span></p>'
+
+
 def _section(release: Release[Any]) -> str:
     plan = plan_of(release)
     expected = "" if plan is None else _plan(plan)
-    return f'<section>{card(release)}<figure class="wide">{svg(figure(release))}</figure>{expected}</section>'
+    told, drawn = cards.bare("release", _inside(release)), svg(figure(release))
+    return f'<section>{told}<figure class="wide">{drawn}</figure>{expected}</section>'
 
 
 def _plan(plan: Plan) -> str:
@@ -131,30 +161,6 @@ def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f'<div class="wide"><table class="grid"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-_CSS: Final = """
-:root { --ink: #22303c; --quiet: #6b7a87; --accent: #0b7285; --page: #fbfcfd; --card: #ffffff; --line: #dde3e8;
-  color-scheme: light dark; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #dfe7ec; --quiet: #93a3af; --accent: #4cc3d6; --page: #12181d; --card: #1a2229; --line: #2d3943; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.55 system-ui, "DejaVu Sans", sans-serif; }
-main { max-width: 60rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
-h1 { font-size: 1.7rem; margin: 0 0 .25rem; } h2 { font-size: 1.05rem; margin: 1.75rem 0 .5rem; }
-h2:first-child { margin-top: 0; }
-.lead, footer { color: var(--quiet); } footer { font-size: .85rem; margin-top: 2rem; }
-section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1.5rem;
-  margin: 1.5rem 0; }
-.question { margin: 0; color: var(--quiet); }
-.answer { margin: .1rem 0 1rem; } .answer strong { font-size: 2.4rem; color: var(--accent); margin-right: .5rem; }
-.answer.in-words strong { font-size: 1.3rem; overflow-wrap: anywhere; }
-table { border-collapse: collapse; width: 100%; font-size: .92rem; }
-th, td { text-align: left; vertical-align: top; padding: .38rem .9rem .38rem 0; border-top: 1px solid var(--line); }
-th { font-weight: 600; color: var(--quiet); white-space: nowrap; }
-.grid { font-variant-numeric: tabular-nums; } .grid td:last-child { color: var(--quiet); }
-.wide { overflow-x: auto; } figure { margin: 1.5rem 0 0; } .plot { width: 100%; min-width: 34rem; height: auto; }
-code { font-size: .85rem; overflow-wrap: anywhere; }
-"""
-
 _PAGE: Final = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -163,10 +169,12 @@ _PAGE: Final = """<!doctype html>
 <h1>$title</h1>
 <p class="lead">What was asked of private records, what was answered, and what it cost in privacy.</p>
 $releases
-<section><h2>The ledger</h2>
-<p>Every grant and every charge, each bound to the one before it. The chain was checked when this page was written:
-$count entries hold. Its head, to be noted elsewhere: <code>$head</code></p>
-$entries</section>
+$ledger
 <footer>Only the answers depend on the records; everything else on this page is public. wallflower $version</footer>
 </main></body></html>
 """
+
+_LEDGER: Final = """<section><h2>The ledger</h2>
+<p>Every grant and every charge, each bound to the one before it. The chain was checked when this page was written:
+$count entries hold. Its head, to be noted elsewhere: <code>$head</code></p>
+$entries</section>"""

@@ -75,6 +75,19 @@ def figure(release: Release[Any]) -> Any:
     return drawn
 
 
+def figure_of_plan(plan: Plan) -> Any:
+    """What each amount of the loss would give; the planned one is marked. Without a curve, what is to be expected."""
+    with _matplotlib.rc_context(STYLE):
+        drawn = _figures.Figure(figsize=(SIZE[0] / 1.6, SIZE[1]), layout="constrained")
+        axes = drawn.subplots()
+        if plan.curve:
+            _draw_curve(axes, plan, plan.cost, title="What each {} would give", here="this plan")
+        else:
+            axes.set_axis_off()
+            axes.text(0, 0.5, fill(plan.verdict, 3 * LABEL), va="center", transform=axes.transAxes)
+    return drawn
+
+
 def svg(drawn: Any) -> str:
     """A figure as inline SVG whose colours follow the page it is on."""
     target = io.StringIO()
@@ -109,10 +122,12 @@ def _panels(drawn: Any, height: float, *, curve: bool, wide: bool) -> Any:
     return drawn.subplot_mosaic("vc;v.", width_ratios=widths, height_ratios=(SIZE[1], height - SIZE[1]))
 
 
-def _draw_curve(axes: Any, plan: Plan, loss: Loss) -> None:
+def _draw_curve(
+    axes: Any, plan: Plan, loss: Loss, *, title: str = "What each {} would have given", here: str = "this release"
+) -> None:
     amounts, heights = zip(*plan.curve, strict=True)
     letter, spent = symbol(loss), float(loss.amount)
-    axes.set_title(f"What each {letter} would have given")
+    axes.set_title(title.format(letter))
     axes.plot(amounts, heights, color=INK, linewidth=1.4)
     axes.set_xscale("log")
     axes.set_yscale(plan.scale)
@@ -123,15 +138,15 @@ def _draw_curve(axes: Any, plan: Plan, loss: Loss) -> None:
     if plan.scale == "linear":
         axes.set_ylim(0, 1.02 * max(1.0, *heights))
     if amounts[0] <= spent <= amounts[-1]:
-        here = (spent, _along(plan.curve, spent, plan.scale))
+        spot = (spent, _along(plan.curve, spent, plan.scale))
         axes.axvline(spent, color=ACCENT, linewidth=1, linestyle=(0, (4, 3)))
-        axes.plot(*here, "o", color=ACCENT, markersize=6)
+        axes.plot(*spot, "o", color=ACCENT, markersize=6)
         right = spent <= math.sqrt(amounts[0] * amounts[-1])
         above = right == (heights[0] >= heights[-1])  # on the side the line does not go to
-        above = above and not (plan.scale == "linear" and here[1] > 0.9 * max(1.0, *heights))
+        above = above and not (plan.scale == "linear" and spot[1] > 0.9 * max(1.0, *heights))
         offset = (7 if right else -7, 7 if above else -14)
         side = "left" if right else "right"
-        axes.annotate("this release", here, offset, textcoords="offset points", color=ACCENT, ha=side)
+        axes.annotate(here, spot, offset, textcoords="offset points", color=ACCENT, ha=side)
     axes.grid(True, which="major")
     axes.spines[["right", "top"]].set_visible(False)
     axes.set_xlabel(f"{letter} spent")

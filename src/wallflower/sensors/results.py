@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wallflower import cards
 from wallflower.lazy import Lazy
 from wallflower.privacy import Loss
 from wallflower.queries.sensors.parameters import Parameters
@@ -169,8 +169,9 @@ class Judgement:
         return "\n".join([_QUESTION, *rows])
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._rows())
-        return f'<div class="wallflower-release"><p class="question">{_QUESTION}</p><table>{rows}</table></div>'
+        answer = f'<p class="answer"><strong>{self.count:,}</strong> <span>of {self.judged:,} readings</span></p>'
+        rows = [(name[:1].upper() + name[1:], text) for name, text in self._rows()]
+        return cards.frame("release", f'<p class="question">{_QUESTION}</p>{answer}{cards.tell(rows)}')
 
     def _rows(self) -> list[tuple[str, str]]:
         shown = ", ".join(map(str, self.positions[:_SHOWN])) or "none"

@@ -1,0 +1,133 @@
+"""Plans: what to expect of a question before anything is spent, and how good an answer was in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, Self
+
+from wallflower.privacy import Loss
+
+Scale = Literal["log", "linear"]
+Label = Literal["reliable", "use with care", "unreliable"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """What one way of answering would give, in figures the plan has headings for."""
+
+    mechanism: str
+    figures: Mapping[str, float]
+    note: str = ""
+
+
+class PlanArtist(Protocol):
+    """Who shows plans: `report.plans`, as `wallflower/__init__.py` says."""
+
+    def text(self, plan: Plan, /) -> str: ...
+
+    def card(self, plan: Plan, /) -> str: ...
+
+    def figure(self, plan: Plan, /) -> Any: ...
+
+    def frame(self, plan: Plan, /) -> Any: ...
+
+    def write(self, path: Path, plan: Plan, /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Plan:
+    """What to expect before anything is spent, from public facts only.
+
+    A plan costs nothing and looks at no record. `useful` and `verdict` say whether the answer would be worth its
+    price, `smallest_useful_epsilon` from which loss on. `options` are the ways to answer, `chosen` names the one that
+    would be used, and `headings` says what each figure of an option is called, in the order to show them. `curve` gives
+    `measure` at each amount of the loss; `scale` is how `measure` is drawn. `notes` warn of what public facts show.
+    `affords` is how many such questions the budget would answer now, where a ledger was at hand. In a notebook a plan
+    shows itself as a card; `print(plan)` is the same in words.
+    """
+
+    query: str
+    cost: Loss
+    facts: Mapping[str, int]
+    chosen: str
+    headings: Mapping[str, str]
+    options: tuple[Option, ...]
+    useful: bool
+    verdict: str
+    smallest_useful_epsilon: str | None
+    curve: tuple[tuple[float, float], ...] = ()
+    measure: str = ""
+    scale: Scale = "log"
+    notes: tuple[str, ...] = ()
+    affords: int | None = None
+
+    artist: ClassVar[PlanArtist]
+
+    @property
+    def quality(self) -> Quality:
+        """How good an answer is whose question says no more of it."""
+        return Quality("reliable" if self.useful else "unreliable", f"the plan, from public facts: {self.verdict}")
+
+    def plot(self) -> Any:
+        """A matplotlib Figure of what each amount of the loss would give; the planned one is marked."""
+        return self.artist.figure(self)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with a row for each option: its mechanism, its figures, whether it is the chosen one."""
+        return self.artist.frame(self)
+
+    def report(self, path: str | Path) -> Path:
+        """Write the plan as one HTML page, complete in itself, and return where it is."""
+        place = Path(path)
+        self.artist.write(place, self)
+        return place
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values, exact where it matters."""
+        public = {item.name: getattr(self, item.name) for item in fields(self)}
+        return public | {
+            "cost": self.cost.to_json(),
+            "facts": dict(self.facts),
+            "headings": dict(self.headings),
+            "options": [{"mechanism": each.mechanism, **each.figures, "note": each.note} for each in self.options],
+            "curve": [list(point) for point in self.curve],
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """The plan that `to_json` described; unknown entries of a newer version are left out."""
+        known = {item.name: stored[item.name] for item in fields(cls) if item.name in stored}
+        options = tuple(
+            Option(
+                mechanism=each["mechanism"],
+                figures={name: value for name, value in each.items() if name not in ("mechanism", "note")},
+                note=each["note"],
+            )
+            for each in stored["options"]
+        )
+        curve = tuple((point[0], point[1]) for point in stored["curve"])
+        told = {"cost": Loss.from_json(stored["cost"]), "options": options, "curve": curve}
+        return cls(**known | told | {"notes": tuple(stored.get("notes", ()))})
+
+    def _repr_html_(self) -> str:
+        return self.artist.card(self)
+
+    def __repr__(self) -> str:
+        return f"Plan({self.query} at {self.cost}: {self.verdict})"
+
+    def __str__(self) -> str:
+        return self.artist.text(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """How far an answer can be relied on, and the public rule that says so."""
+
+    label: Label
+    rule: str
+
+    def __str__(self) -> str:
+        return f"{self.label}: {self.rule}"
