@@ -20,7 +20,7 @@ from wallflower.query import Condition, Query
 
 Question = type[Query[Any, Any]]
 Names = Literal["numbers", "measured", "labels", "times", "groups", "identifiers", "record", "context", "rows"]
-Span = Literal["place", "sum", "distance", "square", "radius"]
+Span = Literal["low", "high", "sum", "distance", "square", "radius"]
 
 REQUIRED: Final = inspect.Parameter.empty
 LOSS_HELP: Final[Mapping[str, str]] = {

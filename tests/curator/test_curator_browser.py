@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,7 +23,6 @@ pytestmark = [
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PATIENCE = 120_000  # milliseconds: as long as the browser lives, a busy machine may take its time
 LOSS = "ε, the privacy loss"
-DOMAIN = {"columns": {"mean texture": {"edges": [15, 20]}, "mean radius": {"low": 5, "high": 30}}, "clip": True}
 
 
 @dataclass
@@ -66,6 +64,7 @@ class Visitor:
         if box.count():
             box.check()
         self.page.get_by_role("button", name="Ask and pay").click()
+        self.page.get_by_role("button", name="Pay and answer").click()
         self.page.wait_for_load_state()
 
     def sees_plot(self) -> None:
@@ -168,9 +167,8 @@ def test_the_other_questions_are_asked_and_drawn(chromium: Browser, served: tupl
     sue.plan("Why is this record an outlier?")
     expect(sue.page.locator("#plan")).to_contain_text("still to be given")
     sue.page.get_by_label("record needed").fill("3")
-    sue.page.get_by_label("metric needed").fill("mean radius")
-    sue.page.get_by_label("context needed").fill("mean texture")
-    sue.page.get_by_label("domain needed").fill(json.dumps(DOMAIN))
+    sue.page.get_by_label("metric needed").select_option("mean radius")
+    sue.page.get_by_role("group", name="context needed").get_by_label("mean texture").check()
     expect(sue.page.locator("#plan")).to_contain_text("cost of one answer")
     expect(sue.page.locator("#plan")).to_contain_text("The question states ε = 1")
     sue.ask()
@@ -270,8 +268,8 @@ def test_a_form_shows_the_settings_of_the_mode_that_is_chosen(chromium: Browser,
     expect(scores).to_be_hidden()
     cutoff.fill("3")
     ana.page.locator("#f-level").select_option("event")
-    for name, value in {"threshold": "4", "low": "-5", "high": "5"}.items():
-        ana.page.locator(f"#f-{name}").fill(value)
+    for name, value in {"threshold": "8", "low": "5", "high": "30"}.items():
+        ana.page.locator(f"#f-{name}-own").fill(value)
     ana.spend("0.37")  # what was typed for the other mode is not sent with this one, which would refuse it
     expect(cutoff).to_be_disabled()
     assert ana.complaints == []
@@ -285,7 +283,7 @@ def test_without_script_forms_do_it(chromium: Browser, served: tuple[Trial, Serv
     assert not ana.page.locator("#slider").is_visible()
     ana.page.get_by_label(LOSS).fill("0.05")
     ana.page.get_by_label(LOSS).press("Enter")  # plans, and never pays
-    ana.page.wait_for_url("**/plan/count")
+    ana.page.wait_for_url("**/plan/count?*epsilon=0.05*")
     expect(ana.page.locator("#plan")).to_contain_text("ε = 0.05")
     ana.ask()
     ana.sees_plot()

@@ -116,7 +116,14 @@ def test_what_is_suggested_means_something_in_the_table() -> None:
     scaled = Schema(columns=(Column("age", scale=13), Column("pay", scale=9)))
     assert values(Count, scaled)["radius"] == "1.3"
     assert values(Count, Schema.of(["age"])) | {"radius": "", "share": "2%"} == values(Count, Schema.of(["age"]))
-    alike = Schema(columns=(Column("t", low=34.5, high=39.5, center=37, scale=0.5),))
-    assert values(Watch, alike)["threshold"] == "4.0"
-    assert values(Baseline, RIDES) | {"low": "0", "high": "100"} == values(Baseline, RIDES)
-    assert values(Watch, RIDES) | {"low": "", "high": "", "threshold": ""} == values(Watch, RIDES)
+    warm = Schema(columns=(Column("t", low=34.5, high=39.5, center=37, scale=0.5),))
+    own = {"threshold-own": "2", "low-own": "34.5", "high-own": "39.5", "variance-own": "0.25"}
+    assert values(Watch, warm) | own == values(Watch, warm)
+    for question in (Baseline, Watch):
+        assert values(question, RIDES) | {"low": "0", "high": "100"} == values(question, RIDES)
+    assert values(Watch, RIDES)["threshold"] == ""
+    assert values(Watch, RIDES)["variance"] == ""
+    pulse = Schema(columns=(Column("pulse", low=40, high=200), Column("age", low=0, high=120)))
+    assert values(Watch, pulse) | {"columns": "pulse", "low": "40", "high": "200"} == values(Watch, pulse)
+    apart = Schema(columns=pulse.columns, protects=TIMED)
+    assert values(Watch, apart) | {"low": "", "high": ""} == values(Watch, apart)

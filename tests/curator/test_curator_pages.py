@@ -126,7 +126,9 @@ TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("GET", "/"): (None, callers(200)),
     ("GET", "/datasets/{dataset}"): (None, callers(200)),
     ("GET", "/datasets/{dataset}/plan/{kind}"): (None, callers(200)),
-    ("POST", "/datasets/{dataset}/plan/{kind}"): (COUNT, callers(200)),
+    ("POST", "/datasets/{dataset}/plan/{kind}"): (COUNT, callers(303)),
+    ("GET", "/datasets/{dataset}/confirm/{kind}"): (None, callers(422)),  # nothing is asked
+    ("POST", "/datasets/{dataset}/confirm/{kind}"): (COUNT, callers(303)),
     ("POST", "/datasets/{dataset}/ask/{kind}"): (COUNT, callers(303)),
     ("GET", "/jobs/{job}"): (None, callers(200, other=404)),
     ("GET", "/releases"): (None, callers(200)),
@@ -435,7 +437,7 @@ def test_a_trade_off_is_drawn_when_it_is_wanted_and_then_kept(
         "/ui/datasets/beds/plan/watch",
         {"threshold": "2", "variance": "1", "low": "-5", "high": "5", "epsilon": "0.8"},
     )
-    first = people["analyst"].post(at, form)
+    first = people["analyst"].get(people["analyst"].post(at, form).headers["location"])
     assert "Draw what is found" in words(first)
     assert "Ask and pay" not in words(first)  # beds are a stream
     wanted = people["analyst"].post(at, {**form, "tradeoff": "yes"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -20,6 +20,7 @@ from wallflower.schema import Column, Schema
 from wallflower.units import Protection
 
 BEDS: Final = "beds"
+OPEN: Final = ("3", "360")  # records of the tumours that an analyst may name: a benign one and a malignant one
 LIMITS: Final = {demo.NAME: Loss("3"), BEDS: Loss("6")}  # a single reading tells less than a person's whole record
 
 _MOMENTS: Final = 240
@@ -47,7 +48,7 @@ def trial(base: Settings) -> Iterator[Trial]:
     with TemporaryDirectory(prefix="wallflower-serve-") as name:
         folder = Path(name)
         source, schema = demo.write_files(folder)
-        tumours = Registration(name=demo.NAME, source=str(source), schema=Schema.read(schema))
+        tumours = Registration(name=demo.NAME, source=str(source), schema=explicable(Schema.read(schema)), records=OPEN)
         book, watches = str(folder / "ledger.db"), str(folder / "watches")
         with Ledger.open(book) as ledger:
             for dataset, limit in LIMITS.items():
@@ -59,6 +60,13 @@ def trial(base: Settings) -> Iterator[Trial]:
         records.close()
         settings = base.but(ledger=book, watches=watches, roots=(name,), datasets=(tumours, beds(folder)))
         yield Trial(settings=settings, steward=steward, analyst=analyst)
+
+
+def explicable(schema: Schema) -> Schema:
+    """The same with what `explain` needs: public bounds of one column, and groups of another."""
+    facts: Mapping[str, dict[str, Any]] = {"mean radius": {"low": 5, "high": 30}, "mean texture": {"edges": (15, 20)}}
+    columns = tuple(replace(column, **facts.get(column.name, {})) for column in schema.columns or ())
+    return replace(schema, columns=columns)
 
 
 def beds(folder: Path) -> Registration:

@@ -74,8 +74,8 @@ def plain(drawn: str) -> str:
     return _STYLE.sub(lambda found: "".join(_attributes(found[1])), _STYLE_ELEMENT.sub("", drawn))
 
 
-def curve(plan: Plan) -> Markup | None:
-    """What each amount of the loss would give, with a mark where the plan stands."""
+def curve(plan: Plan, marks: Sequence[tuple[float, str]] = ()) -> Markup | None:
+    """What each amount of the loss would give, with a dot where the plan stands and lines at other marks."""
     points = [(x, y) for x, y in plan.curve if math.isfinite(y) and (plan.scale == "linear" or y > 0)]
     if len(points) < 2 or points[0][0] <= 0:
         return None
@@ -88,7 +88,10 @@ def curve(plan: Plan) -> Markup | None:
     up = Axis(plan.measure, low, high, plan.scale)
     spent = float(plan.cost.amount)
     at = spent if across.low <= spent <= across.high else None
-    return _chart(across, up, points, at=at, said=f"{plan.measure} against {letter}")
+    within = [(amount, words) for amount, words in marks if across.low <= amount <= across.high]
+    told = "; ".join(f"{words} {letter} = {amount:.3g}" for amount, words in within)
+    said = f"{plan.measure} against {letter}" + (f"; {told}" if told else "")
+    return _chart(across, up, points, at=at, said=said, marks=within)
 
 
 def nearest_to(amount: float, curves: Sequence[Tradeoff]) -> Tradeoff:
@@ -105,7 +108,16 @@ def tradeoff(nearest: Tradeoff) -> Markup:
     return _chart(across, up, points, at=None, said=said, diagonal=True)
 
 
-def _chart(across: Axis, up: Axis, points: Points, *, at: float | None, said: str, diagonal: bool = False) -> Markup:
+def _chart(
+    across: Axis,
+    up: Axis,
+    points: Points,
+    *,
+    at: float | None,
+    said: str,
+    diagonal: bool = False,
+    marks: Sequence[tuple[float, str]] = (),
+) -> Markup:
     def place(x: float, y: float) -> tuple[str, str]:
         return f"{_LEFT + across.share(x) * (_RIGHT - _LEFT):.1f}", f"{_BOTTOM - up.share(y) * (_BOTTOM - _TOP):.1f}"
 
@@ -114,11 +126,20 @@ def _chart(across: Axis, up: Axis, points: Points, *, at: float | None, said: st
     parts += _grid(across, up)
     if diagonal:
         parts.append(f'<path class="chance" d="M{_LEFT} {_BOTTOM}L{_RIGHT} {_TOP}"/>')
+    parts += [part for place_, mark in enumerate(marks) for part in _mark(across, *mark, place_)]
     parts.append(f'<path class="line" d="{line}"/>')
     if at is not None:
         x, y = place(at, _height(points, at, up.scale))
         parts.append(f'<path class="here" d="M{x} {_TOP}V{_BOTTOM}"/><circle class="dot" cx="{x}" cy="{y}" r="5"/>')
     return Markup("".join([*parts, "</svg>"]))  # noqa: S704 - numbers, and words that were escaped
+
+
+def _mark(across: Axis, amount: float, words: str, place: int) -> list[str]:
+    """A line at an amount, with its words on the side that has room, each a line lower than the one before."""
+    share = across.share(amount)
+    x, side = _LEFT + share * (_RIGHT - _LEFT), "end" if share > 0.5 else "start"
+    at = f'x="{x + (-5 if share > 0.5 else 5):.1f}" y="{_TOP + 12 + 15 * place}" text-anchor="{side}"'
+    return [f'<path class="mark" d="M{x:.1f} {_TOP}V{_BOTTOM}"/>', f'<text class="mark" {at}>{escape(words)}</text>']
 
 
 def _grid(across: Axis, up: Axis) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 from textwrap import shorten
@@ -15,14 +15,19 @@ from pydantic import ValidationError
 
 from wallflower.columns import join_list, pieces_of, split_list
 from wallflower.curator.api.bodies import Body, Find, model, query_of
+from wallflower.curator.pages.faults import EmptyFields, faults_in
+from wallflower.curator.pages.pickers import Choice, offers_for, tick
+from wallflower.curator.pages.scales import OWN, Ruler, asides, is_typed_own, own_text, ruler_of
+from wallflower.curator.pages.suggestions import Suggestion
+from wallflower.curator.pages.translation import chosen_columns, translate
 from wallflower.errors import ParameterError
 from wallflower.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, entries_of, spends
 from wallflower.queries.watch.seasons import ReleasedBaseline, Seasons
 from wallflower.query import Condition, Query, ReleaseLike
 from wallflower.release import Release
-from wallflower.schema import Column, Schema
+from wallflower.schema import Schema
 
-Control = Literal["text", "number", "choice", "long", "ticks"]
+Control = Literal["text", "number", "choice", "ticks", "kept"]
 
 _NUMBERS: Final = (int, float, Fraction)
 _LISTS: Final = (tuple[str, ...], tuple[float, ...])
@@ -32,27 +37,20 @@ _LABELS: Final = {"epsilon": "ε, the privacy loss", "delta": "δ", "rho": "ρ"}
 _WAYS: Final[Mapping[Any, str]] = {
     **dict.fromkeys(_LISTS, "several: a, b, c"),
     **dict.fromkeys(_TABLES, "several: a, b; c"),
-    Schema: "as JSON, as `wallflower data` has it",
 }
-_SHARE: Final = "2%"  # of the records, where no radius can be suggested
+_CUTS: Final = "where columns of numbers are cut into groups, if the schema does not say it: age: 18, 65; weight: 80"
+_TICKED: Final = "tick the groups that belong to it"
 _WRITTEN: Final = (Schema, Seasons)  # as JSON, or the number of a release
 _WORDS: Final = 60  # characters of a release in a list of them
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What may be chosen in a field, as it is sent and as it is shown."""
-
-    value: str
-    words: str
-    chosen: bool = False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One field of a form. `main`: it is shown at once, not among the further settings."""
+    """One field of a form: `name` is what it is sent as, `field` what it is to the question. `main`: it is shown at
+    once, not among the further settings. `aside` is what its number is on the scale of the question."""
 
     name: str
+    field: str
     label: str
     help: str
     control: Control
@@ -62,48 +60,74 @@ class Entry:
     choices: tuple[Choice, ...] = ()
     when: Condition | None = None
     away: bool = False  # a setting of a mode that is not chosen
+    unit: str = ""
+    aside: str = ""
+    fault: str = ""
+    none: str = ""  # what it means that nothing is ticked
 
 
-class EmptyFields(ParameterError):
-    """A form with empty fields that are needed."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What a form knows of a data set: its schema, the records that may be named, and releases to build on."""
+
+    schema: Schema = field(default_factory=Schema)
+    records: tuple[str, ...] = ()
+    released: Sequence[Release[Any]] = ()
 
 
-def entries(
-    question: Question, given: Mapping[str, str], schema: Schema, released: Sequence[Release[Any]] = ()
-) -> list[Entry]:
-    """The fields of a question, filled with what is given, or else with its example as far as that fits. `released` are
-    releases of the same data set that the question may build on."""
+def entries(question: Question, given: Mapping[str, str], table: Table | Schema) -> list[Entry]:
+    """The fields of a question, filled with what is given, or else with what its example and the schema suggest."""
+    table = Table(schema=table) if isinstance(table, Schema) else table
+    asked = blanks(question)
+    offers = {blank.name: _offers(blank, table) for blank in asked}
     example = {name: write_field(value) for name, value in entries_of(question.example()).items()}
-    offers = {blank.name: _offers(blank, schema, released) for blank in blanks(question)}
-    fitting = _fitting(question, schema)
-    values = given or example | fitting | _suggestions(question, example, schema, offers)
-    shown = {*example, *(["columns"] if fitting.get("columns") else []), *(name for name in offers if offers[name])}
-    found = [_entry(blank, values, offers[blank.name], shown=blank.name in shown) for blank in blanks(question)]
+    defaults = {blank.name: "" if blank.default is REQUIRED else write_field(blank.default) for blank in asked}
+    of_table = Suggestion(
+        question=question, example=example, defaults=defaults, schema=table.schema, records=table.records
+    )
+    values = given or of_table.values(offers)
+    chosen = chosen_columns(question, values)
+    shown = {*example, *(name for name in offers if offers[name])}
+    found = [
+        _entry(blank, values, offers[blank.name], table.schema, chosen, shown=blank.name in shown) for blank in asked
+    ]
     for name, words in LOSS_HELP.items() if spends(question) else ():
         value, main = values.get(name, ""), name == "epsilon"
         found.append(
-            Entry(name=name, label=_LABELS[name], help=words, control="text", value=value, required=False, main=main)
+            Entry(
+                name=name,
+                field=name,
+                label=_LABELS[name],
+                help=words,
+                control="text",
+                value=value,
+                required=False,
+                main=main,
+            )
         )
     return found
 
 
-def read_form(question: Question, form: Mapping[str, str], find: Find | None = None) -> Query[Any, Any]:
-    """The question that a form asks, within the limits of the body that would ask it; `find` as for that."""
+def read_form(
+    question: Question, form: Mapping[str, str], find: Find | None = None, schema: Schema | None = None
+) -> Query[Any, Any]:
+    """The question that a form asks, within the limits of the body that would ask it; `find` as for that. With a
+    `schema` the form may say it as the page of that data set does."""
+    asked = blanks(question)
+    form = form if schema is None else translate(question, form, schema)
     given: dict[str, Any] = {name: form[name].strip() for name in LOSS_HELP if form.get(name, "").strip()}
-    for blank in blanks(question):
+    for blank in asked:
         text = form.get(blank.name, "").strip()
         if text:
             given[blank.name] = _plain(blank, text)
-    missing = [blank.name for blank in blanks(question) if blank.default is REQUIRED and blank.name not in given]
+    missing = [blank.name for blank in asked if blank.default is REQUIRED and blank.name not in given]
     if missing:
-        raise EmptyFields(
-            f"{question.kind}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} still to be given."
-        )
+        words = f"{question.kind}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} still to be given."
+        raise EmptyFields(dict.fromkeys(missing, "This is still to be given."), words)
     try:
         return query_of(question, _model(question).model_validate(given), find)
     except ValidationError as error:
-        told = (f"{'.'.join(map(str, one['loc']))[:200]}: {str(one['msg'])[:200]}" for one in error.errors()[:20])
-        raise ParameterError(f"{'; '.join(told)}. Correct the form.") from None
+        raise faults_in(error, question, form) from None
 
 
 def write_field(value: Any) -> str:
@@ -173,55 +197,14 @@ def _model(question: Question) -> type[Body]:
     return model(question)
 
 
-def _fitting(question: Question, schema: Schema) -> dict[str, str]:
-    """Words of the example that name columns or records of its own are left empty; a schema is the data set's."""
-    own: dict[str, str] = {}
-    is_timed = schema.protects is not None and schema.protects.rows == "time"
-    for blank in blanks(question):
-        if blank.hint is Schema:
-            own[blank.name] = write_field({**schema.to_json(), "clip": True}) if schema.columns else ""
-        elif blank.hint not in (*_NUMBERS, bool) and not blank.choices:
-            own[blank.name] = write_field(None if blank.default is REQUIRED else blank.default)
-        if blank.name == "columns" and (question.streams or question.prepares) and not is_timed:
-            own[blank.name] = write_field(schema.numbers[:1])  # each column more costs as much again
-    return own
-
-
-def _suggestions(
-    question: Question, example: Mapping[str, str], schema: Schema, offers: Mapping[str, Sequence[Choice]]
-) -> dict[str, str]:
-    """Of the example's numbers only those that mean something in this table: bounds are its own, a threshold is kept
-    only within the same bounds, and a radius only where every column is in spreads."""
-    known = [column for column in schema.columns or () if column.name in schema.numbers]
-    own: dict[str, str] = {}
-    if known and {"low", "high"} <= example.keys():
-        ends = {_ends(column) for column in known}
-        (low, high) = next(iter(ends)) if len(ends) == 1 else ("", "")
-        if not low or (float(low), float(high)) != (float(example["low"]), float(example["high"])):
-            own |= {"low": low, "high": high} if question.prepares else {"low": "", "high": ""}
-            own |= {name: "" for name in ("threshold", "variance") if name in example}
-    if known and "radius" in example and all(column.scale == 1 for column in known):
-        own["radius"] = ""
-        own |= {"share": _SHARE} if "share" in offers else {}
-        own |= {"scale": offers["scale"][0].value} if offers.get("scale") else {}
-    return own
-
-
-def _ends(column: Column) -> tuple[str, str]:
-    """The public bounds of a column, as a question sees them."""
-    if column.low is None or column.high is None:
-        return "", ""
-    low, high = ((float(end) - float(column.center)) / float(column.scale) for end in (column.low, column.high))
-    return f"{low:g}", f"{high:g}"
-
-
-def _offers(blank: Blank, schema: Schema, released: Sequence[Release[Any]]) -> tuple[Choice, ...]:
+def _offers(blank: Blank, table: Table) -> tuple[Choice, ...]:
     """What a table, or what was released about it, offers for a field; the latest release first."""
     if takes_release(blank):
-        fitting = [made for made in reversed(released) if made.kind == blank.name and _is_taken(blank, made.value)]
+        fitting = [
+            made for made in reversed(table.released) if made.kind == blank.name and _is_taken(blank, made.value)
+        ]
         return tuple(Choice(str(made.ledger_id), f"release {made.ledger_id}: {_short(made)}") for made in fitting)
-    kind = {"labels": "category", "times": "time"}.get(blank.names or "")
-    return tuple(Choice(join_list([one.name]), one.name) for one in schema.columns or () if one.kind == kind)
+    return offers_for(blank, table.schema, table.records)
 
 
 def takes_release(blank: Blank) -> bool:
@@ -237,47 +220,113 @@ def _short(made: Release[Any]) -> str:
     return shorten(made.words.partition(". ")[0], _WORDS, placeholder=" …")
 
 
-def _entry(blank: Blank, values: Mapping[str, str], offers: tuple[Choice, ...], *, shown: bool) -> Entry:
+def _entry(
+    blank: Blank,
+    values: Mapping[str, str],
+    offers: tuple[Choice, ...],
+    schema: Schema,
+    chosen: list[str],
+    *,
+    shown: bool,
+) -> Entry:
     required = blank.default is REQUIRED
     default = "" if required else write_field(blank.default)
-    way = _WAYS.get(blank.hint)
-    value = values.get(blank.name, default)
-    control = _control(blank, offers)
+    given = values.get(blank.name, default)
+    control = _control(blank, offers, given)
+    name, unit, aside = blank.name, "", ""
+    if blank.span is not None:
+        ruler = ruler_of(schema, chosen)
+        unit = _unit(blank, ruler)
+        if is_typed_own(blank, schema):
+            name = f"{blank.name}{OWN}"
+            given = values.get(name) or own_text(values.get(blank.name, ""), blank, ruler)
+            aside = asides((blank,), {name: given}, schema, chosen).get(blank.name, "")
     return Entry(
-        name=blank.name,
-        label=blank.name.replace("_", " "),
-        help=f"{blank.help} ({way})" if way and control != "ticks" else blank.help,
+        name=name,
+        field=blank.name,
+        label=_label(blank, schema),
+        help=_help(blank, control, schema),
         control=control,
-        value=value,
-        required=required,
+        value=given,
+        required=required and not _is_cut(blank, schema),
         main=required or shown,
-        choices=_choices(blank, offers, value) if control in ("choice", "ticks") else (),
+        choices=_choices(blank, offers, given) if control in ("choice", "ticks") else (),
         when=blank.when,
-        away=blank.when is not None
-        and blank.when.choice is not None
-        and values.get(blank.when.chooser) not in (None, "", blank.when.choice),
+        away=blank.when is not None and _is_away(blank.when, blank, values, default),
+        unit=unit,
+        aside=aside,
+        none=_none(blank, offers) if control == "ticks" and not required else "",
     )
+
+
+def _is_cut(blank: Blank, schema: Schema) -> bool:
+    """Whether a field asks for public values that the table's own schema has."""
+    return blank.hint is Schema and bool(schema.columns)
+
+
+def _label(blank: Blank, schema: Schema) -> str:
+    return "cuts" if _is_cut(blank, schema) else blank.name.replace("_", " ")
+
+
+def _help(blank: Blank, control: Control, schema: Schema) -> str:
+    if _is_cut(blank, schema):
+        return _CUTS
+    if control == "ticks" and blank.names == "context":
+        return f"{blank.help.removesuffix(', as bits').replace(', as bits', '')}: {_TICKED}"
+    way = _WAYS.get(blank.hint)
+    return f"{blank.help} ({way})" if way and control != "ticks" else blank.help
+
+
+def _none(blank: Blank, offers: tuple[Choice, ...]) -> str:
+    if blank.names in ("numbers", "measured"):
+        return f"None ticked: all {len(offers)}."
+    return "None ticked: left out."
+
+
+def _unit(blank: Blank, ruler: Ruler | None) -> str:
+    """The unit that a number is typed in; distances over several columns have none."""
+    if ruler is None or not ruler.unit or blank.span == "radius" or (blank.span == "sum" and ruler.columns > 1):
+        return ""
+    return f"({ruler.unit})²" if blank.span == "square" else ruler.unit
+
+
+def _is_away(when: Condition, blank: Blank, values: Mapping[str, str], default: str) -> bool:
+    """Whether the mode of a setting is not chosen; what was given of it is shown all the same where no mode is."""
+    chosen = values.get(when.chooser, "")
+    if not chosen:
+        return values.get(blank.name, default) == default
+    return when.choice is not None and chosen != when.choice
 
 
 def _choices(blank: Blank, offers: tuple[Choice, ...], value: str) -> tuple[Choice, ...]:
     """What may be chosen; what stands there already is kept, and nothing is one of them where it may be left out."""
     own = ("yes", "no") if blank.hint is bool else blank.choices
     known = tuple(Choice(word, word) for word in own) or offers
-    is_list = blank.hint in _LISTS
-    chosen = {join_list([name]) for name in split_list(value)} if is_list else {value}
+    is_list = blank.hint in _LISTS or blank.names == "context"
+    chosen = _ticked(value) if is_list else {value}
     strange = tuple(Choice(one, one) for one in sorted(chosen - {"", *(choice.value for choice in known)}))
-    empty = () if is_list or not (blank.optional or blank.default is None) else (Choice("", "left out"),)
-    strange = () if own else strange
-    return tuple(replace(choice, chosen=choice.value in chosen) for choice in (*empty, *known, *strange))
+    left = blank.optional or blank.default is None
+    empty = () if is_list else (Choice("", "left out"),) if left else (Choice("", "choose"),)
+    empty = empty if left or (blank.default is REQUIRED and not own) else ()
+    return tick((*empty, *known, *(() if own else strange)), chosen)
 
 
-def _control(blank: Blank, offers: tuple[Choice, ...]) -> Control:
+def _ticked(value: str) -> set[str]:
+    try:
+        return {join_list([name]) for name in split_list(value)}
+    except ParameterError:
+        return set()
+
+
+def _control(blank: Blank, offers: tuple[Choice, ...], value: str) -> Control:
     if blank.choices or blank.hint is bool or takes_release(blank):
         return "choice"
-    if offers:
-        return "ticks" if blank.hint in _LISTS else "choice"
     if blank.hint in _WRITTEN:
-        return "long"
+        return "kept" if value.startswith("{") else "text"
+    if blank.names == "context" and offers and set(value) - {"0", "1"} == set(value):
+        return "ticks"
+    if offers and blank.names != "context":
+        return "ticks" if blank.hint in _LISTS else "choice"
     return "number" if blank.hint in _NUMBERS else "text"
 
 

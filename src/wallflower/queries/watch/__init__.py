@@ -89,11 +89,11 @@ class Watch(Query[Points, dict[str, Any]]):
     )
     low: float | None = field(
         default=None,
-        metadata={"help": "public lower bound of every entry; left out: the schema's, of each column", "span": "place"},
+        metadata={"help": "public lower bound of every entry; left out: the schema's, of each column", "span": "low"},
     )
     high: float | None = field(
         default=None,
-        metadata={"help": "public upper bound of every entry; left out: the schema's, of each column", "span": "place"},
+        metadata={"help": "public upper bound of every entry; left out: the schema's, of each column", "span": "high"},
     )
     change: float | None = field(
         default=None,

@@ -77,11 +77,11 @@ class Baseline(Query[Points, dict[str, Any]]):
 
     low: float | None = field(
         default=None,
-        metadata={"help": "public lower bound of every entry; by phase left out: the schema's", "span": "place"},
+        metadata={"help": "public lower bound of every entry; by phase left out: the schema's", "span": "low"},
     )
     high: float | None = field(
         default=None,
-        metadata={"help": "public upper bound of every entry; by phase left out: the schema's", "span": "place"},
+        metadata={"help": "public upper bound of every entry; by phase left out: the schema's", "span": "high"},
     )
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
     level: str = field(

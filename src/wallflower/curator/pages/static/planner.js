@@ -1,5 +1,6 @@
-// The planner, alive: slide the loss or change a field, and the plan follows, or says why it cannot. Without this file
-// everything still works by sending the form. Also: buttons that copy a text.
+// Plans follow the form while it is filled in: only the plan is asked for, and an old one never outlives a newer wish.
+// The address holds what the form says, so a reload, Back and a link bring it again. Without this file everything still
+// works by sending the form. Also: buttons that copy a text, and forms that are sent once.
 "use strict";
 
 const PAUSE = 200;
@@ -15,32 +16,65 @@ const copying = () => {
   }
 };
 
+const paying = pay => pay.form.addEventListener("submit", () => setTimeout(() => {
+  pay.disabled = true;
+  pay.textContent = "Asking…";
+}));
+
+const amountOf = text => {
+  const [whole, part] = text.split("/");
+  return Number(whole) / (part === undefined ? 1 : Number(part));
+};
+
+// The slider is on a log scale between the ends of the chart; `fit` moves it to other ends and marks.
 const sliding = (slider, loss) => {
+  const log = value => String(Math.log10(value));
   const follow = () => {
-    const [whole, part] = loss.value.split("/");
-    const amount = Number(whole) / (part === undefined ? 1 : Number(part));
-    if (amount > 0) slider.value = Math.log10(amount);
+    const amount = amountOf(loss.value);
+    if (amount > 0) slider.value = log(amount);
+    slider.setAttribute("aria-valuetext", `ε = ${loss.value}`);
   };
+  const fit = state => {
+    if (state?.dataset.low) {
+      slider.min = log(state.dataset.low);
+      slider.max = log(state.dataset.high);
+    }
+    const marks = [...(state?.querySelectorAll("[data-mark]") ?? [])].map(mark => {
+      const option = document.createElement("option");
+      option.value = log(mark.dataset.mark);
+      option.label = mark.textContent;
+      return option;
+    });
+    document.getElementById("marks").replaceChildren(...marks);
+    follow();
+  };
+  slider.min = log(slider.min);
+  slider.max = log(slider.max);
   slider.hidden = false;
-  follow();
   loss.addEventListener("input", follow);
   slider.addEventListener("input", () => {
     loss.value = String(Number((10 ** slider.value).toPrecision(2)));
     slider.setAttribute("aria-valuetext", `ε = ${loss.value}`);
   });
+  return fit;
 };
 
-// A setting is shown, and sent, while its mode is chosen, or while none is.
+// A setting is shown, and sent, while its mode is chosen. One that was given without a mode stays, to be seen.
 const choosing = form => {
-  const fit = () => {
+  const chosen = name => {
+    const boxes = form.querySelectorAll(`input[type=checkbox][name="${CSS.escape(name)}"]`);
+    return boxes.length ? [...boxes].some(box => box.checked) && "ticked" : form.elements[name]?.value ?? "";
+  };
+  const fit = first => {
     for (const field of form.querySelectorAll("[data-chooser]")) {
-      const chosen = form.elements[field.dataset.chooser].value;
-      field.hidden = chosen !== "" && chosen !== field.dataset.choice;
-      for (const control of field.querySelectorAll("input, select, textarea")) control.disabled = field.hidden;
+      const mode = chosen(field.dataset.chooser);
+      if (first && !field.hidden && !mode) continue;
+      field.hidden = field.dataset.choice ? mode !== field.dataset.choice : !mode;
+      for (const control of field.querySelectorAll("input, select, textarea, fieldset")) control.disabled = field.hidden;
     }
   };
-  form.addEventListener("input", fit);
-  fit();
+  form.addEventListener("input", () => fit(false));
+  fit(true);
 };
 
 // What a form asks, as one text; the box that wants an answer of no use is part of no plan.
@@ -57,20 +91,56 @@ const untouched = form => {
   return written(copy);
 };
 
+// Keep what the form says in the address, but for what proves where it comes from.
+const keep = form => {
+  const fields = new FormData(form);
+  for (const name of ["proof", "nonce"]) fields.delete(name);
+  const given = new URLSearchParams([...fields].filter(([, value]) => value !== ""));
+  history.replaceState(null, "", `${form.dataset.plan}?${given}`);
+};
+
 // Why a page was refused, in its own words.
 const refusal = page => new DOMParser().parseFromString(page, "text/html").querySelector("[role=alert]")?.textContent;
 
+// What the plan says of single fields: what is wrong with them, and what they are on the scale of the question.
+const telling = (form, state) => {
+  const said = (kind, name) => state?.querySelector(`[data-${kind}="${CSS.escape(name)}"]`)?.textContent ?? "";
+  for (const field of form.querySelectorAll("[data-field]")) {
+    const fault = field.querySelector("[data-fault]"), aside = field.querySelector("[data-aside]");
+    const words = said("wrong", field.dataset.field);
+    if (fault) fault.textContent = words;
+    if (aside) aside.textContent = said("beside", field.dataset.field);
+    const control = field.querySelector("[aria-describedby]:not([type=range])");
+    if (words) control?.setAttribute("aria-invalid", "true");
+    else control?.removeAttribute("aria-invalid");
+  }
+};
+
 const planning = form => {
   const plan = document.getElementById("plan"), said = document.getElementById("said");
-  const replan = document.getElementById("replan");
+  const replan = document.getElementById("replan"), ask = document.getElementById("ask");
+  const effect = document.getElementById("effect");
   choosing(form);
+  const slider = document.getElementById("slider"), loss = document.getElementById("f-epsilon");
+  const fit = slider && loss ? sliding(slider, loss) : () => {};
   let wanted = untouched(form);  // the form whose plan is shown, or on its way
   let waiting, asked;
+  const settle = () => {
+    plan.removeAttribute("aria-busy");
+    effect.removeAttribute("data-stale");
+    const words = plan.querySelector("[data-said]")?.textContent ?? "";
+    effect.textContent = words;
+    if (ask) ask.disabled = !plan.querySelector(".verdict");
+    return words;
+  };
   const show = made => {
     const open = [...plan.querySelectorAll("details")].map(one => one.open);
     plan.innerHTML = made;
     plan.querySelectorAll("details").forEach((one, at) => { one.open = open[at] ?? false; });
-    said.textContent = plan.querySelector("[data-said]")?.textContent ?? "";
+    const state = plan.querySelector("[data-state]");
+    telling(form, state);
+    fit(state);
+    said.textContent = settle();
     replan.hidden = true;
   };
   const fail = why => {
@@ -80,6 +150,7 @@ const planning = form => {
     plan.replaceChildren(words);
     replan.hidden = false;
     wanted = undefined;
+    settle();
   };
   const look = async () => {
     asked = new AbortController();
@@ -87,7 +158,7 @@ const planning = form => {
     try {
       const body = new URLSearchParams(new FormData(form));
       const answer = await fetch(form.dataset.plan, {method: "POST", body, headers: {"X-Fragment": "1"}, signal});
-      if (answer.redirected) return location.reload();
+      if (answer.redirected) return location.reload();  // signed out: the address brings the form back
       const text = await answer.text();
       if (answer.ok) show(text);
       else fail(refusal(text) ?? "The service could not work it out. Try again in a little while.");
@@ -95,28 +166,28 @@ const planning = form => {
       if (signal.aborted) return;  // a later plan is on its way
       fail("The service does not answer. Try again when it can be reached.");
     }
-    plan.removeAttribute("aria-busy");
   };
   const compare = () => {
     if (written(form) === wanted) return;
     wanted = written(form);
+    keep(form);
     asked?.abort();
     clearTimeout(waiting);
     plan.setAttribute("aria-busy", "true");
+    effect.setAttribute("data-stale", "");
+    if (ask) ask.disabled = true;
     waiting = setTimeout(look, PAUSE);
   };
   replan.hidden = true;
-  const slider = document.getElementById("slider"), loss = document.getElementById("f-epsilon");
-  if (slider && loss) sliding(slider, loss);
+  fit(plan.querySelector("[data-state]"));
+  if (ask) ask.disabled = !plan.querySelector(".verdict");
   form.addEventListener("input", compare);
-  form.addEventListener("submit", event => {
-    const ask = document.getElementById("ask");
-    if (ask && event.submitter === ask) setTimeout(() => { ask.disabled = true; ask.textContent = "Asking…"; });
-  });
+  form.addEventListener("change", compare);
   addEventListener("pageshow", event => event.persisted ? location.reload() : compare());
   compare();
 };
 
 copying();
-const form = document.getElementById("planner");
+const form = document.getElementById("planner"), pay = document.getElementById("pay");
 if (form) planning(form);
+if (pay) paying(pay);
