@@ -35,22 +35,22 @@ def routes() -> list[Route]:
 def confirm(visit: Visit) -> Response:
     """From a form to the page that asks whether it is meant: its address holds the form, so that Back and a reload
     keep both the settings and the one payment."""
-    question, shown = planner.asked(visit)
+    question, shown = planner.topic_of(visit)
     told = planner.outlook_of(visit, shown, question, visit.form)
     if told["outlook"] is None:
-        return planner.planned(visit, visit.form, sent=True)
-    given = planner.typed(question, visit.form) | {"nonce": planner.nonce_of(visit.form) or new_id()}
+        return planner.show_form(visit, visit.form, sent=True)
+    given = planner.settings_in(question, visit.form) | {"nonce": planner.nonce_of(visit.form) or new_id()}
     return RedirectResponse(f"{confirm_at(shown, question)}?{urlencode(given)}", 303)
 
 
 def confirmation(visit: Visit) -> Response:
     """What would be paid, from which account, and what would be left."""
-    question, shown = planner.asked(visit)
+    question, shown = planner.topic_of(visit)
     given = planner.typed_in_address(visit)
     told = planner.outlook_of(visit, shown, question, given)
     if told["outlook"] is None:
-        return planner.planned(visit, given, sent=True)
-    typed = planner.typed(question, given)
+        return planner.show_form(visit, given, sent=True)
+    typed = planner.settings_in(question, given)
     return visit.render(
         "payment.html",
         question=question,
@@ -64,7 +64,7 @@ def confirmation(visit: Visit) -> Response:
 
 async def ask(visit: Visit) -> Response:
     """Pay and answer; a form that is sent twice is paid once."""
-    question, shown = await run_sync(planner.asked, visit)
+    question, shown = await run_sync(planner.topic_of, visit)
     caller, desk, name = visit.by, visit.desk, shown.name
     try:
         query = await run_sync(planner.read, visit, shown, question, visit.form)
@@ -73,7 +73,7 @@ async def ask(visit: Visit) -> Response:
         work, later = partial(desk.ask, admitted), admitted.is_long
         found = await visit.jobs.answer(work, caller, name, query.kind, later=later)
     except PrivacyError as refusal:
-        again = f"{planner.plan_at(shown, question)}?{urlencode(planner.typed(question, visit.form))}"
+        again = f"{planner.plan_at(shown, question)}?{urlencode(planner.settings_in(question, visit.form))}"
         return refusal_page(visit, refusal, again=again, dataset=name, question=question.kind)
     return to(f"/releases/{found.ledger_id}" if isinstance(found, Release) else f"/jobs/{found.id}")
 

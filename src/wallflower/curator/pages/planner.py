@@ -67,24 +67,24 @@ def routes() -> list[Route]:
 
 def planner(visit: Visit) -> Response:
     """The form of a question, with its plan; the address may fill it in."""
-    return planned(visit, typed_in_address(visit))
+    return show_form(visit, typed_in_address(visit))
 
 
 def plan_sent_form(visit: Visit) -> Response:
     """The same for a form that was sent: an address that holds it, or only the plan for a page that is open."""
-    question, shown = asked(visit)
+    question, shown = topic_of(visit)
     if "x-fragment" in visit.request.headers:
         at = plan_at(shown, question)
         return visit.render("plan.html", plan_at=at, **outlook_of(visit, shown, question, visit.form))
-    address = f"{plan_at(shown, question)}?{urlencode(typed(question, visit.form))}"
+    address = f"{plan_at(shown, question)}?{urlencode(settings_in(question, visit.form))}"
     if "tradeoff" in visit.form or len(address) > _LONGEST:
-        return planned(visit, visit.form)
+        return show_form(visit, visit.form)
     return RedirectResponse(address, 303)
 
 
-def planned(visit: Visit, given: Mapping[str, str], *, sent: bool = False) -> Response:
+def show_form(visit: Visit, given: Mapping[str, str], *, sent: bool = False) -> Response:
     """The page of a form with its plan; one that was sent is told of what is empty, too."""
-    question, shown = asked(visit)
+    question, shown = topic_of(visit)
     obstacle = obstacle_of(visit.desk, visit.by, shown, question)
     table = table_of(visit, shown.name, question)
     entries = fields.entries(question, given, table)
@@ -108,7 +108,7 @@ def planned(visit: Visit, given: Mapping[str, str], *, sent: bool = False) -> Re
     )
 
 
-def asked(visit: Visit) -> tuple[Question, DatasetView]:
+def topic_of(visit: Visit) -> tuple[Question, DatasetView]:
     """What is asked of which data set, as the address says."""
     shown = visit.desk.dataset(visit.by, visit.path("dataset"))
     try:
@@ -133,7 +133,7 @@ def typed_in_address(visit: Visit) -> dict[str, str]:
     return found
 
 
-def typed(question: Question, form: Mapping[str, str]) -> dict[str, str]:
+def settings_in(question: Question, form: Mapping[str, str]) -> dict[str, str]:
     """What was typed into the fields of a question, and nothing else of the form."""
     own = [blank.name for blank in blanks(question)]
     known = {*LOSS_HELP, *own, *(f"{name}{OWN}" for name in own), "anyway"}
