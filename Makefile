@@ -34,9 +34,11 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# docs/cli.md is written anew and the site built; then every block of every page is run and every link followed.
+# Generated pages and pictures are written anew and the site built; then every block is run and every link followed.
 docs: verbs
 	$(BIN)/python scripts/cli_page.py > docs/cli.md
+	$(BIN)/python scripts/pictures.py
+	$(BIN)/python scripts/benchmarks_page.py
 	$(BIN)/python scripts/site.py
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_proofs.py tests/test_site.py
 

@@ -57,13 +57,13 @@ html_theme_options: dict[str, Any] = {
 
 SIDEBAR: Final[dict[str, tuple[str, ...]]] = {
     "Start": ("docs/install", "docs/start", "docs/tutorial", "docs/config"),
-    "How to": ("docs/guides/*", "docs/notebooks/*"),
+    "How to": ("docs/guides/*", "docs/notebooks/README"),
     "Understand": ("docs/concepts/*", "docs/glossary", "LIMITATIONS"),
     "Questions": tuple(
         f"docs/{kind}"
         for kind in ("count", "subspaces", "watch", "explain", "scale", "radius", "profile", "detector", "sensors")
     ),
-    "Data owners": ("docs/data", "docs/engines", "docs/ledger", "docs/service", "docs/security"),
+    "Data owners": ("docs/data", "docs/engines", "docs/ledger", "docs/service", "docs/steward", "docs/security"),
     "Reference": ("docs/cli", "docs/api*", "docs/comparison", "docs/benchmarks", "docs/accuracy", "docs/reproduce"),
     "Evidence": ("docs/audit", "src/wallflower/*", "src/wallflower/ledger/*", "src/wallflower/queries/*/proof"),
     "The project": (
@@ -77,7 +77,10 @@ SIDEBAR: Final[dict[str, tuple[str, ...]]] = {
         "benchmarks/README",
     ),
 }
-DEEPER: Final = {"docs/decisions/README": ("docs/decisions/0*",)}
+DEEPER: Final = {
+    "docs/decisions/README": ("docs/decisions/0*",),
+    "docs/notebooks/README": ("docs/notebooks/[a-z]*",),
+}
 
 
 def add_sidebar(app: Sphinx, page: str, source: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -121,14 +122,43 @@ def test_the_front_door_leads_to_the_newest_version(site: Path) -> None:
     assert 'url=0.10.0/docs/index.html"' in (site.parent / "index.html").read_text(encoding="utf-8")
 
 
-def script() -> Any:
-    """scripts/site.py, which is no part of the package."""
-    spec = spec_from_file_location("build_site", ROOT / "scripts" / "site.py")
+def script(name: str = "site") -> Any:
+    """One of the scripts, which are no part of the package; it is loaded as if it had been called."""
+    spec = spec_from_file_location(f"script_{name}", ROOT / "scripts" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+# What is drawn and written by scripts
+
+
+def test_pictures_are_fresh() -> None:
+    pictures = script("pictures")
+    for name, draw in pictures.PICTURES.items():
+        assert (pictures.FOLDER / name).read_text(encoding="utf-8") == draw(), f"{name}: run `make docs`"
+
+
+def test_the_page_of_benchmarks_is_fresh() -> None:
+    made = script("benchmarks_page")
+    results = json.loads(made.RESULTS.read_text(encoding="utf-8"))
+    assert made.PAGE.read_text(encoding="utf-8") == made.words(results), "run `make docs`"
+    assert made.PICTURE.read_text(encoding="utf-8") == made.draw(results), "run `make docs`"
+
+
+def test_the_gallery_is_kept_and_small() -> None:
+    page = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    for name in script("gallery").DRAWN:
+        assert f"(images/{name})" in page
+        assert (ROOT / "docs" / "images" / name).stat().st_size < 100_000
+
+
+def test_every_picture_is_on_a_page() -> None:
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+    for picture in (ROOT / "docs" / "images").iterdir():
+        assert f"images/{picture.name})" in pages, f"{picture.name} is on no page"
 
 
 def test_a_page_that_leads_nowhere_is_found(tmp_path: Path) -> None:
