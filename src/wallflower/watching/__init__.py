@@ -242,6 +242,12 @@ class Watching:
             fresh = self._decided(asked[len(again) :])
             return again.and_then(fresh) if len(again) else fresh
 
+    def history(self, first: int, count: int) -> Decisions:
+        """Decisions from number `first` on that were told before, `count` at most: nothing is looked at."""
+        with self._lock:
+            self._require_open()
+            return self._told(first, count)
+
     def close(self) -> None:
         """Put the watch down. Without a state nothing is left of it."""
         with self._lock:

@@ -73,8 +73,8 @@ def letter_of(account: Account) -> str:
 def expenses(ledger: Ledger, account: Account, kinds: Mapping[str, str]) -> list[Expense]:
     """What was charged to an account, oldest first; `kinds` names questions by their labels."""
     entries = [entry for name in account.members for entry in ledger.history(name, event="charge")]
-    charged = [entry for entry in entries if entry.unit != "constrained" and (entry.epsilon or entry.rho)]
-    return [_expense(entry, kinds) for entry in sorted(charged, key=lambda entry: entry.id)]
+    charged = sorted((entry for entry in entries if entry.unit != "constrained"), key=lambda entry: entry.id)
+    return [found for entry in charged if (found := _expense(entry, kinds)).epsilon or found.rho]  # notes cost nothing
 
 
 def history(found: Sequence[Expense], by: By, letter: str, *, first: date, last: date, most: int = 6) -> History:

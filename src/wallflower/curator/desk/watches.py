@@ -119,6 +119,16 @@ class Watches:
             self._desk.metrics.count("decisions", watch.position - before)
             return told
 
+    def history(self, caller: Caller, key: str, most: int) -> Decisions:
+        """The latest decisions, as they were told; nothing is looked at."""
+        with self._taken(self._kept(caller, key)) as watch:
+            first = max(1, watch.position - most + 1)
+            return watch.history(first, min(most, watch.position))
+
+    def query(self, caller: Caller, key: str) -> Query[Any, Any]:
+        """What a watch asks."""
+        return self._query(self._kept(caller, key))
+
     def _put_away(self, key: str, watch: Watching) -> None:
         """It may be behind what is on disk, or ahead of it: whoever comes next takes it up from there."""
         self._open.pop(key, None)

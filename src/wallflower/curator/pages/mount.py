@@ -19,12 +19,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wallflower.curator.desk.problems import KINDS, Refusal
 from wallflower.curator.desk.tradeoffs import Tradeoffs
-from wallflower.curator.pages import analyst, expenses, lists, registration, requests, review, steward
+from wallflower.curator.pages import analyst, expenses, lists, registration, requests, review, steward, streams
 from wallflower.curator.pages.sessions import Sessions
 from wallflower.curator.pages.visits import BASE, POLICY, page, refusal_page
 
 _STATIC: Final = Path(__file__).parent / "static"
-_ROOMS: Final = (analyst, lists, steward, review, requests, expenses, registration)
+_ROOMS: Final = (analyst, lists, steward, review, requests, expenses, registration, streams)
 
 
 class Strict:

@@ -68,7 +68,7 @@ async def ask(visit: Visit) -> Response:
     caller, desk, name = visit.by, visit.desk, shown.name
     try:
         query = await run_sync(planner.read, visit, shown, question, visit.form)
-        key = _key(visit, query)
+        key = form_key(visit, query)
         admitted = await run_sync(partial(desk.admit, anyway=is_ticked(visit)), caller, name, query, key)
         work, later = partial(desk.ask, admitted), admitted.is_long
         found = await visit.jobs.answer(work, caller, name, query.kind, later=later)
@@ -97,7 +97,7 @@ def settings_of(
     return [(entry.label, f"{entry.value} {entry.unit}".strip()) for entry in stated]
 
 
-def _key(visit: Visit, query: Query[Any, Any]) -> str:
+def form_key(visit: Visit, query: Query[Any, Any]) -> str:
     """One key for one form and one question: sent twice, it is paid once; changed, it is another."""
     asked = hashlib.sha256(canonical(query.to_json()).encode("ascii")).hexdigest()[:16]
     return f"page-{planner.nonce_of(visit.form) or new_id()}-{asked}"
