@@ -19,7 +19,7 @@ from wallflower.curator.desk.records import REQUESTS
 from wallflower.curator.desk.tokens import Caller
 from wallflower.errors import ParameterError
 from wallflower.ledger.chain import Entry
-from wallflower.privacy import Exact, exact
+from wallflower.privacy import Exact, Loss, exact
 
 LONGEST: Final = 1000  # letters of a reason or of a word
 _DAILY: Final = 10  # requests of one analyst
@@ -46,6 +46,11 @@ class BudgetRequest:
     @property
     def is_open(self) -> bool:
         return self.state == "open"
+
+    @property
+    def loss(self) -> Loss | None:
+        """What they would like to spend."""
+        return None if self.epsilon is None else Loss(self.epsilon)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"entry": None if self.entry is None else int(self.entry)}

@@ -201,7 +201,7 @@ def _form(
         kinds=KINDS,
         units=UNITS,
         protections=PROTECTIONS,
-        table_words=names_of(TableWords),
+        described=any(_text(visit, name) for name in names_of(TableWords)),
         given=visit.form,
         words=None if stated is None else stated["detail"],
         trials=trials,

@@ -98,7 +98,7 @@ def decide_text(visit: Visit) -> Response:
 
 
 def _opened(visit: Visit) -> WatchView:
-    question, shown = planner.asked(visit)
+    question, shown = planner.topic_of(visit)
     if not question.streams:
         raise ParameterError(f"{question.kind}: it is not asked of a stream. Ask it of a table.")
     query = planner.read(visit, shown, question, visit.form)
