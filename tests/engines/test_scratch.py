@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wallflower.engines.order import sort_rows
+from wallflower.engines.order import sort_block, sort_rows
 from wallflower.engines.scratch import Scratch
 from wallflower.errors import SourceError
 
@@ -79,3 +79,9 @@ def test_rows_are_sorted_out_of_core_as_in_memory(rows, most, size):
     table = np.array(rows, dtype=np.uint64).reshape(-1, 3)
     blocks = list(sort_rows((table[at : at + size] for at in range(0, len(table), size)), most))
     assert [tuple(row) for block in blocks for row in block.tolist()] == sorted(rows)
+
+
+@given(rows=st.lists(st.tuples(*[st.sampled_from([-1.5, -0.0, 0.0, 0.25, 1e300])] * 3), min_size=1, max_size=60))
+@settings(max_examples=60, deadline=None)
+def test_a_block_is_sorted_by_all_its_columns(rows):
+    assert [tuple(row) for row in sort_block(np.array(rows)).tolist()] == sorted(rows)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from partitions import Partition
 
 from wallflower.engines.local import LocalEngine
+from wallflower.neighbours import extension
 from wallflower.neighbours.extension import certify
 from wallflower.neighbours.noisy_count import GAP, STEP
 from wallflower.neighbours.pairs import lists, plant, visit
@@ -60,6 +61,26 @@ def test_without_a_contest_tiles_and_memory_agree_to_the_bit(world):
     values, labels, k, reach = world
     found, known = certify_tiles(Partition(values, labels), reach, k, 60.0, GAP), in_memory(values, reach, k, 60.0, GAP)
     assert found == known
+
+
+@settings(max_examples=60, deadline=None)
+@given(world=worlds(), slack=st.sampled_from([1.0, 2.0, 60.0]), size=st.integers(1, 9))
+def test_lists_that_are_not_kept_serve_as_those_that_are(world, slack, size):
+    values, _, k, reach = world
+    known = in_memory(values, reach, k, slack)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extension, "MANY", 0)
+        patch.setattr(extension, "SLICE", size)
+        assert in_memory(values, reach, k, slack) == known
+
+
+def test_a_tree_leaves_its_records_as_they_came():
+    values = np.random.default_rng(3).normal(size=(500, 3))
+    before = values.copy()
+    tree = plant(values, 1.0)
+    leaves = [block[:, :size].T for block, size in zip(tree.blocks, np.diff(tree.starts), strict=True)]
+    assert np.array_equal(values, before)
+    assert np.array_equal(np.concatenate(leaves), values[tree.order])
 
 
 CONTESTS = {  # table, squared reach, neighbours, slack

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from wallflower.columns import EXACT_BELOW, numbers_of
 from wallflower.data import Points, Table, TablePoints, TiledTable
-from wallflower.engines.order import sort_rows
+from wallflower.engines.order import sort_block, sort_rows
 from wallflower.errors import ParameterError
 from wallflower.lazy import Lazy
 
@@ -169,7 +169,7 @@ def _sorted_rows(table: Table | Points | TiledTable, key: bytes) -> Iterator[Bit
     """The rows in lexicographic order, cells sorted inside each: all at once, or in blocks where an engine has them."""
     if not isinstance(table, TiledTable):
         rows = np.sort(np.column_stack(_columns(table, key)), axis=1)
-        yield np.ascontiguousarray(rows[np.lexsort(rows.T[::-1])], dtype="<u8")
+        yield np.ascontiguousarray(sort_block(rows), dtype="<u8")
         return
     labels = [_labels_bits(c.labels, key) if c.categories is not None else None for c in table.schema.columns or ()]
     chunks = (

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from wallflower import progress
 from wallflower.engines import Cells, ChunkTask, Codes, Floats, Given, Task
+from wallflower.engines.order import sort_block
 from wallflower.engines.scratch import Scratch
 from wallflower.engines.tiling import SAMPLE, Tiling, plan_tiles
 
@@ -131,8 +132,10 @@ class LocalSheet:
             values = shape(cells)
             tile = tiling.assign(values, start)
             start += len(values)
-            dealt.scratch.append(values[np.argsort(tile, kind="stable")])
-            dealt.counts.append(np.bincount(tile, minlength=tiling.tiles))
+            few = tile.astype(np.min_scalar_type(tiling.tiles))  # numbers of one or two bytes are sorted soonest
+            dealt.scratch.append(values[np.argsort(few, kind="stable")])
+            counts = np.bincount(tile, minlength=tiling.tiles)
+            dealt.edges.append(start - len(values) + np.concatenate([[0], np.cumsum(counts)]))
             dealt.width = values.shape[1]
             step()
         return dealt
@@ -140,22 +143,25 @@ class LocalSheet:
 
 @dataclass(slots=True)
 class _Dealt:
-    """Rows in the order of chunks, then of tiles; `counts[c][t]` of chunk c belong to tile t."""
+    """Rows in the order of chunks, then of tiles; those of tile t in chunk c begin at row `edges[c][t]`."""
 
     scratch: Scratch
-    counts: list[Ints]
+    edges: list[Ints]
     width: int = 0
+
+    def sizes(self) -> Ints:
+        """How many records each tile has."""
+        sizes: Ints = np.sum([np.diff(edges) for edges in self.edges], axis=0)
+        return sizes
 
     def rows(self, tile: int) -> Floats:
         """The records of a tile, in lexicographic order."""
-        rows, found, width = 0, [], self.width
-        for counts in self.counts:
-            before = rows + int(counts[:tile].sum())
-            if counts[tile]:
-                found.append(self.scratch.read(before * width * 8, int(counts[tile]) * width, np.float64))
-            rows += int(counts.sum())
-        values = np.concatenate(found).reshape(-1, width)
-        return values[np.lexsort(values.T[::-1])]
+        found, width = [], self.width
+        for edges in self.edges:
+            start, stop = int(edges[tile]), int(edges[tile + 1])
+            if start < stop:
+                found.append(self.scratch.read(start * width * 8, (stop - start) * width, np.float64))
+        return sort_block(np.concatenate(found).reshape(-1, width))
 
 
 class LocalTiles:
@@ -164,7 +170,7 @@ class LocalTiles:
     def __init__(self, dealt: _Dealt) -> None:
         self._scratch, self._places, self._width = Scratch(), [], dealt.width
         boxes = []
-        kept = np.flatnonzero(np.sum(dealt.counts, axis=0))
+        kept = np.flatnonzero(dealt.sizes())
         with progress.steps("sorting tiles", PARTS) as step:
             for done, tile in enumerate(kept.tolist()):
                 values = dealt.rows(tile)

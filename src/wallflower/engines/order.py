@@ -1,4 +1,4 @@
-"""Rows in lexicographic order, more of them than fit into memory."""
+"""Rows in lexicographic order, also more of them than fit into memory."""
 
 from __future__ import annotations
 
@@ -15,6 +15,22 @@ Rows = NDArray[Any]
 
 WAYS = 32  # how many cuts a heap of rows is dealt out by
 SEEN = 64  # rows of every block that the cuts are taken from
+
+
+def sort_block(rows: Rows) -> Rows:
+    """Rows that are in memory, in lexicographic order: by the first column, then those that tie in it by the others.
+
+    >>> sort_block(np.array([[3, 1], [1, 2], [1, 1]])).tolist()
+    [[1, 1], [1, 2], [3, 1]]
+    """
+    order = np.argsort(rows[:, 0])
+    line = rows[order, 0]
+    follows = line[1:] == line[:-1]
+    tied = np.flatnonzero(np.append(follows, False) | np.append(False, follows))
+    ties = order[tied]
+    order[tied] = ties[np.lexsort(rows[ties].T[::-1])]
+    ordered: Rows = rows[order]
+    return ordered
 
 
 def sort_rows(blocks: Iterable[Rows], most: int) -> Iterator[Rows]:
@@ -65,7 +81,7 @@ def _sorted(heap: _Heap, column: int, most: int) -> Iterator[Rows]:
         width = heap.seen[0].shape[1]
         if heap.rows <= most or column == width:
             for block in heap.blocks() if column == width else [np.concatenate(list(heap.blocks()))]:
-                yield block[np.lexsort(block.T[::-1])]
+                yield sort_block(block)
             return
         sample = np.sort(np.concatenate(heap.seen)[:, column])
         cuts = np.unique(sample[np.linspace(0, len(sample) - 1, WAYS + 2).astype(np.int64)[1:-1]])

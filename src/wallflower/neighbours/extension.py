@@ -27,6 +27,8 @@ UNIT = 720_720  # equal shares are whole parts of this, so that their sums are e
 SPARES = np.array([spare for spare in range(1, 66) if UNIT % spare == 0])
 PROGRESS = 0.98
 HEADROOM = 0.9
+MANY = 1 << 20  # records of a table whose lists are made again, if they are needed, rather than kept
+SLICE = 1 << 16  # consumers whose lists are in memory at a time
 ROOMY = 0.99
 
 Flags = NDArray[np.bool_]
@@ -68,6 +70,10 @@ class Allotment:
 
 def allot(tree: Tree, neighbours: int, slack: float, tolerance: float, part: Part | None = None) -> Allotment:
     """Serve the consumers, of the whole table or of a part of one, as well as `slack` allows."""
+    if part is None and tree.n > MANY:
+        loads, served = serve_evenly(tree, neighbours)
+        if loads.max() / UNIT <= slack:
+            return Allotment(Certificate(float(served), float(served)))  # (C1)
     demand = uniform(tree, neighbours, part)
     total = float(np.count_nonzero(demand.share))
     if (demand.loads > slack).any():
@@ -75,6 +81,23 @@ def allot(tree: Tree, neighbours: int, slack: float, tolerance: float, part: Par
     if (demand.loads > slack).any():
         return settle(demand, tree, neighbours, slack, tolerance, total, part)
     return Allotment(Certificate(demand.served(neighbours), total))  # (C1)
+
+
+def serve_evenly(tree: Tree, neighbours: int, idle: Index | None = None) -> tuple[Ints, int]:
+    """What every supplier is asked for by the uniform allocation, in UNITs, and how many that serves; the `idle` ask
+    nothing. The lists are never in memory all at once."""
+    loads, served = np.zeros(tree.n, dtype=np.int64), 0
+    asks = np.ones(tree.n, dtype=np.bool_)
+    if idle is not None:
+        asks[idle] = False
+    for start in range(0, tree.n, SLICE):
+        who = np.arange(start, min(start + SLICE, tree.n), dtype=np.int32)
+        met, found = lists(tree, min(tree.n - 1, generous(neighbours)), who)
+        asked, share = equal_shares(found, neighbours)
+        rows = np.flatnonzero((share > 0) & asks[who]).astype(np.int32)
+        add_shares(met, asked, share, rows, loads)
+        served += len(rows)
+    return loads, served
 
 
 def spread(demand: Demand, tree: Tree, neighbours: int, slack: float) -> None:
@@ -231,8 +254,10 @@ def equal_shares(found: Ints, neighbours: int) -> tuple[Ints, Ints]:
     >>> equal_shares(np.array([2, 3, 19, 20]), 3)
     (array([ 0,  3, 18, 20]), array([     0, 720720,  45045,  40040]))
     """
-    spare = SPARES[np.searchsorted(SPARES, np.maximum(found - neighbours + 1, 1), side="right") - 1]
-    return np.where(found >= neighbours, neighbours - 1 + spare, 0), np.where(found >= neighbours, UNIT // spare, 0)
+    each = np.arange(int(found.max(initial=0)) + 1)  # few numbers are found: a table of them is made once
+    spare = SPARES[np.searchsorted(SPARES, np.maximum(each - neighbours + 1, 1), side="right") - 1]
+    asked, share = np.where(each >= neighbours, [neighbours - 1 + spare, UNIT // spare], 0)
+    return asked[found], share[found]
 
 
 def generous(neighbours: int) -> int:

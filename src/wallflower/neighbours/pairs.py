@@ -74,13 +74,13 @@ def plant(values: Floats, reach: float) -> Tree:
     starts = np.arange(leaves + 1, dtype=np.int64) * n // leaves
     order = np.arange(n, dtype=np.int64)
     low, high = np.empty((2 * leaves, dimension)), np.empty((2 * leaves, dimension))
-    columns = np.asfortranarray(values).T
+    columns = np.array(values.T, order="C")
     tops = min(depth, 3)
     for level in range(tops):
         _split_level(columns, order, starts, low, high, 1 << level, 1)
     _split_level(columns, order, starts, low, high, 1 << tops, depth - tops + 1)
-    blocks = np.full((leaves, dimension, int(np.diff(starts).max(initial=1))), np.inf)
-    on_all_cores(leaves, lambda a, b: _fill(columns, order, starts, blocks, a, b))
+    blocks = np.empty((leaves, dimension, int(np.diff(starts).max(initial=1))))
+    on_all_cores(leaves, lambda a, b: _fill(columns, starts, blocks, a, b))
     return Tree(order, starts, low, high, blocks, reach)
 
 
@@ -161,26 +161,30 @@ def _parts(tree: Tree) -> tuple[Ints, Floats, Floats, Floats, float]:
 def _split(
     columns: Floats, order: Ints, starts: Ints, low: Floats, high: Floats, first: int, last: int, levels: int
 ) -> None:
-    """Box the nodes first … last-1 and halve them at the middle of their widest column, `levels` levels deep."""
+    """Box the nodes first … last-1 and halve them at the middle of their widest column, `levels` levels deep.
+
+    Cells move with their records, and a node is done with all below it before the next: what is looked at lies
+    together, and from some level on in the cache of a core.
+    """
     leaves = len(starts) - 1
-    dimension = len(columns)
-    for _ in range(levels):
-        for node in range(first, last):
-            span = leaves // _level_size(node)
-            at = (node - _level_size(node)) * span
-            start, middle, stop = starts[at], starts[at + span // 2], starts[at + span]
-            widest, width = 0, -1.0
-            for c in range(dimension):
-                least, most = np.inf, -np.inf
-                for i in range(start, stop):
-                    x = columns[c, order[i]]
-                    least, most = min(least, x), max(most, x)
-                low[node, c], high[node, c] = least, most
-                if most - least > width:
-                    widest, width = c, most - least
+    bottom = _level_size(first) << (levels - 1)
+    stack = np.empty(64, np.int64)
+    for root in range(first, last):
+        top = 0
+        stack[0] = root
+        while top >= 0:
+            node = stack[top]
+            top -= 1
+            size = _level_size(node)
+            span = leaves // size
+            at = (node - size) * span
+            start, stop = starts[at], starts[at + span]
+            widest = _box(columns, start, stop, low[node], high[node])
             if span > 1:
-                _select(columns[widest], order, start, stop - 1, middle)
-        first, last = 2 * first, 2 * last
+                _select(columns, widest, order, start, stop - 1, starts[at + span // 2])
+                if size < bottom:
+                    stack[top + 1], stack[top + 2] = 2 * node + 1, 2 * node
+                    top += 2
 
 
 @light_kernel
@@ -192,19 +196,37 @@ def _level_size(node: int) -> int:
 
 
 @light_kernel
-def _select(column: Floats, order: Ints, left: int, right: int, middle: int) -> None:
+def _box(columns: Floats, start: int, stop: int, low: Floats, high: Floats) -> int:
+    """Note the box of some records; its widest column."""
+    widest, width = 0, -1.0
+    for c in range(len(columns)):
+        least, most = np.inf, -np.inf
+        for i in range(start, stop):
+            x = columns[c, i]
+            least, most = min(least, x), max(most, x)
+        low[c], high[c] = least, most
+        if most - least > width:
+            widest, width = c, most - least
+    return widest
+
+
+@light_kernel
+def _select(columns: Floats, by: int, order: Ints, left: int, right: int, middle: int) -> None:
     """Quickselect: afterwards everything before `middle` is at most what stands there, everything after at least."""
+    column = columns[by]
     while left < right:
-        a, b, c = column[order[left]], column[order[(left + right) // 2]], column[order[right]]
+        a, b, c = column[left], column[(left + right) // 2], column[right]
         pivot = max(min(a, b), min(max(a, b), c))
         i, j = left, right
         while i <= j:
-            while column[order[i]] < pivot:
+            while column[i] < pivot:
                 i += 1
-            while column[order[j]] > pivot:
+            while column[j] > pivot:
                 j -= 1
             if i <= j:
                 order[i], order[j] = order[j], order[i]
+                for each in range(len(columns)):
+                    columns[each, i], columns[each, j] = columns[each, j], columns[each, i]
                 i += 1
                 j -= 1
         if middle <= j:
@@ -216,11 +238,13 @@ def _select(column: Floats, order: Ints, left: int, right: int, middle: int) -> 
 
 
 @light_kernel
-def _fill(columns: Floats, order: Ints, starts: Ints, blocks: Floats, first: int, last: int) -> None:
+def _fill(columns: Floats, starts: Ints, blocks: Floats, first: int, last: int) -> None:
+    """Copy the cells of leaves; what is left of a block is near nobody."""
     for leaf in range(first, last):
-        for i in range(starts[leaf], starts[leaf + 1]):
-            for c in range(len(columns)):
-                blocks[leaf, c, i - starts[leaf]] = columns[c, order[i]]
+        start, size = starts[leaf], starts[leaf + 1] - starts[leaf]
+        for c in range(len(columns)):
+            for s in range(blocks.shape[2]):
+                blocks[leaf, c, s] = columns[c, start + s] if s < size else np.inf
 
 
 @light_kernel

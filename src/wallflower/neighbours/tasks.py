@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from wallflower.engines import Floats, Given
-from wallflower.neighbours.extension import UNIT, add_shares, equal_shares, generous
+from wallflower.neighbours.extension import UNIT, equal_shares, generous, serve_evenly
 from wallflower.neighbours.pairs import Index, Ints, Tree, counts, lists, plant, visit
 
 
@@ -26,11 +26,12 @@ def serve_home(values: Floats, given: Given) -> Given:
     """Serve the inliers of the tile from it, and meet the strays in reach: how many inliers, which suppliers are
     crowded by them alone, and for each stray its neighbours here with what these are asked for already."""
     neighbours = _whole(given, "neighbours")
-    tree, demand, loads = _home(values, given)
+    tree = plant(values, _number(given, "reach"))
+    loads, inliers = serve_evenly(tree, neighbours)
     met, found = visit(tree, given["point"], generous(neighbours), _places_in(tree, given["skip"]))
     row, place = _pairs(met, found)
     return {
-        "inliers": np.array([np.count_nonzero(demand[2])]),
+        "inliers": np.array([inliers]),
         "crowded": np.sort(tree.order[loads > _number(given, "slack") * UNIT]),
         "row": row,
         "place": tree.order[place],
@@ -40,7 +41,9 @@ def serve_home(values: Floats, given: Given) -> Given:
 
 def find_clients(values: Floats, given: Given) -> Given:
     """The inliers of the tile that ask any of these suppliers of it, and where they are."""
-    tree, (met, asked, share), _ = _home(values, given)
+    tree = plant(values, _number(given, "reach"))
+    met, found = lists(tree, min(max(tree.n - 1, 0), generous(_whole(given, "neighbours"))))
+    asked, share = equal_shares(found, _whole(given, "neighbours"))
     wanted = np.zeros(tree.n, dtype=np.bool_)
     wanted[_places_in(tree, given["suppliers"])] = True
     asks = (wanted[met] & (np.arange(met.shape[1]) < asked[:, None])).any(axis=1) & (share > 0)
@@ -51,9 +54,11 @@ def find_clients(values: Floats, given: Given) -> Given:
 def find_suppliers(values: Floats, given: Given) -> Given:
     """The records near these points, and the `core` of this tile itself: where they are, and what the inliers of this
     tile outside of the core ask of them. Near each point as many as `length` says are found, all if it is `whole`."""
-    tree, _, loads = _home(values, given)
+    tree = plant(values, _number(given, "reach"))
+    core = _places_in(tree, given["core"])
+    loads, _ = serve_evenly(tree, _whole(given, "neighbours"), core)
     wanted = np.zeros(tree.n, dtype=np.bool_)
-    wanted[_places_in(tree, given["core"])] = True
+    wanted[core] = True
     point, skip, length = given["point"], _places_in(tree, given["skip"]), _whole(given, "length")
     whole = given["whole"]
     while len(point):
@@ -65,21 +70,6 @@ def find_suppliers(values: Floats, given: Given) -> Given:
     back = np.empty(tree.n, dtype=np.int64)
     back[tree.order] = loads
     return {"place": place, "point": values[place], "load": back[place]}
-
-
-def _home(values: Floats, given: Given) -> tuple[Tree, tuple[Index, Ints, Ints], Ints]:
-    """The tree, what every inlier of the tile asks of whom in it, and what every supplier is asked for; the `core`, if
-    there is one, asks nothing."""
-    neighbours = _whole(given, "neighbours")
-    tree = plant(values, _number(given, "reach"))
-    met, found = lists(tree, min(max(tree.n - 1, 0), generous(neighbours)))
-    asked, share = equal_shares(found, neighbours)
-    loads = np.zeros(tree.n, dtype=np.int64)
-    who = share > 0
-    if "core" in given:
-        who[_places_in(tree, given["core"])] = False
-    add_shares(met, asked, share, np.flatnonzero(who).astype(np.int32), loads)
-    return tree, (met, asked, share), loads
 
 
 def _places_in(tree: Tree, places: Ints) -> Index:

@@ -18,6 +18,7 @@ import numpy as np
 
 from wallflower.engines import Cells, ChunkTask, Codes, Floats, Task
 from wallflower.engines.bundles import bundle, bundle_cells, unbundle, unbundle_cells
+from wallflower.engines.order import sort_block
 from wallflower.engines.tiling import Ints, Tiling
 from wallflower.errors import DataError
 from wallflower.lazy import Lazy
@@ -160,8 +161,7 @@ class Sorter:
             yield from guard(lambda: self._ordered(pieces))
 
     def _ordered(self, pieces: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-        values = values_of(pieces, self.width)
-        values = values[np.lexsort(values.T[::-1])]
+        values = sort_block(values_of(pieces, self.width))
         return [(pieces[0][0], values[at : at + CHUNK].tobytes()) for at in range(0, len(values), CHUNK)]
 
 
