@@ -37,10 +37,11 @@ lint: $(VENV)/.dev
 # Generated pages and pictures are written anew and the site built; then every block is run and every link followed.
 docs: verbs
 	$(BIN)/python scripts/cli_page.py > docs/cli.md
+	$(BIN)/python scripts/api_pages.py
 	$(BIN)/python scripts/pictures.py
 	$(BIN)/python scripts/benchmarks_page.py
 	$(BIN)/python scripts/site.py
-	$(BIN)/python -m pytest tests/test_docs.py tests/test_proofs.py tests/test_site.py
+	$(BIN)/python -m pytest tests/test_docs.py tests/test_proofs.py tests/test_reference.py tests/test_site.py
 
 # The site alone, to build/site/VERSION, beside the versions that are there already.
 site: $(VENV)/.dev

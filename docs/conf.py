@@ -64,7 +64,14 @@ SIDEBAR: Final[dict[str, tuple[str, ...]]] = {
         for kind in ("count", "subspaces", "watch", "explain", "scale", "radius", "profile", "detector", "sensors")
     ),
     "Data owners": ("docs/data", "docs/engines", "docs/ledger", "docs/service", "docs/steward", "docs/security"),
-    "Reference": ("docs/cli", "docs/api*", "docs/comparison", "docs/benchmarks", "docs/accuracy", "docs/reproduce"),
+    "Reference": (
+        "docs/cli",
+        "docs/reference/README",
+        "docs/comparison",
+        "docs/benchmarks",
+        "docs/accuracy",
+        "docs/reproduce",
+    ),
     "Evidence": ("docs/audit", "src/wallflower/*", "src/wallflower/ledger/*", "src/wallflower/queries/*/proof"),
     "The project": (
         "CONTRIBUTING",
@@ -80,6 +87,7 @@ SIDEBAR: Final[dict[str, tuple[str, ...]]] = {
 DEEPER: Final = {
     "docs/decisions/README": ("docs/decisions/0*",),
     "docs/notebooks/README": ("docs/notebooks/[a-z]*",),
+    "docs/reference/README": ("docs/reference/questions", "docs/reference/[a-z]*"),
 }
 
 

@@ -99,7 +99,10 @@ class Planner(Verbs, Plans):
 
 
 class Dataset(Verbs, Questions):
-    """A data set with its ledger. Each question is a method; `plan` has the same methods and spends nothing."""
+    """A data set with its ledger. Each question is a method; `plan` has the same methods and spends nothing.
+
+    `wf.open` makes one. What can be asked is under questions: `people.count(...)`, `people.plan.count(...)`.
+    """
 
     _extra = (KEY, ANYWAY)
 
@@ -120,10 +123,14 @@ class Dataset(Verbs, Questions):
 
     @property
     def name(self) -> str:
+        """What the budget hangs on."""
         return self._table.name
 
     def ask(self, query: Query[Any, A], *, key: str | None = None, anyway: bool = False) -> Release[A]:
-        """Answer a query and pay for it; one whose plan says that it is of no use only if it is wanted `anyway`."""
+        """Answer a query and pay for it; one whose plan says that it is of no use only if it is wanted `anyway`.
+
+        The charge is on disk before anybody looks; a refusal costs nothing. A Release comes back.
+        """
         if not self._is_compared:
             notice(self._table, self._ledger, source=self._source)
             self._is_compared = True
@@ -164,11 +171,17 @@ def open_dataset(
 ) -> Dataset:
     """Open a data set to ask questions of it.
 
-    `source` is a Table, Points, anything `load` reads, or the name of a data set in `wallflower.toml`; `schema` its
-    public facts, or the file that states them; `ledger` a Ledger, a path or URL, or None for the default; the budget
-    hangs on `name`. How a file is written may be said besides, as to `load`: `separator`, `encoding`, `decimal`,
-    `thousands`, `sheet`, and `without` which columns. `engine` says where the records are kept: "memory", or "tiles",
-    on disk and seen part by part. Left out: in memory, if a table in Parquet fits $WALLFLOWER_MEMORY by its metadata.
+    Nothing is charged and nothing is released by opening: each question is charged when it is asked.
+
+    source   a Table, Points, anything `load` reads, or the name of a data set in `wallflower.toml`
+    schema   its public facts, or the file that states them
+    ledger   a Ledger, a path or a URL; None for the default one
+    name     what the budget hangs on; left out: the schema's, then the file's
+    analyst  who asks; left out: $WALLFLOWER_ANALYST, the project's, or you
+    engine   where the records are kept: "memory", or "tiles", on disk and seen part by part; left out: in memory, if a
+             table in Parquet fits $WALLFLOWER_MEMORY by its metadata
+    written  how a file is written, as to `load`: `separator`, `encoding`, `decimal`, `thousands`, `sheet`, and
+             `without` which columns
     """
     said = {"source": source, "schema": schema, "dataset": name, "ledger": ledger, "engine": engine, **written}
     told = settle(said, lambda facts: _facts(facts).name)

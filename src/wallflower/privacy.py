@@ -126,6 +126,13 @@ def _read(text: str, name: str) -> Fraction:
 class Loss:
     """A privacy loss: exact, of one kind, for one notion of neighbours.
 
+    Losses that are alike add up and can be compared; others are refused.
+
+    epsilon     ε, or ρ where the kind is zero-concentrated: as text, a whole number or a Fraction, never a float
+    delta       the chance by which ε may fail
+    kind        pure, approximate, zero-concentrated, output-constrained or metric; left out: by `delta`
+    neighbours  whose change is hidden; left out: any one record replaced by any other
+
     >>> Loss("0.5") + Loss("0.25", delta="1e-6")
     Loss(ε=3/4, δ=1/1000000)
     >>> Loss(0.5)

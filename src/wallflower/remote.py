@@ -107,7 +107,7 @@ class RemoteQuote:
 
 
 class Service:
-    """A service and a token."""
+    """A service and a token: which data sets there are, and each of them to ask questions of."""
 
     def __init__(self, call: Call, questions: Iterable[Question] = KNOWN) -> None:
         self._call, self._questions = call, tuple(questions)
@@ -257,9 +257,11 @@ class RemoteWatch:
 
 
 def connect(url: str, token: str | None = None, *, timeout: float = 60) -> Service:
-    """A service at this URL, called with a token: the text itself, or None for $WALLFLOWER_TOKEN.
+    """A service at this URL, called with a token. Nothing is called before a question is.
 
-    A token must not cross a network in the open, so the URL is https, or http on this machine.
+    url      where it is; https, or http on this machine: a token must not cross a network in the open
+    token    the text itself; None for $WALLFLOWER_TOKEN
+    timeout  seconds to wait for an answer to one call; a long question is waited for by many
     """
     found = urlsplit(url)
     if found.scheme not in ("http", "https") or not found.hostname or found.query or found.fragment:

@@ -214,7 +214,17 @@ class Schema(TableWords):
         rows: int | None = None,
         name: str | None = None,
     ) -> Self:
-        """A schema from names and what is known of them.
+        """A schema from names and what is known of them. None of it may be read off the records.
+
+        columns     the names of all columns that are used, labels and times included
+        bounds      for a number column, the least and the greatest value there can be
+        center      for a number column, what is subtracted from it before anything else
+        scale       for a number column, what it is divided by then
+        categories  for a label column, all labels there can be
+        edges       for a number column, where to cut it into public bins
+        clip        move values into their bounds, rather than refuse a table that has others
+        rows        the public number of records, or a bound of it
+        name        what the budget hangs on
 
         >>> Schema.of(["age", "bmi"], bounds={"age": (0, 120)}, scale={"age": 20}).columns[0].facts()
         {'low': 0, 'high': 120, 'scale': 20}
@@ -288,6 +298,7 @@ class Schema(TableWords):
 
     @property
     def names(self) -> tuple[str, ...] | None:
+        """The names of all columns; None where the schema states none."""
         return None if self.columns is None else tuple(column.name for column in self.columns)
 
     @property

@@ -49,6 +49,15 @@ NO_COLUMNS: Final = "no finite factor: how many columns the question reads was n
 class Protection:
     """Whose loss a data set bounds: what a row is, which change of the rows is hidden, and how often a person counts.
 
+    A steward declares it once for each data set (`Ledger.declare`); what a question states is translated into it.
+
+    rows              people: a row is somebody; time: a row is an observation
+    unit              which change is hidden: a record replaced, a membership (somebody added or removed), one entry of
+                      one observation, a window of observations, or a person over all of them
+    window            with unit window: how many observations in a row
+    units_per_person  in how many records or entries one person may be: every price is multiplied by it
+    times             in how many observations a person may be at most
+
     >>> Protection(rows="time", unit="window", window=24).words
     'one person over any 24 consecutive observations, one entry in each'
     """

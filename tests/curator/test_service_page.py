@@ -28,19 +28,20 @@ from wallflower.privacy import Loss
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
+REFERENCE = (ROOT / "docs" / "reference" / "service.md").read_text(encoding="utf-8")
 DEPLOY = ROOT / "deploy"
 ASK = {"neighbours": 3, "radius": 0.5, "epsilon": "0.25", "anyway": True}
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+def blocks(language: str, page: str = PAGE) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
 def test_the_examples_for_a_running_service_run(monkeypatch: Any, tmp_path: Path) -> None:
     with trial(Settings(port=0, tick=0.05)) as found, serving(found.settings) as running:
         monkeypatch.setenv("WALLFLOWER_TOKEN", found.analyst)
         names: dict[str, Any] = {}
-        for code in blocks("py"):
+        for code in [*blocks("py"), *blocks("py", REFERENCE)]:
             placed = code.replace("http://127.0.0.1:8080", running.url)
             exec(compile(placed, "service.md", "exec", dont_inherit=True), names)  # noqa: S102 - the page is ours
         assert shutil.which("curl"), "curl is not here"

@@ -81,7 +81,16 @@ class Points:
         name: str = "unnamed",
         schema: Schema | None = None,
     ) -> Self:
-        """Points from a 2-D array; with a schema its values are bounded and scaled as `load` would."""
+        """Points from a 2-D array; with a schema its values are bounded and scaled as `load` would.
+
+        array    rows of numbers, one for each record
+        columns  a name for each column; left out: the schema's, then x1, x2, …
+        name     what the budget hangs on
+        schema   public facts: bounds, centers, scales
+
+        >>> Points.from_array([[1.0, 2.0], [3.0, 4.0]], name="people")
+        Points(name='people', n=2, columns=('x1', 'x2'))
+        """
         values, schema = view_matrix(array), schema or Schema()
         names = tuple(columns or schema.names or number_columns(values.shape[1]))
         if len(names) != values.shape[1] or not len(values):
@@ -97,10 +106,12 @@ class Points:
 
     @property
     def n(self) -> int:
+        """The number of records."""
         return len(self.values)
 
     @property
     def dimension(self) -> int:
+        """The number of columns."""
         return len(self.columns)
 
     @property
@@ -165,14 +176,17 @@ class Table:
 
     @property
     def n(self) -> int:
+        """The number of records."""
         return int(self.arrow.num_rows)
 
     @property
     def columns(self) -> tuple[str, ...]:
+        """The names of all columns."""
         return tuple(self.arrow.column_names)
 
     @property
     def dimension(self) -> int:
+        """The number of columns."""
         return len(self.columns)
 
     @property
@@ -291,11 +305,16 @@ def load(
 ) -> Table:
     """Read a table and hold it to its public schema.
 
-    `source` is a path (.csv, .tsv, .jsonl, .ndjson, these with .gz, .xlsx, .xls, .ods, .parquet, .arrow, .feather, a
-    directory of .parquet), a database URL (duckdb, sqlite, postgresql, with ?table= or ?sql=), an Arrow, pandas or
-    polars table, or a 2-D array. How it is written may be said besides: `separator`, `encoding`, `decimal`,
-    `thousands`, `sheet`, and `without` which columns it is read. The budget hangs on the name: `name`, else the
-    schema's, else the file's.
+    What does not fit is refused here, before a question is asked; no message holds a value.
+
+    source       a path (.csv, .tsv, .jsonl, .ndjson, these with .gz, .xlsx, .xls, .ods, .parquet, .arrow, .feather, a
+                 directory of .parquet), a database URL (duckdb, sqlite, postgresql, with ?table= or ?sql=), an Arrow,
+                 pandas or polars table, or a 2-D array
+    schema       its public facts; left out: all columns, as numbers
+    name         what the budget hangs on; left out: the schema's, then the file's
+    limit_bytes  the most bytes that are read; left out: $WALLFLOWER_MAX_BYTES, or 4 GiB
+    written      how a file is written: `separator`, `encoding`, `decimal`, `thousands`, `sheet`, and `without` which
+                 columns it is read
     """
     facts = (schema or Schema()).but_read(written)
     found, facts = _selected(source, facts, limit_bytes)

@@ -79,6 +79,7 @@ class Ledger:
         return cls(where)
 
     def close(self) -> None:
+        """Let go of the database; `with` does it by itself."""
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -106,8 +107,14 @@ class Ledger:
     ) -> Entry:
         """Say whose loss a data set counts, and which account it spends from: its own unless given.
 
-        The unit is declared once, before the first charge. `apart` are data sets with the same content that are about
-        other people all the same.
+        The unit is declared once, before the first charge.
+
+        dataset     the name that the budget hangs on
+        protection  what a row is and whose loss is counted; left out: one record replaced by another
+        by          who decides, in the ledger for good
+        account     the account it spends from: data sets about the same people share one
+        apart       data sets with the same content that are about other people all the same
+        reason      why, in the ledger for good
         """
         require_names(by=by)
         with self._store.write() as db:
@@ -138,9 +145,18 @@ class Ledger:
     ) -> Entry:
         """Set the limit of a data set's account, in all and for good: it replaces the starter cap or an earlier limit.
 
-        It may be less than what is spent: then nothing more is answered. `convert` is the part of delta that is kept
-        for the sum of squares, `pace` an epsilon that may be spent a year within the limit, `expires` its last day. An
-        output-constrained loss is no part of any limit: it opens the allowance of its own.
+        It may be less than what is spent: then nothing more is answered. An output-constrained loss is no part of any
+        limit: it opens the allowance of its own.
+
+        dataset     the name that the budget hangs on
+        loss        the limit: `wf.Loss("4")`, with a delta, or `wf.Loss.zcdp("0.5")`
+        by          who decides, in the ledger for good
+        reason      why, in the ledger for good
+        accounting  add up losses (sum), their squares (concentrated), or whichever is less (either); left out: by the
+                    loss
+        convert     the part of delta that is kept for the sum of squares
+        pace        an epsilon that may be spent a year within the limit
+        expires     its last day, a date
         """
         if loss.kind is Kind.OUTPUT_CONSTRAINED:
             return self.allow_constrained(dataset, loss.amount, by=by, reason=reason)
@@ -373,7 +389,15 @@ class Ledger:
         before: int | None = None,
         last: int | None = None,
     ) -> list[Entry]:
-        """Entries, oldest first: of one data set, analyst, event or label; the `last` few `before` an id."""
+        """Entries, oldest first.
+
+        dataset  of this data set; left out: of all
+        analyst  of what this analyst asked
+        event    of this kind: charge, release, account, limit, share or allowance; grant and allocate in old ledgers
+        label    of this question, by its label, such as outlier-count/2
+        before   with a lesser id
+        last     so many of them, the newest
+        """
         wanted = {"analyst": analyst, "event": event, "label": label}
         found = sa.select(entries()).where(
             *(entries().c[name] == value for name, value in wanted.items() if value is not None)

@@ -58,6 +58,7 @@ class Quote:
 
     @property
     def protection(self) -> Protection:
+        """Whose loss the account bounds."""
         return self.account.members[self.dataset]
 
     @property
@@ -88,6 +89,7 @@ class Quote:
 
     @property
     def affords(self) -> int:
+        """How many such questions would be answered now, one after another."""
         if self.obstacle is not None:
             return 0
         if self.price is None:

@@ -246,10 +246,15 @@ def release(
 ) -> Release[A]:
     """Answer once and pay for it: the only function that sees both data and ledger.
 
-    `data` is a Table, Points, or anything `load` reads. `ledger` is a Ledger, a path or URL, or None for the default
-    one. A question asked again under the same `key` is not paid again: its stored release comes back. An answer of
-    no use is sold in silence where `anyway` is True, refused where it is False, and warned about otherwise: this is the
-    door for programs, which plan by themselves. The methods of `wf.open`, the command line and the service refuse it.
+    This is the door for programs, which plan by themselves: an answer of no use is only warned about, where the methods
+    of `wf.open`, the command line and the service refuse it.
+
+    query    the question with its parameters, such as `wf.Count(...)`; its loss is what is charged
+    data     a Table, Points, or anything `load` reads
+    ledger   a Ledger, a path or a URL; None for the default one
+    analyst  who asks; left out: $WALLFLOWER_ANALYST, the project's, or you
+    key      a question asked again under the same key is not paid again: its stored release comes back
+    anyway   an answer of no use is sold in silence where True, refused where False, and warned about otherwise
     """
     with _opened(ledger) as book:
         table = data if isinstance(data, Table | Points | TiledTable) else _load(query, data, book)

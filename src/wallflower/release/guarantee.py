@@ -26,22 +26,27 @@ class Guarantee:
 
     @property
     def kind(self) -> Kind:
+        """Which guarantee it is."""
         return self.loss.kind
 
     @property
     def epsilon(self) -> float | None:
+        """ε, where it has one."""
         return None if self.kind is Kind.ZCDP else _number(self.loss.amount)
 
     @property
     def delta(self) -> float:
+        """δ, 0 where it has none."""
         return _number(self.loss.delta)
 
     @property
     def rho(self) -> float | None:
+        """ρ, where it is zero-concentrated."""
         return _number(self.loss.amount) if self.kind is Kind.ZCDP else None
 
     @property
     def adjacency(self) -> Neighbours:
+        """Whose change is hidden."""
         return self.loss.neighbours
 
     @property
@@ -51,6 +56,7 @@ class Guarantee:
 
     @property
     def words(self) -> str:
+        """What it promises, in a sentence."""
         return _WORDS[self.kind](self.loss)
 
     def to_json(self) -> dict[str, Any]:
@@ -79,6 +85,7 @@ class Facts:
 
     @property
     def records(self) -> str:
+        """How many records there are, in words."""
         return f"{'at most ' if self.bound else ''}{self.n:,} records"
 
     def __str__(self) -> str:

@@ -53,7 +53,12 @@ _COLUMN: Final = {"center": "0", "scale": str(_SPREAD), "range": "12", "low": "-
 
 
 def simulate(n: int, *, seed: int, share: float = 0.05, separation: float = 30.0) -> Simulation:
-    """Readings of two columns around 0, the outermost `share` of them pushed out by `separation`: nobody's, so seeded.
+    """Readings of two columns around 0, some of them pushed out: nobody's, so seeded.
+
+    n           how many readings
+    seed        the same seed makes the same readings
+    share       which share of them, the outermost, is pushed out
+    separation  by how much
 
     >>> made = simulate(1000, seed=7)
     >>> made.readings.shape, int(made.outliers.sum())
@@ -81,10 +86,17 @@ def perturb(
 ) -> PerturbedReadings:
     """Clip readings, add noise and deal keys, as a sensor does. Each call draws anew, and costs as much again.
 
-    `columns` states what is public of each, as text: `center` and `scale`, the `range` of usual readings, and `low` and
-    `high` to which they are clipped. None of it may come from the readings, so none is guessed. `threshold` is a
-    distance from the `centre`, in scaled units: from there on a reading is an outlier. For another mode state its
-    `settings` instead, as in a parameter file. The words are those of docs/sensors.md.
+    The words are those of docs/sensors.md. None of them may come from the readings, so none is guessed.
+
+    readings   rows of numbers, one for each reading
+    columns    what is public of each column, as text: `center` and `scale`, the `range` of usual readings, and `low`
+               and `high` to which they are clipped
+    epsilon    the loss of one reading, as far as usual readings are apart, as text
+    threshold  from this distance from the centre on, in scaled units, a reading is an outlier
+    settings   for another mode: its settings, as in a parameter file, instead of a threshold
+    centre     the centre in scaled units; left out: 0 in every column
+    grid       how finely readings are rounded, in scaled units
+    noise      planar: one draw for all columns; columns: one for each
 
     >>> box = {"center": "20", "scale": "3", "range": "12", "low": "-40", "high": "85"}
     >>> perturb([[21.5], [80.0]], columns={"temperature": box}, threshold="5", epsilon="0.2")
@@ -105,7 +117,10 @@ def perturb(
 
 
 def judge(sent: PerturbedReadings) -> Judgement:
-    """Which readings are outliers: what both servers find together and the owner reads."""
+    """Which readings are outliers: what both servers find together and the owner reads. Nothing more is spent.
+
+    sent  what `perturb` made
+    """
     tally = _findings.tally_reports(sent.parameters, _exchange(sent), sent.tag_key)
     result = _findings.window_result(sent.parameters, WINDOW, tally, {})
     places = {f"{name:016x}": place for place, name in enumerate(sent.ids.tolist())}

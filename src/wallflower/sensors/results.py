@@ -150,6 +150,7 @@ class Judgement:
 
     @property
     def words(self) -> str:
+        """What was found, in a sentence."""
         told = None if self.threshold is None else _number(Fraction(self.threshold))
         place = "" if told is None else f": {told} scaled units or more from the centre"
         left = f" {len(self.unjudged):,} could not be judged." if self.unjudged else ""

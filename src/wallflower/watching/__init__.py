@@ -107,11 +107,20 @@ def watching(
 ) -> Watching:
     """Open a watch, and pay for it unless `state` holds an epoch that was paid for and can go on.
 
-    `columns` names the entries of an observation, unless the query or the schema does; a schema scales them. `state` is
-    a file, made if it is not there; `state_key` is the file of a key that seals its secret. With `renew`, an epoch that
-    is closed or exhausted is followed by a new one, which is paid for and begins with observation 1. Decisions of no
-    use are refused where `anyway` is False, and warned about where it is None. Close the watch when done, or use
+    The whole cost of the query is charged here, once; decisions cost nothing more. Close the watch when done, or use
     `with`.
+
+    query      a `wf.Watch`: threshold, bounds, whom it protects, and its loss
+    ledger     a Ledger, a path or a URL; None for the default one
+    dataset    the name that the budget hangs on
+    columns    names the entries of an observation, unless the query or the schema does
+    schema     public facts of the columns, or the file that states them: bounds, centers, scales
+    analyst    who asks; left out: $WALLFLOWER_ANALYST, the project's, or you
+    key        opened again under the same key, the watch is not paid again
+    state      a file that keeps every decision, made if it is not there; a watch that died goes on from it
+    state_key  the file of a key that seals its secret
+    renew      an epoch that is closed or exhausted is followed by a new one, which is paid for and begins with 1
+    anyway     decisions of no use are refused where False, and warned about where None
     """
     public = Schema.read(schema) if isinstance(schema, str | Path) else schema
     names = names_of(query, columns, public)

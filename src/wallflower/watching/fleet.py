@@ -84,7 +84,18 @@ def fleet(
 ) -> Fleet:
     """Open a fleet, and pay for it unless `store` holds an epoch of it that was paid for and can go on.
 
-    `store` is a file, made if it is not there, or the URL of a PostgreSQL database. The rest is as for `watching`.
+    The whole cost of the query is charged here, once, for all streams together. The rest is as for `watching`.
+
+    query    a `wf.Watch` that protects one entry of one observation
+    ledger   a Ledger, a path or a URL; None for the default one
+    dataset  the name that the budget hangs on
+    store    a file, made if it is not there, or the URL of a PostgreSQL database: it keeps every decision
+    columns  names the entries of an observation, unless the query or the schema does
+    schema   public facts of the columns, or the file that states them
+    analyst  who asks; left out: $WALLFLOWER_ANALYST, the project's, or you
+    key      opened again under the same key, the fleet is not paid again
+    renew    an epoch that is closed is followed by a new one, which is paid for
+    anyway   decisions of no use are refused where False, and warned about where None
     """
     _require_events(query)
     public = Schema.read(schema) if isinstance(schema, str | Path) else schema

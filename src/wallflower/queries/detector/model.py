@@ -169,6 +169,7 @@ class Model:
         return _surprise(square.sum(axis=1), self.floor), _surprise(square.sum(axis=0), self.floor)
 
     def to_json(self) -> dict[str, Any]:
+        """What was released, as plain JSON."""
         return {
             "columns": list(self.columns),
             "grids": [grid.to_json() for grid in self.grids],
