@@ -12,7 +12,7 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 # so that Python keeps what it compiled: else every process that a test starts compiles all that it imports
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow check lint docs site pythons verbs bench soak clean postgresql chromium java
+.PHONY: demo test test-slow check lint docs site wheel pythons verbs bench soak clean postgresql chromium java
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -46,6 +46,10 @@ docs: verbs
 # The site alone, to build/site/VERSION, beside the versions that are there already.
 site: $(VENV)/.dev
 	$(BIN)/python scripts/site.py
+
+# What pip installs anywhere, to dist/.
+wheel: $(VENV)/.demo
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 # The wheel and the quick tests of the core, with every other Python from 3.11 to 3.13 that is at hand.
 pythons: $(VENV)/.dev

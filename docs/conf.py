@@ -57,8 +57,15 @@ html_theme_options: dict[str, Any] = {
 
 SIDEBAR: Final[dict[str, tuple[str, ...]]] = {
     "Start": ("docs/install", "docs/start", "docs/tutorial", "docs/config"),
-    "How to": ("docs/guides/*", "docs/notebooks/README"),
-    "Understand": ("docs/concepts/*", "docs/glossary", "LIMITATIONS"),
+    "How to": (
+        *(f"docs/guides/{name}" for name in ("wards", "meters", "salary", "sensors", "claims", "*")),
+        "docs/notebooks/README",
+    ),
+    "Understand": (
+        *(f"docs/concepts/{name}" for name in ("epsilon", "outliers", "scaling", "noise", "ledger", "*")),
+        "docs/glossary",
+        "LIMITATIONS",
+    ),
     "Questions": tuple(
         f"docs/{kind}"
         for kind in ("count", "subspaces", "watch", "explain", "scale", "radius", "profile", "detector", "sensors")
@@ -106,7 +113,8 @@ def matched(app: Sphinx, names: Any) -> list[str]:
     """The pages that these names, which may have stars, stand for."""
     known = sorted(app.env.found_docs)
     patterns = [re.compile(name.replace("*", "[^/]*")) for name in names]
-    return [page for pattern in patterns for page in known if pattern.fullmatch(page) and page != HOME]
+    found = [page for pattern in patterns for page in known if pattern.fullmatch(page) and page != HOME]
+    return list(dict.fromkeys(found))
 
 
 def contents(app: Sphinx, caption: str, names: Any) -> str:
