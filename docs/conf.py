@@ -94,7 +94,7 @@ SIDEBAR: Final[dict[str, tuple[str, ...]]] = {
 DEEPER: Final = {
     "docs/decisions/README": ("docs/decisions/0*",),
     "docs/notebooks/README": ("docs/notebooks/[a-z]*",),
-    "docs/reference/README": ("docs/reference/questions", "docs/reference/[a-z]*"),
+    "docs/reference/README": ("docs/reference/[a-z]*",),
 }
 
 
