@@ -181,8 +181,8 @@ def test_what_is_typed_before_the_script_runs_is_planned(chromium: Browser, serv
     offered, service = served
     ana, held = visitor(chromium, service), list[Route]()
     ana.sign_in(offered.analyst)
-    ana.page.route("**/planner.js", lambda route: held.append(route))
-    with ana.page.expect_request("**/planner.js"):
+    ana.page.route("**/planner.js*", lambda route: held.append(route))
+    with ana.page.expect_request("**/planner.js*"):
         ana.page.goto(planner(service), wait_until="commit")
     ana.page.get_by_label(LOSS).fill("0.37")
     assert "ε = 0.37" not in ana.page.locator("#plan").inner_text()

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from wallflower.curator.api import analyst, callers, requests, steward, watch
+from wallflower.curator.api.compression import Compression
 from wallflower.curator.api.gate import Attempts, Gate
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk import logs
@@ -57,6 +58,7 @@ def application(settings: Settings, questions: tuple[Question, ...] = ASKED) -> 
     for path, endpoint in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics)):
         app.get(path, tags=["operation"], response_class=PlainTextResponse)(endpoint)
     mount.mount(app)
+    app.add_middleware(Compression)
     app.add_middleware(Gate, settings=settings, metrics=desk.metrics, admit=callers.doorman(app))
     app.add_exception_handler(PrivacyError, _refused)
     app.add_exception_handler(RequestValidationError, _unfit)

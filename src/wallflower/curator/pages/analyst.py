@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anyio.to_thread import run_sync
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from wallflower.curator.api.analyst import release_arrow
@@ -14,6 +14,7 @@ from wallflower.curator.api.views import Plain
 from wallflower.curator.desk.logs import tell
 from wallflower.curator.desk.problems import Refusal, problem
 from wallflower.curator.pages import charts, datasets, fields, payment, planner
+from wallflower.curator.pages.comeback import NEXT, safe_place
 from wallflower.curator.pages.numbers import is_brief, numbers_of
 from wallflower.curator.pages.planner import bases
 from wallflower.curator.pages.visits import Visit, page, problem_page, to
@@ -37,13 +38,16 @@ def routes() -> list[Route]:
 
 
 def sign_in_form(visit: Visit) -> Response:
-    """Where a token is asked for."""
-    return to("/") if visit.caller is not None else visit.render("sign-in.html", words=None)
+    """Where a token is asked for, on the way to somewhere."""
+    place = safe_place(visit.request.query_params.get(NEXT, ""))
+    if visit.caller is not None:
+        return RedirectResponse(place, 303)
+    return visit.render("sign-in.html", words=None, place=place)
 
 
 async def sign_in(visit: Visit) -> Response:
     """A token for a session: with a new cookie, whatever the old one was."""
-    text = visit.form.get("token", "").strip()
+    text, place = visit.form.get("token", "").strip(), safe_place(visit.form.get(NEXT, ""))
     try:
         caller = await authenticate(visit.desk, visit.app.state.attempts, text, address_of(visit.request))
         if caller.is_monitor:
@@ -51,9 +55,9 @@ async def sign_in(visit: Visit) -> Response:
         await require_code(visit.desk, visit.app.state.attempts, caller, text, visit.form.get("code", "").strip())
     except Refusal as refusal:
         stated = problem(refusal)
-        return visit.render("sign-in.html", stated["status"], words=stated["detail"])
+        return visit.render("sign-in.html", stated["status"], words=stated["detail"], place=place)
     tell("signed in", by=caller.name, token=caller.token, address=caller.address)
-    found = to("/")
+    found = RedirectResponse(place, 303)
     visit.keep(found, await run_sync(visit.sessions.open, caller))
     return found
 

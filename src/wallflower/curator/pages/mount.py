@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Final
 
 from fastapi import FastAPI
@@ -14,16 +13,15 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wallflower.curator.desk.problems import KINDS, Refusal
 from wallflower.curator.desk.tradeoffs import Tradeoffs
 from wallflower.curator.pages import analyst, expenses, lists, registration, requests, review, steward, streams
+from wallflower.curator.pages.assets import Assets
 from wallflower.curator.pages.sessions import Sessions
 from wallflower.curator.pages.visits import BASE, POLICY, page, refusal_page
 
-_STATIC: Final = Path(__file__).parent / "static"
 _ROOMS: Final = (analyst, lists, steward, review, requests, expenses, registration, streams)
 
 
@@ -55,7 +53,7 @@ def mount(service: FastAPI) -> None:
     settings, desk = service.state.desk.settings, service.state.desk
     app = Starlette(
         routes=[
-            Mount("/static", StaticFiles(directory=_STATIC)),
+            Mount("/static", Assets()),
             *routes(),
         ],
         middleware=[Middleware(Strict)],

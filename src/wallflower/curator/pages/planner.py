@@ -216,10 +216,9 @@ def marks_of(plan: Plan, quote: Quote) -> list[tuple[float, str]]:
 
 
 def _tradeoff(visit: Visit, query: Query[Any, Any], plan: Plan) -> Tradeoff | None:
-    """The curve at about this loss, if it is known, or asked for in so many words: it takes seconds."""
+    """The curve at about this loss, if it is known, or asked for: it can take seconds, so the plan comes first."""
     dimension, amount = plan.facts.get("dimension", 1), float(plan.cost.amount)
-    wanted = "tradeoff" in visit.form and "x-fragment" not in visit.request.headers
-    curves = curves_of(visit).made(query, dimension) if wanted else curves_of(visit).known(query, dimension)
+    curves = (curves_of(visit).made if "tradeoff" in visit.form else curves_of(visit).known)(query, dimension)
     return charts.nearest_to(amount, curves) if curves and amount else None
 
 

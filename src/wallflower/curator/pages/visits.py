@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 from urllib.parse import parse_qsl, quote
@@ -23,6 +24,8 @@ from wallflower.curator.desk.jobs import Jobs
 from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.problems import PREFIX, Refusal, problem, unanswered_refusal
 from wallflower.curator.desk.tokens import Caller
+from wallflower.curator.pages.assets import version_of
+from wallflower.curator.pages.comeback import sign_in_at, wanted_place
 from wallflower.curator.pages.sessions import Sessions, form_proof, is_proof, new_cookie
 from wallflower.curator.pages.standing import ADVICE, event_words, loss_words
 from wallflower.curator.settings import Settings
@@ -127,7 +130,7 @@ def page(
             known = await run_sync(visit.sessions.caller, visit.cookie)
             visit = replace(visit, caller=known and replace(known, address=address_of(request)))
             if who != "anybody" and visit.caller is None:
-                return to("/sign-in")
+                return await _sign_in_first(visit)
             if request.method == "POST":
                 visit = replace(visit, form=await _form(visit))
             if who == "steward" and not visit.by.is_steward:
@@ -143,6 +146,18 @@ def page(
             return refusal_page(visit, unanswered_refusal())
 
     return endpoint
+
+
+async def _sign_in_first(visit: Visit) -> Response:
+    """Where to sign in, and then back; a form that is ours keeps what was typed. Whoever follows a link from elsewhere
+    comes without the cookie, which is for our own pages alone: a page of ours goes on from there, with it."""
+    request, form = visit.request, dict[str, str]()
+    if request.method == "POST":
+        with suppress(Refusal):
+            form = dict(await _form(visit))
+    elif request.headers.get("sec-fetch-site") == "cross-site" and cookie_name(request) not in request.cookies:
+        return HTMLResponse(_TEMPLATES.get_template("arrival.html").render())
+    return RedirectResponse(sign_in_at(wanted_place(request, form)), 303)
 
 
 def cookie_name(request: Request) -> str:
@@ -213,6 +228,7 @@ _TEMPLATES: Final = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+_TEMPLATES.filters["static"] = lambda name: f"{BASE}/static/{name}?v={version_of(name)}"
 _TEMPLATES.filters["path"] = lambda name: quote(str(name), safe="")
 _TEMPLATES.filters["loss"] = loss_words
 _TEMPLATES.filters["event"] = event_words

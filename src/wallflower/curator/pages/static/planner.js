@@ -135,7 +135,9 @@ const planning = form => {
   };
   const show = made => {
     const open = [...plan.querySelectorAll("details")].map(one => one.open);
+    const ticked = plan.querySelector("[name=anyway]")?.checked;
     plan.innerHTML = made;
+    if (ticked) plan.querySelector("[name=anyway]")?.setAttribute("checked", "");
     plan.querySelectorAll("details").forEach((one, at) => { one.open = open[at] ?? false; });
     const state = plan.querySelector("[data-state]");
     telling(form, state);
@@ -152,18 +154,31 @@ const planning = form => {
     wanted = undefined;
     settle();
   };
-  const look = async () => {
+  // What takes longer than the plan follows it by itself, while the plan can be read and paid already.
+  const follow = () => {
+    const offer = plan.querySelector("[data-more]");
+    if (!offer) return;
+    const words = document.createElement("p");
+    words.className = "quiet";
+    words.textContent = "The curve of what is found against false alarms is being drawn.";
+    offer.replaceWith(words);
+    look(offer.dataset.more);
+  };
+  const look = async more => {
     asked = new AbortController();
     const signal = asked.signal;
     try {
       const body = new URLSearchParams(new FormData(form));
+      if (more) body.set(more, "yes");
       const answer = await fetch(form.dataset.plan, {method: "POST", body, headers: {"X-Fragment": "1"}, signal});
       if (answer.redirected) return location.reload();  // signed out: the address brings the form back
       const text = await answer.text();
-      if (answer.ok) show(text);
-      else fail(refusal(text) ?? "The service could not work it out. Try again in a little while.");
+      if (answer.ok) {
+        show(text);
+        if (!more) follow();
+      } else if (!more) fail(refusal(text) ?? "The service could not work it out. Try again in a little while.");
     } catch (error) {
-      if (signal.aborted) return;  // a later plan is on its way
+      if (signal.aborted || more) return;  // a later plan is on its way, or this one is there already
       fail("The service does not answer. Try again when it can be reached.");
     }
   };
@@ -176,7 +191,7 @@ const planning = form => {
     plan.setAttribute("aria-busy", "true");
     effect.setAttribute("data-stale", "");
     if (ask) ask.disabled = true;
-    waiting = setTimeout(look, PAUSE);
+    waiting = setTimeout(() => look(), PAUSE);
   };
   replan.hidden = true;
   fit(plan.querySelector("[data-state]"));
@@ -185,9 +200,32 @@ const planning = form => {
   form.addEventListener("change", compare);
   addEventListener("pageshow", event => event.persisted ? location.reload() : compare());
   compare();
+  if (!plan.hasAttribute("aria-busy")) follow();
+};
+
+// A form that is sent after the session has ended comes back empty once somebody has signed in again: what was typed
+// into it waits in this tab, and nowhere else. Secrets are never kept.
+const restoring = () => {
+  const key = form => `typed ${location.pathname} ${form.getAttribute("action")}`;
+  const fields = form => [...form.elements].filter(one => one.name && !["hidden", "password", "submit"].includes(one.type));
+  for (const form of document.querySelectorAll("form[method=post]:not(#planner)")) {
+    if (location.hash === "#typed") {
+      const kept = new URLSearchParams(sessionStorage.getItem(key(form)) ?? "");
+      for (const one of fields(form)) {
+        if (one.type === "checkbox" || one.type === "radio") one.checked ||= kept.getAll(one.name).includes(one.value);
+        else if (kept.has(one.name)) one.value = kept.get(one.name);
+      }
+    }
+    sessionStorage.removeItem(key(form));
+    form.addEventListener("submit", () => {
+      const typed = fields(form).filter(one => !["checkbox", "radio"].includes(one.type) || one.checked);
+      sessionStorage.setItem(key(form), new URLSearchParams(typed.map(one => [one.name, one.value])));
+    });
+  }
 };
 
 copying();
+restoring();
 const form = document.getElementById("planner"), pay = document.getElementById("pay");
 if (form) planning(form);
 if (pay) paying(pay);
