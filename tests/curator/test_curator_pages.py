@@ -151,6 +151,11 @@ TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("POST", "/tokens/{token}/factor"): ({}, stewards(404)),  # it has none
     ("GET", "/ledger"): (None, stewards(200)),
     ("POST", "/datasets/{dataset}/budget/review/{form}"): (GRANT, stewards(200)),
+    ("GET", "/about"): (None, callers(200, anonymous=200)),
+    ("GET", "/accessibility"): (None, callers(200, anonymous=200)),
+    ("GET", "/privacy"): (None, callers(200, anonymous=200)),
+    ("GET", "/api"): (None, callers(200, anonymous=200)),
+    ("GET", "/logo"): (None, callers(404, anonymous=404)),
     ("GET", "/streams"): (None, callers(200)),
     ("GET", "/streams/{watch}"): (None, callers(200, other=404)),
     ("POST", "/streams/{watch}/observations"): ({"observations": "t\n0.5"}, callers(303, other=404)),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from wallflower.columns import call_or_refuse
+from wallflower.curator.office import UNNAMED, Office
 from wallflower.errors import ParameterError, SourceError
 from wallflower.forms import closest
 from wallflower.names import account_name
@@ -103,6 +104,7 @@ class Settings:
     body_seconds: float = 10.0
     header_seconds: float = 10.0
     metrics_datasets: bool = False
+    office: Office = UNNAMED
     datasets: tuple[Registration, ...] = ()
 
     def __post_init__(self) -> None:
@@ -123,8 +125,10 @@ class Settings:
         """The settings in a TOML file."""
         refusal = SourceError(f"{path}: the settings cannot be opened, or are no TOML. Check the file.")
         stored = call_or_refuse(lambda: tomllib.loads(path.read_text(encoding="utf-8")), lambda _: refusal)
-        given: dict[str, Any] = _checked(stored, {item.name: item.default for item in fields(cls)}, "the settings")
+        known = {item.name: item.default for item in fields(cls)} | {"office": {}}
+        given: dict[str, Any] = _checked(stored, known, "the settings")
         folder = path.absolute().parent
+        given["office"] = Office.read(folder, given.get("office", {}))
         placed: dict[str, Any] = {name: _placed(folder, given[name]) for name in PLACES if name in given}
         roots = [str(folder / root) for root in given.get("roots", ["."])]
         found = tuple(_dataset(folder, one) for one in given.pop("datasets", []))
@@ -143,6 +147,7 @@ class Settings:
     def from_json(cls, stored: str) -> Self:
         given = json.loads(stored)
         datasets = tuple(map(Registration.from_json, given.pop("datasets")))
+        given["office"] = Office(**given.get("office", {}))
         lists = {name: tuple(given[name]) for name in ("roots", "proxies")}
         return cls(**given | lists | {"datasets": datasets})
 

@@ -18,7 +18,7 @@ from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.tokens import Caller, token_id
 
 PAGES: Final = "/ui"
-_OPEN: Final = frozenset({"/", "/healthz", "/readyz", "/openapi.json"})
+_OPEN: Final = frozenset({"/", "/docs", "/healthz", "/readyz", "/openapi.json"})
 _METRICS: Final = "/metrics"
 Code = Annotated[
     str | None,

@@ -94,7 +94,13 @@ class Visit:
 
     def render(self, template: str, status: int = 200, **context: Any) -> Response:
         """A page, with what every page needs."""
-        known = {"base": BASE, "caller": self.caller, "proof": form_proof(self.cookie), "version": self.app.version}
+        known: dict[str, Any] = {
+            "base": BASE,
+            "caller": self.caller,
+            "proof": form_proof(self.cookie),
+            "version": self.app.version,
+        }
+        known["office"] = self.desk.settings.office
         page = HTMLResponse(_TEMPLATES.get_template(template).render({**known, **context}), status)
         if self.request.cookies.get(cookie_name(self.request)) != self.cookie:
             self.keep(page, self.cookie)

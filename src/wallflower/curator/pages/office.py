@@ -1,0 +1,50 @@
+"""Pages that are open to everybody: who runs the service, its statements, and what programs can call."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from wallflower.curator.desk.problems import Refusal
+from wallflower.curator.pages.reference import groups_of
+from wallflower.curator.pages.visits import Visit, page
+
+
+def routes() -> list[Route]:
+    """What nobody has to sign in for."""
+    return [
+        Route("/about", page(about, "anybody")),
+        Route("/accessibility", page(accessibility, "anybody")),
+        Route("/privacy", page(privacy, "anybody")),
+        Route("/api", page(reference, "anybody")),
+        Route("/logo", page(logo, "anybody")),
+    ]
+
+
+def about(visit: Visit) -> Response:
+    """Whose service it is, and whom to write to."""
+    return visit.render("about.html")
+
+
+def accessibility(visit: Visit) -> Response:
+    """What the office says of how its pages can be used, or what is known of them."""
+    return visit.render("accessibility.html", parts=visit.desk.settings.office.statement("accessibility"))
+
+
+def privacy(visit: Visit) -> Response:
+    """What is promised to the people in the data, and what the service keeps of its visitors."""
+    return visit.render("privacy.html", parts=visit.desk.settings.office.statement("privacy"))
+
+
+def reference(visit: Visit) -> Response:
+    """What programs can call, from the same description that programs read."""
+    return visit.render("api.html", groups=groups_of(visit.app.openapi()), origin=visit.origin)
+
+
+def logo(visit: Visit) -> Response:
+    """The logo of the office."""
+    found = visit.desk.settings.office.logo_bytes()
+    if found is None:
+        raise Refusal("not-found", "This office has no logo.")
+    content, media = found
+    return Response(content, media_type=media, headers={"cache-control": "private, max-age=3600"})
