@@ -3,7 +3,8 @@
 `python benchmarks/engines.py 1000000 2` prints a JSON list, a row for each engine. Each runs in a process of its own,
 which has compiled its loops before the clock starts. Reading is part of it, the fingerprint and the ledger are not.
 `--engine local[2,4]` measures Spark on two cores: Java and the workers count, starting them does not. `--engine
-scikit-learn` is the count of its KDTree, without privacy, in place of the number before noise: the peer.
+scikit-learn` is the count of its KDTree, without privacy, in place of the number before noise: the peer. With `--runs`
+the one that took the least CPU time counts: whoever else is busy only adds to it.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def _outliers(source: object, radius: float) -> int:
     return int((found - 1 < NEIGHBOURS).sum())
 
 
-def compare(n: int, dimension: int, engines: tuple[str, ...] = ("memory", "tiles")) -> list[dict[str, object]]:
+def compare(n: int, dimension: int, engines: tuple[str, ...], runs: int) -> list[dict[str, object]]:
     """Every engine on the same table."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cloud.parquet"
@@ -114,8 +115,9 @@ def compare(n: int, dimension: int, engines: tuple[str, ...] = ("memory", "tiles
         for engine in engines:
             command = [sys.executable, __file__, "--file", str(path), "--engine", engine]
             command += ["--radius", repr(radius_for(n, dimension))]
-            told = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-            rows.append({"n": n, "dimension": dimension, **told})
+            told = [json.loads(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(runs)]
+            best = min(told, key=lambda row: row["cpu"])
+            rows.append({"n": n, "dimension": dimension, **best, "load": round(os.getloadavg()[0], 1)})
         return rows
 
 
@@ -124,13 +126,14 @@ def main() -> None:
     parser.add_argument("n", type=int, nargs="?")
     parser.add_argument("dimension", type=int, nargs="?", default=2)
     parser.add_argument("--engine", action="append")
+    parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--file")
     parser.add_argument("--radius", type=float)
     given = parser.parse_args()
     if given.file:
         print(json.dumps(count(given.file, *given.engine, given.radius)))
         return
-    print(json.dumps(compare(given.n, given.dimension, tuple(given.engine or ("memory", "tiles")))))
+    print(json.dumps(compare(given.n, given.dimension, tuple(given.engine or ("memory", "tiles")), given.runs)))
 
 
 if __name__ == "__main__":

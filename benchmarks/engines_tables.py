@@ -7,7 +7,17 @@ from typing import Any
 from tables import grid
 
 Result = dict[str, Any]
-HEADS = ["records", "columns", "", "CPU seconds", "times memory", "times a tenth", "peak", "number before noise"]
+HEADS = [
+    "records",
+    "columns",
+    "",
+    "CPU seconds",
+    "times memory",
+    "times a tenth",
+    "peak",
+    "load",
+    "number before noise",
+]
 PEER = "scikit-learn"
 NAMES = {"memory": "in memory", "tiles": "tiles", "local[2,4]": "Spark, two cores", PEER: "scikit-learn, not private"}
 
@@ -31,6 +41,7 @@ def line(row: Result, found: dict[tuple[int, int, str], Result]) -> list[str]:
         times(row, memory),
         times(row, tenth),
         f"{row['memory'] / 1e9:.2f} GB",
+        f"{row['load']:.1f}" if "load" in row else "",
         same,
     ]
 

@@ -177,23 +177,32 @@ def setup_part(results: Result, ask: argparse.Namespace) -> None:
 
 
 BOTH = ("memory", "tiles")
-ALL = (*BOTH, "local[2,4]", "scikit-learn")
-WHERE = (
-    (1_000_000, 2, ALL),
-    (10_000_000, 2, ALL),
-    (100_000_000, 2, ("tiles",)),
-    (1_000_000, 7, BOTH),
-    (10_000_000, 7, BOTH),
+SPARK, PEER = "local[2,4]", "scikit-learn"
+ALL = (*BOTH, SPARK, PEER)
+WHERE = (  # records, columns, engines, and how often: the run with the least CPU time counts, since others are busy too
+    (1_000_000, 2, ALL, 3),
+    (10_000_000, 2, BOTH, 3),
+    (1_000_000, 7, BOTH, 3),
+    (10_000_000, 7, BOTH, 1),
+    (100_000_000, 2, ("tiles",), 1),
+    (10_000_000, 2, (SPARK,), 1),
+    (10_000_000, 2, (PEER,), 1),
 )
 
 
 def engines_part(results: Result, ask: argparse.Namespace) -> None:
     """One count in memory, by tiles, on Spark and without privacy; the table goes to docs/engines.md."""
-    before, found = os.getloadavg()[0], []
-    for n, dimension, ways in ((10_000, 2, BOTH),) if ask.quick else WHERE:
-        say(f"engines: n={n:,} d={dimension}")
-        found += run("engines.py", str(n), str(dimension), *(f"--engine={engine}" for engine in ways))
-    results["engines"] = circumstances(before) | {"results": found}
+    before, kept = os.getloadavg()[0], [] if ask.quick else results["engines"].get("results", [])
+    found = {(row["n"], row["dimension"], row["engine"]): row for row in kept}
+    for n, dimension, ways, runs in ((10_000, 2, BOTH, 1),) if ask.quick else WHERE:
+        for engine in ways:
+            say(f"engines: n={n:,} d={dimension} {engine}")
+            (row,) = run("engines.py", str(n), str(dimension), f"--engine={engine}", f"--runs={runs}")
+            found[n, dimension, engine] = row
+            say(f"    {row['cpu']:.1f} CPU seconds")
+            rows = sorted(found.values(), key=lambda row: (row["n"], row["dimension"], ALL.index(row["engine"])))
+            results["engines"] = circumstances(before) | {"results": rows}
+            save(ask.out, results)
 
 
 def detector_part(results: Result, ask: argparse.Namespace) -> None:
