@@ -32,7 +32,7 @@ from wallflower.noise import SystemNoise
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
 from wallflower.queries.count import Count
-from wallflower.queries.detector.by_tiles import cells_of, numbers_above
+from wallflower.queries.detector.by_tiles import cells_of, flags_by, numbers_above
 from wallflower.queries.detector.model import Model
 from wallflower.queries.explain import Explain
 from wallflower.queries.scale import Scale
@@ -144,6 +144,9 @@ def test_a_detector_counts_the_same_cells_and_pairs_nobody(engine, folder):
     model = Model.of(query.answer(one, SystemNoise()))
     assert (cells_of(one, model.grids) == cells_of(two, model.grids)).all()
     assert (numbers_above(one, model) == numbers_above(two, model)).all()
+    flags = wf.Flags(detector=1, by=("ward",), loss=wf.Loss("1"))
+    assert flags_by(kept, flags.by, [3], model).tolist() == flags_by(memory, flags.by, [3], model).tolist()
+    assert view_of(flags, kept).groups == 3
     with pytest.raises(EngineMismatch, match="spreads='schema'"):
         replace(query, spreads="private").view(kept)
 

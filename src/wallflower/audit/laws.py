@@ -7,7 +7,9 @@ shows, every time. `audit_law` holds two such laws, of neighbouring tables, agai
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -246,6 +248,40 @@ def audit_parts(parts: Mapping[str, float], *, claimed: float, name: str, expect
         words=f"claims {claimed:.6g} for all parts, and they are {listed}",
         expected=expected,
     )
+
+
+def audit_numbers(
+    answer: Callable[[Any, Noise], Any],
+    views: Sequence[Any],
+    numbers: Mapping[str, Callable[[Any], int]],
+    *,
+    claimed: Loss,
+    name: str,
+    through: Callable[[Noise], Any] = lambda noise: noise,
+    expected: bool = False,
+) -> Finding:
+    """Refute a claimed loss by each number of an answer alone, on two neighbours: draws are independent, so that adds
+    up. `numbers` says how each is read off the answer, in the order they are drawn in."""
+    parts = {}
+    for place, (what, read) in enumerate(numbers.items()):
+
+        def told(view: Any, noise: Noise, place: int = place, read: Callable[[Any], int] = read) -> int:
+            return read(answer(view, _Alone(through(noise), place)))  # type: ignore[arg-type]
+
+        first, second = (law_of(partial(told, view)) for view in views)
+        parts[what] = loss_between(first, second, claimed)
+    return audit_parts(parts, claimed=float(claimed.amount), name=name, expected=expected)
+
+
+class _Alone:
+    """Noise for one draw of an answer; all others are 0."""
+
+    def __init__(self, noise: Noise, place: int) -> None:
+        self.noise, self.place, self.at = noise, place, -1
+
+    def laplace(self, scale: Fraction) -> int:
+        self.at += 1
+        return self.noise.laplace(scale) if self.at == self.place else 0
 
 
 def _rest(law: Law) -> float:

@@ -6,7 +6,7 @@ Its cells were held to the schema when it was kept, chunk by chunk, as those of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
@@ -53,6 +53,20 @@ class Groups:
         return np.ravel_multi_index(codes, self.sizes).astype(np.int64)
 
 
+@dataclass(frozen=True, slots=True)
+class GroupTask:
+    """A task about points and the groups of their records, as one about cells: first of the points, then of the
+    groups."""
+
+    shape: Coordinates
+    groups: Groups
+    task: Callable[[Floats, NDArray[np.int64], Given], Given]
+
+    def __call__(self, cells: Cells, given: Given) -> Given:
+        own = len(cells) - len(self.groups.columns)
+        return self.task(self.shape(cells[:own]), self.groups(cells[own:]), given)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class TiledTable:
     """What is public about a table that the engine named `engine` keeps in `sheet`, all of its columns in order."""
@@ -97,10 +111,12 @@ class TiledTable:
 
     def group(self, by: Sequence[str], sizes: Sequence[int]) -> Iterator[TiledTable]:
         """A table for each group of these columns, which have so many labels, in the order of the groups."""
-        facts = {column.name: column for column in self.schema.columns or ()}
-        codes = Groups(tuple(facts[name] for name in by), tuple(sizes))
-        places = [self.columns.index(name) for name in by]
+        codes, places = self.groups(by, sizes), [self.columns.index(name) for name in by]
         return (replace(self, sheet=sheet) for sheet in self.sheet.group(places, codes, math.prod(sizes)))
+
+    def groups(self, by: Sequence[str], sizes: Sequence[int]) -> Groups:
+        """Who says which group a record is in."""
+        return Groups(self.schema.only(by).columns or (), tuple(sizes))
 
     def rescale(self, scales: Mapping[str, float]) -> TiledTable:
         """The same records by other public scales, column by column; the others keep theirs."""
@@ -154,6 +170,20 @@ class TiledPoints:
     def each(self, words: str, task: Task, given: Given) -> Iterator[Given]:
         """The task's answer for some points at a time, which are in no order that matters."""
         return self.table.sheet.each(words, self._columns(), PointTask(Coordinates(self.schema), task), given)
+
+    def each_by(
+        self,
+        words: str,
+        by: Sequence[str],
+        sizes: Sequence[int],
+        task: Callable[[Floats, NDArray[np.int64], Given], Given],
+        given: Given,
+    ) -> Iterator[Given]:
+        """The task's answer for some points at a time and the groups of their records by these columns, which have so
+        many labels."""
+        places = [*self._columns(), *(self.table.columns.index(name) for name in by)]
+        whole = GroupTask(Coordinates(self.schema), self.table.groups(by, sizes), task)
+        return self.table.sheet.each(words, places, whole, given)
 
     def take(self, rows: NDArray[np.int64]) -> Floats:
         """Some records in memory, as points, by their rows in the order the source is read in."""

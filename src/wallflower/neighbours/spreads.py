@@ -14,7 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wallflower.data import Points, TiledPoints
+from wallflower.data import Points, TiledPoints, TiledTable
+from wallflower.errors import EngineMismatch
 from wallflower.schema import Column
 
 Floats = NDArray[np.float64]
@@ -55,6 +56,16 @@ def value_of(place: int) -> float:
     1.0218971
     """
     return float(2.0 ** (LOWEST + (place - 0.5) / FINE))
+
+
+def require_places(table: TiledTable, asked: str, then: str = "") -> None:
+    """Refuse, by public facts, to pair records where their places may follow from what is in others."""
+    if not table.sheet.ordered:
+        raise EngineMismatch(
+            table.engine,
+            asked,
+            f"Measure with engine='tiles' or 'memory', or state the columns' public scales in the schema{then}",
+        )
 
 
 def pairing_size(n: int) -> int:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import wallflower as wf
+from wallflower.data.scans import load_into
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.noise import system_noise
 from wallflower.queries.detector.flags import Flags
@@ -104,3 +109,44 @@ def test_noise_is_drawn_for_every_cell():
     find = {1: {"kind": "detector", "dataset": "people", "value": model}}.get
     query.answer(query.take_releases(query.view(TABLE), find), noise)
     assert noise.drawn == 6
+
+
+@cache
+def found(by):
+    """What finds a detector whose scales are not the schema's, and the question."""
+    facts = wf.Schema.of(["x", "y"], scale={"x": 0.7, "y": 3.0})
+    model = wf.Detector(loss=wf.Loss("1000"), contamination="4%", columns=("x", "y")).answer(
+        wf.load(TABLE.arrow.select(["x", "y"]), schema=facts, name="people").points(("x", "y")), system_noise()
+    )
+    return {1: {"kind": "detector", "dataset": "people", "value": model}}.get, Flags(
+        detector=1, by=by, loss=wf.Loss("1000")
+    )
+
+
+@given(seed=st.integers(0, 2**32 - 1), size=st.integers(2, 300), chunk=st.integers(1, 301))
+@settings(max_examples=40, deadline=None)
+def test_whatever_the_parts_and_their_order_flags_are_those_of_the_table_in_memory(seed, size, chunk):
+    draw = np.random.default_rng(seed)
+    rows = draw.choice(N, size, replace=False)
+    memory = wf.load(TABLE.arrow.take(rows), schema=FACTS, name="people")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("wallflower.data.scans.CHUNK", chunk)
+        kept = load_into(TABLE.arrow.take(draw.permutation(rows)), "tiles", schema=FACTS, name="people")
+        for by in (("ward",), ("age", "ward")):
+            find, query = found(by)
+            one, two = (query.take_releases(query.view(table), find) for table in (memory, kept))
+            assert one.counts().tolist() == two.counts().tolist()
+            flags = one.model.predict(memory)
+            assert one.counts().sum(axis=0).tolist() == [size - flags.sum(), flags.sum()]
+
+
+def test_flags_are_told_of_a_table_in_tiles(tmp_path):
+    with wf.Ledger.open(tmp_path / "ledger.db") as book:
+        book.grant("people", wf.Loss("100000"), by="steward", reason="tests")
+        people = wf.open(load_into(TABLE.arrow, "tiles", schema=FACTS, name="people"), ledger=book)
+        model = people.detector(epsilon="1000", contamination="4%", columns=("x", "y"))
+        made = people.flags(detector=model, by="ward", epsilon="1000")
+        with pytest.raises(DataError, match="neither categories nor edges"):
+            people.flags(detector=model, by="x", epsilon="1")
+    assert sum(row["flagged"] for row in made.value) == model.predict(TABLE).sum()
+    assert [row["flagged"] + row["others"] for row in made.value] == [*np.bincount(PLACES), 0]

@@ -15,16 +15,15 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Finding, Floats, ScriptedNoise, World, audit_bound, audit_exact
-from wallflower.audit.laws import audit_parts, law_of, loss_between
+from wallflower.audit.laws import audit_numbers
 from wallflower.audit.scripts import ShortNoise
 from wallflower.columns import float_array, text_array
 from wallflower.data import Column, Schema, Table
 from wallflower.lazy import load
 from wallflower.mechanisms import Additive, calibrate
 from wallflower.neighbours.noisy_count import STEP
-from wallflower.noise import Noise
 from wallflower.privacy import Loss
-from wallflower.queries.count.groups import OUTLIERS, SIZE, SIZES, GroupCount, GroupView, Row
+from wallflower.queries.count.groups import OUTLIERS, SIZE, SIZES, GroupCount, Row
 
 LOSS: Final = Loss("1")
 SLACK, PLENTY = 2, 1000
@@ -107,46 +106,27 @@ def _hidden(query: GroupCount) -> float:
     return float(query.law.scale * (1 - SIZES) * LOSS.epsilon)
 
 
-class _Alone:
-    """Noise for one draw of an answer; all others are 0."""
-
-    def __init__(self, noise: Noise, place: int) -> None:
-        self.noise, self.place, self.at = noise, place, -1
-
-    def laplace(self, scale: Fraction) -> int:
-        self.at += 1
-        return self.noise.laplace(scale) if self.at == self.place else 0
+def _attack_parts(query: GroupCount, **how: Any) -> Finding:
+    """What each number tells about a record that changes its group."""
+    return _attack(query, TABLES, (OUTLIERS, SIZE), **how)
 
 
-def _attack_parts(
-    query: GroupCount, *, name: str, through: Any = lambda noise: noise, expected: bool = False
-) -> Finding:
-    """What each number tells about a record that changes its group: draws are independent, so that adds up."""
-    parts = {}
-    views = [query.view(_table(values)) for values in TABLES]
-    for place, (group, part) in enumerate(product(range(len(WARDS)), (OUTLIERS, SIZE))):
-
-        def told(view: GroupView, noise: Noise, place: int = place, group: int = group, part: str = part) -> int:
-            return int(query.answer(view, _Alone(through(noise), place))[group][part])  # type: ignore[arg-type]
-
-        first, second = (law_of(partial(told, view)) for view in views)
-        parts[f"{part} of {WARDS[group]}"] = loss_between(first, second, LOSS)
-    return audit_parts(parts, claimed=float(LOSS.amount), name=name, expected=expected)
-
-
-def _attack_counts(
-    query: GroupCount, tables: Any, *, name: str, through: Any = lambda noise: noise, expected: bool = False
-) -> Finding:
+def _attack_counts(query: GroupCount, tables: Any, **how: Any) -> Finding:
     """What the counts tell of one record, where sizes have no noise.  (B4)"""
-    views, parts = [query.view(_table(values)) for values in tables], {}
-    for group, ward in enumerate(WARDS):
+    return _attack(query, tables, (OUTLIERS,), **how)
 
-        def told(view: GroupView, noise: Noise, group: int = group) -> int:
-            return int(query.answer(view, _Alone(through(noise), group))[group][OUTLIERS])  # type: ignore[arg-type]
 
-        first, second = (law_of(partial(told, view)) for view in views)
-        parts[f"{OUTLIERS} of {ward}"] = loss_between(first, second, LOSS)
-    return audit_parts(parts, claimed=float(LOSS.amount), name=name, expected=expected)
+def _attack(query: GroupCount, tables: Any, told: tuple[str, ...], **how: Any) -> Finding:
+    numbers = {
+        f"{part} of {WARDS[group]}": partial(_told, group=group, part=part)
+        for group, part in product(range(len(WARDS)), told)
+    }
+    views = [query.view(_table(values)) for values in tables]
+    return audit_numbers(query.answer, views, numbers, claimed=LOSS, **how)
+
+
+def _told(rows: list[Row], *, group: int, part: str) -> int:
+    return int(rows[group][part])
 
 
 # Broken, on purpose

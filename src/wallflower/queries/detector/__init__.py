@@ -23,11 +23,20 @@ from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.mechanisms import choose_together
 from wallflower.neighbours.limits import SCALE_HELP, check_loss, check_scale
 from wallflower.neighbours.radii import read_share
-from wallflower.neighbours.spreads import DIVISORS, bins_within, errors_of, gap_counts, pair_up, pairing_size, value_of
+from wallflower.neighbours.spreads import (
+    DIVISORS,
+    bins_within,
+    errors_of,
+    gap_counts,
+    pair_up,
+    pairing_size,
+    require_places,
+    value_of,
+)
 from wallflower.noise import Noise, draws
 from wallflower.picture import Figures, Picture
 from wallflower.privacy import Kind, Loss
-from wallflower.queries.detector.by_tiles import cells_of, numbers_above, require_places
+from wallflower.queries.detector.by_tiles import cells_of, numbers_above
 from wallflower.queries.detector.grids import Coins, Floats, Ints, lay_grids
 from wallflower.queries.detector.maps import map_columns
 from wallflower.queries.detector.model import THRESHOLDS, Model, floor_of, misses
@@ -123,8 +132,8 @@ class Detector(Query[Points | TiledPoints, Value]):
         return self.loss
 
     def view(self, data: Any) -> Points | TiledPoints:
-        if isinstance(data, TiledTable) and not self.is_scaled:
-            require_places(data)
+        if isinstance(data, TiledTable) and not self.is_scaled:  # (S): pairs go by places, which must be public
+            require_places(data, "detector with private spreads", " and ask with spreads='schema'")
         points = data.points(self.columns) if isinstance(data, TiledTable) else points_of(data, self.columns)
         if points.n < 2 or points.dimension > MOST:
             raise DataError(

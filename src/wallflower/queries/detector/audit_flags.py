@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Finding, Floats, ScriptedNoise, World, audit_bound, audit_exact
-from wallflower.audit.laws import audit_parts, law_of, loss_between
+from wallflower.audit.laws import audit_numbers
 from wallflower.audit.scripts import ShortNoise
 from wallflower.columns import float_array, text_array
 from wallflower.data import Column, Schema, Table
@@ -85,31 +85,17 @@ def _hidden(query: Flags) -> float:
     return float(query.law.scale * LOSS.epsilon)
 
 
-class _Alone:
-    """Noise for one draw of an answer; all others are 0."""
-
-    def __init__(self, noise: Noise, place: int) -> None:
-        self.noise, self.place, self.at = noise, place, -1
-
-    def laplace(self, scale: Fraction) -> int:
-        self.at += 1
-        return self.noise.laplace(scale) if self.at == self.place else 0
+def _attack(query: Flags, tables: Any, **how: Any) -> Finding:
+    """What each number tells about one record."""
+    numbers = {
+        f"{part} of {ward}": partial(_told, ward=ward, part=part) for ward, part in product(WARDS, (FLAGGED, OTHERS))
+    }
+    return audit_numbers(query.answer, [_view(query, values) for values in tables], numbers, claimed=LOSS, **how)
 
 
-def _attack(
-    query: Flags, tables: Any, *, name: str, through: Any = lambda noise: noise, expected: bool = False
-) -> Finding:
-    """What each number tells about one record: draws are independent, so that adds up."""
-    views, parts = [_view(query, values) for values in tables], {}
-    for place, (ward, part) in enumerate(product(WARDS, (FLAGGED, OTHERS))):
-
-        def told(view: FlagView, noise: Noise, place: int = place, ward: str = ward, part: str = part) -> int:
-            rows = query.answer(view, _Alone(through(noise), place))  # type: ignore[arg-type]
-            return next((int(row[part]) for row in rows if row["ward"] == ward), -1)
-
-        first, second = (law_of(partial(told, view)) for view in views)
-        parts[f"{part} of {ward}"] = loss_between(first, second, LOSS)
-    return audit_parts(parts, claimed=float(LOSS.amount), name=name, expected=expected)
+def _told(rows: list[Row], *, ward: str, part: str) -> int:
+    """The number of a ward, or -1 where it is not among the groups."""
+    return next((int(row[part]) for row in rows if row["ward"] == ward), -1)
 
 
 # Broken, on purpose

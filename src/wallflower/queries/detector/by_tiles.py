@@ -1,31 +1,17 @@
-"""The detector of a table that an engine keeps: counts of chunks add up, so they are those of the table in memory.
-
-Spreads are measured on pairs of records by their places. So they need an engine with whom records stay where they
-came: where the order may follow from what is in them, one record could move every pair.  (S)
-"""
+"""The detector of a table that an engine keeps: counts of chunks add up, so they are those of the table in memory."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from wallflower.data import Points, TiledPoints, TiledTable
+from wallflower.data import Points, Table, TiledPoints, TiledTable
 from wallflower.engines import Given
-from wallflower.errors import EngineMismatch
 from wallflower.queries.detector.grids import Grid, Ints, arrays_of, count_cells
 from wallflower.queries.detector.model import Model, count_above
-from wallflower.queries.detector.tasks import tally_cells, tally_scores
-
-
-def require_places(table: TiledTable) -> None:
-    """Refuse, by public facts, to measure spreads where records have no places."""
-    if not table.sheet.ordered:
-        raise EngineMismatch(
-            table.engine,
-            "detector with private spreads",
-            "State the columns' public scales in the schema and ask with spreads='schema'",
-        )
+from wallflower.queries.detector.tasks import tally_cells, tally_flags, tally_scores
 
 
 def cells_of(data: Points | TiledPoints, grids: Sequence[Grid]) -> Ints:
@@ -43,6 +29,21 @@ def numbers_above(data: Points | TiledPoints, model: Model) -> Ints:
     given = {**_given(model.grids), "surprises": model.surprises, "thresholds": model.thresholds}
     found: Ints = np.sum([part["above"] for part in data.each("scoring records", tally_scores, given)], axis=0)
     return found
+
+
+def flags_by(data: Table | TiledTable, by: Sequence[str], sizes: Sequence[int], model: Model) -> Ints:
+    """How many records of each group are not flagged, and how many are, a row for each group.  (F)"""
+    facts = {"threshold": np.array(model.require_threshold()), "groups": np.array(math.prod(sizes))}
+    given = {**_given(model.grids), "surprises": model.surprises, **facts}
+    points = data.rescale(model.scales).points(model.columns)
+    if isinstance(points, TiledPoints):
+        parts = points.each_by("scoring records", by, sizes, tally_flags, given)
+    else:
+        assert isinstance(data, Table)
+        groups = np.ravel_multi_index([data.codes(name) for name in by], tuple(sizes))
+        parts = iter([tally_flags(points.values, groups, given)])
+    found: Ints = np.sum([part["counts"] for part in parts], axis=0)
+    return found.reshape(-1, 2)
 
 
 def _given(grids: Sequence[Grid]) -> Given:

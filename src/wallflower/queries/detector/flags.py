@@ -17,10 +17,8 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, ClassVar, Final, Self
 
-import numpy as np
-
 from wallflower.columns import pick
-from wallflower.data import Table, load
+from wallflower.data import Table, TiledTable, load
 from wallflower.data.cells import group_labels
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.mechanisms import Additive, calibrate
@@ -29,6 +27,7 @@ from wallflower.neighbours.limits import check_loss
 from wallflower.noise import Noise
 from wallflower.picture import Bars, Picture
 from wallflower.privacy import Kind, Loss
+from wallflower.queries.detector.by_tiles import flags_by
 from wallflower.queries.detector.grids import Ints
 from wallflower.queries.detector.model import Model
 from wallflower.query import (
@@ -59,7 +58,7 @@ EPSILONS: Final = ("0.01", "0.03", "0.1", "0.2", "0.3", "0.5", "1", "2", "3", "5
 class FlagView:
     """Records, the public domain of their groups, and the detector, once it was looked up."""
 
-    table: Table
+    table: Table | TiledTable
     by: tuple[str, ...]
     domain: tuple[tuple[str, ...], ...]
     model: Model | None = None
@@ -83,11 +82,7 @@ class FlagView:
     def counts(self) -> Ints:
         """How many records of each group are not flagged, and how many are: one record is in one cell.  (F)"""
         assert self.model is not None, "the door looks detectors up before anybody looks at records"
-        threshold = self.model.require_threshold()
-        scores = np.concatenate([self.model.score(values) for values in self.model.parts(self.table)])
-        groups = np.ravel_multi_index([self.table.codes(name) for name in self.by], [len(each) for each in self.domain])
-        cells = 2 * groups + (scores > threshold)
-        return np.bincount(cells, minlength=2 * self.groups).reshape(self.groups, 2)
+        return flags_by(self.table, self.by, [len(each) for each in self.domain], self.model)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +99,7 @@ class Flags(Query[FlagView, list[Row]]):
     proof: ClassVar[str] = "queries/detector/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
     prepares: ClassVar[str] = "detector"
+    by_tiles: ClassVar[bool] = True
 
     detector: int | ReleaseLike = field(
         metadata={"help": "the ledger entry of a release of detector that was given a contamination, or the release"}
@@ -139,7 +135,7 @@ class Flags(Query[FlagView, list[Row]]):
         return calibrate(2, self.loss, step=Fraction(1))
 
     def view(self, data: Any) -> FlagView:
-        table = data if isinstance(data, Table) else load(data)
+        table = data if isinstance(data, Table | TiledTable) else load(data)
         by = pick(self.by, table.columns)
         facts = {column.name: column for column in table.schema.columns or ()}
         view = FlagView(table=table, by=by, domain=tuple(group_labels(facts[name]) for name in by))

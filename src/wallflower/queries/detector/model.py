@@ -44,6 +44,11 @@ class Model:
     contamination: Fraction | None = None  # the share of outliers that was wanted
     miss: float = 1.0  # by how much the share of the fitted records above the threshold misses it, with 95 %
 
+    @property
+    def scales(self) -> dict[str, float]:
+        """What each column was scaled by."""
+        return {column.name: float(column.scale) for column in self.schema.columns or ()}
+
     @cached_property
     def surprises(self) -> Floats:
         """How unusual each cell of each grid is: base - ln of its count, none below the floor."""
@@ -96,10 +101,10 @@ class Model:
 
     def parts(self, records: object) -> Iterator[Floats]:
         """Records as the fitted ones were read, scaled and clipped, some at a time."""
-        if isinstance(records, Points | Table):
-            points = records if isinstance(records, Points) else records.points(self.columns)
-            scales = {column.name: float(column.scale) for column in self.schema.columns or ()}
-            yield points.subspace(self.columns).rescale(scales).values
+        if isinstance(records, Table):
+            yield records.rescale(self.scales).points(self.columns).values
+        elif isinstance(records, Points):
+            yield records.subspace(self.columns).rescale(self.scales).values
         elif isinstance(records, list | tuple | np.ndarray):
             yield from self._array_parts(view_matrix(records))
         else:

@@ -21,7 +21,7 @@ import numpy as np
 
 from wallflower.columns import list_names, pick
 from wallflower.data import Points, TiledPoints, TiledTable, points_of
-from wallflower.errors import DataError, EngineMismatch, LossMismatch, ParameterError
+from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.mechanisms import choose_together
 from wallflower.neighbours.limits import check_loss
 from wallflower.neighbours.spreads import (
@@ -35,6 +35,7 @@ from wallflower.neighbours.spreads import (
     gap_counts,
     pair_up,
     pairing_size,
+    require_places,
     value_of,
 )
 from wallflower.noise import Noise
@@ -117,10 +118,8 @@ class Scale(Query[Points | TiledPoints, Value]):
         return replace(super(Scale, self).claim(facts), rho=rho)
 
     def view(self, data: Any) -> Points | TiledPoints:
-        if isinstance(data, TiledTable) and not data.sheet.ordered:  # (P): pairs go by places, which must be public
-            raise EngineMismatch(
-                data.engine, self.kind, "Measure with engine='tiles' or 'memory', or state scales in the schema"
-            )
+        if isinstance(data, TiledTable):  # (P): pairs go by places, which must be public
+            require_places(data, self.kind)
         points = data.points(self.columns) if isinstance(data, TiledTable) else points_of(data, self.columns)
         if self.units:
             pick([name for names in self.units for name in names], points.columns)
