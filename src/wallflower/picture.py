@@ -34,8 +34,8 @@ class Bars:
         bars = zip(self.labels, self.lengths, ends, self.marks, strict=True)
         whole: list[tuple[Cell, ...]] = [(label, length, *whisker, mark) for label, length, whisker, mark in bars]
         if self.intervals is not None:
-            return Sheet(("", self.across, "95 % from", "to", "mark"), tuple(whole))
-        return Sheet(("", self.across or "length", "mark"), tuple((*row[:2], row[-1]) for row in whole))
+            return Sheet(("name", self.across, "95 % from", "to", "in words"), tuple(whole))
+        return Sheet(("name", self.across or "length", "in words"), tuple((*row[:2], row[-1]) for row in whole))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Figures:
 
     def table(self) -> Sheet:
         rows = zip(self.labels, self.values, strict=True)
-        return Sheet(("", *self.headings), tuple((label, *values) for label, values in rows))
+        return Sheet(("name", *self.headings), tuple((label, *values) for label, values in rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class Choices:
                 inside = (label for label, is_in in zip(labels, chosen, strict=True) if is_in)
                 outside = (label for label, is_in in zip(labels, chosen, strict=True) if not is_in)
                 found.append((number, name, ", ".join(inside) or "none", ", ".join(outside) or "none"))
-        return Sheet(("", "attribute", "in", "not in"), tuple(found))
+        return Sheet(("no.", "attribute", "in", "not in"), tuple(found))
 
     def split(self, row: tuple[bool, ...]) -> list[tuple[str, tuple[str, ...], tuple[bool, ...]]]:
         """One of the rows, group by group: name, labels, and which of them it has."""

@@ -138,6 +138,8 @@ TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("GET", "/releases/{number}"): (None, callers(200, other=404)),
     ("GET", "/releases/{number}/json"): (None, callers(200, other=404)),
     ("GET", "/releases/{number}/arrow"): (None, callers(200, other=404)),
+    ("GET", "/releases/{number}/csv"): (None, callers(200, other=404)),
+    ("GET", "/releases/{number}/picture/{form}"): (None, callers(404)),  # of the two forms this is neither
     ("GET", "/datasets/{dataset}/budget"): (None, stewards(200)),
     ("POST", "/datasets/{dataset}/budget/grants"): (GRANT, stewards(303)),
     ("POST", "/datasets/{dataset}/budget/shares"): ({"epsilon": "0.1", "analyst": "cy"}, stewards(303)),
@@ -480,7 +482,7 @@ def test_downloads_are_what_a_program_gets(people: dict[str, Browser], things: d
     assert ipc.open_stream(io.BytesIO(arrow.content)).read_all()["value"].to_pylist() == [told["value"]]
     page = people["analyst"].get(at)
     assert told["guarantee"]["words"] in words(page)
-    assert 'class="plot"' in text(page)
+    assert 'class="picture on-wide"' in text(page)
 
 
 def test_the_texts_to_copy_ask_the_same(

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
+from xml.etree import ElementTree
 
 import pytest
 
-from wallflower.picture import Band, Bars, Choices, Curve, Dot, Figures, HeatMap, Ranks, Sheet, Ticks
+from wallflower.curator.pages import pictures
+from wallflower.picture import Band, Bars, Choices, Curve, Dot, Figures, HeatMap, Picture, Ranks, Sheet, Ticks
 from wallflower.report import panels
 
 TOLD: list[tuple[Any, Sheet]] = [
     (
         Bars(labels=("a", "b"), lengths=(2.0, 1.0), intervals=((1.0, 3.0), (0.0, 2.0)), across="n", marks=("2", "1")),
-        Sheet(("", "n", "95 % from", "to", "mark"), (("a", 2.0, 1.0, 3.0, "2"), ("b", 1.0, 0.0, 2.0, "1"))),
+        Sheet(("name", "n", "95 % from", "to", "in words"), (("a", 2.0, 1.0, 3.0, "2"), ("b", 1.0, 0.0, 2.0, "1"))),
     ),
-    (Bars(labels=("a",), lengths=(2.0,), across="n", marks=("2",)), Sheet(("", "n", "mark"), (("a", 2.0, "2"),))),
+    (
+        Bars(labels=("a",), lengths=(2.0,), across="n", marks=("2",)),
+        Sheet(("name", "n", "in words"), (("a", 2.0, "2"),)),
+    ),
     (Dot(value=4, across="n"), Sheet(("n",), ((4,),))),
     (
         Dot(value=4, interval=(1.0, 6.0), across="n", covers="95 % interval"),
@@ -23,12 +28,12 @@ TOLD: list[tuple[Any, Sheet]] = [
     (Ranks(labels=("x", "y"), among="columns"), Sheet(("place", "columns"), ((1, "x"), (2, "y")))),
     (
         Figures(labels=("x",), headings=("median", "spread"), values=((None, 2.0),)),
-        Sheet(("", "median", "spread"), (("x", None, 2.0),)),
+        Sheet(("name", "median", "spread"), (("x", None, 2.0),)),
     ),
     (Ticks(places=(2, 5), known=9, until=9, across="o"), Sheet(("marked",), ((2,), (5,)))),
     (
         Choices(groups=(("g", ("a", "b")), ("h", ("c",))), rows=((True, False, True),)),
-        Sheet(("", "attribute", "in", "not in"), ((1, "g", "a", "b"), (1, "h", "c", "none"))),
+        Sheet(("no.", "attribute", "in", "not in"), ((1, "g", "a", "b"), (1, "h", "c", "none"))),
     ),
     (
         HeatMap(
@@ -52,8 +57,16 @@ def test_a_table_tells_what_is_drawn(pictured: Any, sheet: Sheet) -> None:
     assert pictured.table() == sheet
 
 
-def test_every_word_is_drawn_by_the_report() -> None:
-    assert {type(pictured) for pictured, _ in TOLD} == set(panels._PANELS)
+def test_every_word_is_drawn_by_the_report_and_on_the_pages() -> None:
+    known = {type(pictured) for pictured, _ in TOLD}
+    assert known == set(panels._PANELS) == set(get_args(Picture))
+    assert known - set(pictures._PENS) == {Figures}, "figures are a table"
+    for pictured, _ in TOLD:
+        assert pictures.legend(pictured) or isinstance(pictured, Figures) or pictured == Dot(value=4, across="n")
+        for drawn in filter(None, [pictures.draw(pictured, "said & done")]):
+            for form in (drawn.wide, drawn.narrow):
+                assert ElementTree.fromstring(form).get("aria-label") == "said & done"
+                assert "style=" not in form
 
 
 def test_the_strongest_colour_is_the_largest_value_and_the_palest_the_least() -> None:

@@ -28,7 +28,13 @@ def rows_of_value(value: object, intervals: Sequence[Sequence[float]] | None = N
     [{'ward': 'A', 'outliers': 3}]
     >>> rows_of_value([["age"], ["age", "hours"]])
     [{'place': 1, 'value': 'age'}, {'place': 2, 'value': 'age × hours'}]
+    >>> rows_of_value({"radii": [1, 2], "outliers": [7, 3]})
+    [{'radii': 1, 'outliers': 7}, {'radii': 2, 'outliers': 3}]
+    >>> rows_of_value({"scale": {"age": 13.1}, "pairing": "0a"})
+    [{'name': 'age', 'scale': 13.1}]
     """
+    if isinstance(value, Mapping) and (found := _side_by_side(value)):
+        return found
     parts = value if isinstance(value, list) else [value]
     is_numbered = isinstance(value, list)
     rows = [_row(part, place if is_numbered else None) for place, part in enumerate(parts, start=1)]
@@ -56,6 +62,25 @@ def to_frame(rows: Sequence[Row]) -> Any:
     if not is_there("pandas"):
         raise PackageMissing("to_pandas", package="pandas", extra="frames", instead="to_csv and to_arrow need no other")
     return _pandas.DataFrame(list(rows))
+
+
+def _side_by_side(value: Mapping[str, Any]) -> list[Row]:
+    """The parts of a mapping that are lists of one length, or that have a number for each of the same names."""
+    named = {
+        name: part for name, part in value.items() if isinstance(part, Mapping) and all(map(_is_cell, part.values()))
+    }
+    if named:
+        names = next(iter(named.values()))
+        same = {name: part for name, part in named.items() if part.keys() == names.keys()}
+        return [{"name": one} | {name: part[one] for name, part in same.items()} for one in names]
+    lists = {name: part for name, part in value.items() if isinstance(part, list) and all(map(_is_cell, part))}
+    longest = max(map(len, lists.values()), default=0)
+    columns = {name: part for name, part in lists.items() if len(part) == longest}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _is_cell(item: object) -> bool:
+    return item is None or isinstance(item, str | int | float)
 
 
 def _row(part: object, place: int | None) -> Row:

@@ -27,6 +27,7 @@ from wallflower.queries.detector.drift import drift_of, exact_interval
 from wallflower.queries.detector.exact import exact_scores
 from wallflower.queries.detector.grids import CELLS, Coins, Grid, add_surprises, count_cells, lay_grids
 from wallflower.queries.detector.model import ARROW_KEY, Model, count_above, misses
+from wallflower.schema import Column
 
 DRAW = np.random.default_rng(5)
 RECORDS = DRAW.normal(size=(3000, 3)) * (1.0, 10.0, 0.1)
@@ -369,3 +370,14 @@ def test_pictures_are_drawn_of_a_release(tmp_path):
         with pytest.raises(ParameterError, match=said):
             made.plot(**asked)
     assert made.plot(columns=("a", "c"), between=((-1, 1), (-0.1, 0.1))) is not None
+
+
+def test_a_detector_read_from_a_ledger_keeps_its_columns_apart():
+    """A ledger sorts names: facts of a column go by its name, not by its place."""
+    columns = (Column("z", center=5, scale=2), Column("a", center=-1, scale=7))
+    points = wf.Points.from_array(RECORDS[:, :2], columns=("z", "a"), schema=wf.Schema(columns=columns))
+    value = wf.Detector(contamination="0.1", loss=wf.Loss("5")).answer(points, system_noise())
+    stored = json.loads(json.dumps(value, sort_keys=True))
+    fresh, kept = Model.from_json(value), Model.from_json(stored)
+    assert np.array_equal(fresh.decision_function(RECORDS[:, :2]), kept.decision_function(RECORDS[:, :2]))
+    assert [row.split(" (")[0] for row in wf.Detector(loss=wf.Loss("5")).picture(stored, points).down] == ["z", "a"]

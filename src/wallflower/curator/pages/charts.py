@@ -1,30 +1,23 @@
-"""Pictures on the pages, as inline SVG without any style of its own: colours and fonts are the style sheet's."""
+"""Charts of plans, as inline SVG without any style of its own: colours and fonts are the style sheet's."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
-from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 from markupsafe import Markup
 
 from wallflower.query import Plan, Scale, Tradeoff
-from wallflower.release import Release
 from wallflower.release.words import symbol
-from wallflower.report.drawing import figure, svg
 
 Points = Sequence[tuple[float, float]]
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 486.0, 14.0, 246.0
 _MOST_TICKS: Final = 7
-_DRAWING: Final = Lock()  # matplotlib's settings belong to the whole process
-_STYLE_ELEMENT: Final = re.compile(r"<(style|metadata)\b.*?</\1>", re.DOTALL)
-_STYLE: Final = re.compile(r' style="([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,27 +44,6 @@ class Axis:
             if len(found) <= _MOST_TICKS:
                 return found
         return found[:: math.ceil(len(found) / _MOST_TICKS)]
-
-
-def picture(release: Release[Any]) -> Markup | None:
-    """The release as it is drawn everywhere; None where that cannot be done."""
-    try:
-        with _DRAWING:
-            drawn = svg(figure(release))
-    except ValueError:  # words that matplotlib takes for mathematics
-        return None
-    said = f"{release.question} {release.said}"[:400]
-    labelled = plain(drawn).replace("<svg ", f'<svg role="img" aria-label="{escape(said)}" ', 1)
-    return Markup(labelled)  # noqa: S704 - matplotlib escapes the words it draws, and ours are escaped here
-
-
-def plain(drawn: str) -> str:
-    """SVG whose styles are attributes, which a strict policy lets through.
-
-    >>> plain('<path style="fill: none; stroke: var(--ink)"/>')
-    '<path fill="none" stroke="var(--ink)"/>'
-    """
-    return _STYLE.sub(lambda found: "".join(_attributes(found[1])), _STYLE_ELEMENT.sub("", drawn))
 
 
 def curve(plan: Plan, marks: Sequence[tuple[float, str]] = ()) -> Markup | None:
@@ -168,8 +140,3 @@ def _height(points: Points, at: float, scale: Scale) -> float:
                 return math.exp((1 - share) * math.log(before) + share * math.log(after))
             return (1 - share) * before + share * after
     return points[-1][1]
-
-
-def _attributes(style: str) -> list[str]:
-    pairs = (part.partition(":") for part in style.split(";") if ":" in part)
-    return [f' {name.strip()}="{value.strip()}"' for name, _, value in pairs]

@@ -17,12 +17,24 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wallflower.curator.desk.problems import KINDS, Refusal
 from wallflower.curator.desk.tradeoffs import Tradeoffs
-from wallflower.curator.pages import analyst, expenses, lists, office, registration, requests, review, steward, streams
+from wallflower.curator.pages import (
+    analyst,
+    expenses,
+    lists,
+    office,
+    registration,
+    releases,
+    requests,
+    review,
+    steward,
+    streams,
+)
 from wallflower.curator.pages.assets import Assets
+from wallflower.curator.pages.displays import Displays
 from wallflower.curator.pages.sessions import Sessions
 from wallflower.curator.pages.visits import BASE, POLICY, page, refusal_page
 
-_ROOMS: Final = (analyst, lists, steward, review, requests, expenses, registration, streams, office)
+_ROOMS: Final = (analyst, releases, lists, steward, review, requests, expenses, registration, streams, office)
 
 
 class Strict:
@@ -62,6 +74,7 @@ def mount(service: FastAPI) -> None:
     app.state.service = service
     app.state.sessions = Sessions(settings.ledger, desk.records, timedelta(seconds=settings.idle))
     app.state.tradeoffs = Tradeoffs()
+    app.state.displays = Displays(service.version)
     service.router.routes.append(Route("/", RedirectResponse(f"{BASE}/", 303)))
     service.router.routes.append(Route("/docs", RedirectResponse(f"{BASE}/api", 303)))
     service.mount(BASE, app)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
+from wallflower.picture import Cell, Sheet
 from wallflower.release.words import as_words, readable
 
 _LONGEST: Final = 100  # characters of a value that are read at a glance
@@ -21,13 +22,34 @@ class Numbers:
     rows: tuple[tuple[str, ...], ...]
 
 
+def words_of(sheet: Sheet) -> Numbers:
+    """What a picture shows, as it is read.
+
+    >>> words_of(Sheet(("radius", "outliers"), ((0.25, 1200), (2.375, None))))
+    Numbers(headings=('radius', 'outliers'), rows=(('0.25', '1,200'), ('2.375', '')))
+    """
+    return Numbers(sheet.headings, tuple(tuple(map(cell_words, row)) for row in sheet.rows[:_MOST]))
+
+
+def cell_words(value: Cell) -> str:
+    """A number or a name, on a picture and in the table under it."""
+    match value:
+        case None:
+            return ""
+        case float() if not value.is_integer():
+            return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+        case _:
+            return readable(value)
+
+
 def is_brief(value: Any) -> bool:
     """Whether a value can stand at the head of its page.
 
     >>> is_brief(14), is_brief({"scale": {"age": 13.1}})
     (True, False)
     """
-    return not isinstance(value, Mapping) and len(readable(value)) <= _LONGEST
+    parts = value if isinstance(value, list) else [value]
+    return not any(isinstance(part, Mapping) for part in parts) and len(readable(value)) <= _LONGEST
 
 
 def numbers_of(value: Any) -> Numbers | None:

@@ -10,7 +10,7 @@ from wallflower.picture import HeatMap
 from wallflower.queries.detector.model import Model
 from wallflower.schema import Column
 
-STEPS: Final = 15  # values of each column that are shown
+STEPS: Final = 11  # values of each column that are shown
 MOST: Final = 24  # columns on a map
 REACH: Final = 4  # scales to either side of the centre, where a schema states these and no bounds
 

@@ -221,15 +221,16 @@ class Model:
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
         """The detector that `to_json` described."""
         try:
+            columns = tuple(map(str, stored["columns"]))
             made = cls(
-                columns=tuple(map(str, stored["columns"])),
+                columns=columns,
                 grids=tuple(Grid.from_json(grid) for grid in stored["grids"]),
                 counts=np.array(stored["counts"], dtype=np.int64),
                 floor=float(stored["floor"]),
                 threshold=None if stored.get("threshold") is None else float(stored["threshold"]),
                 contamination=None if stored.get("contamination") is None else Fraction(stored["contamination"]),
                 miss=float(stored.get("miss", 1.0)),
-                schema=Schema.from_json(stored["schema"]),
+                schema=Schema.from_json(stored["schema"]).only(columns),  # a ledger keeps no order of names
             )
         except (KeyError, TypeError, ValueError, OverflowError):
             raise _misbuilt() from None

@@ -10,7 +10,7 @@ const copying = () => {
     const button = box.querySelector("button");
     button.hidden = !navigator.clipboard;
     button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(box.querySelector("code").textContent);
+      await navigator.clipboard.writeText(box.querySelector("pre").textContent);
       button.textContent = "Copied";
     });
   }

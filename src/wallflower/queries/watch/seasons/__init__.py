@@ -126,7 +126,7 @@ class Seasons:
             low=tuple(at - wide for at, wide in zip(centre, spread, strict=True)),
             high=tuple(at + wide for at, wide in zip(centre, spread, strict=True)),
             across=f"{self.phases.kind.replace('-', ' ')}{marked}",
-            up=self.columns[0],
+            up=f"{self.columns[0]}, as the schema scales it",
             marks=tuple(place for place in marks if place > 0),
         )
 
