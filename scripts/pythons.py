@@ -12,7 +12,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 PROMISED: Final = ("3.11", "3.12", "3.13")
-NEEDS: Final = ("hypothesis", "pytest", "pytest-xdist", "pyyaml", "river")
+NEEDS: Final = ("hypothesis", "pytest", "pytest-xdist", "pyyaml")
 CORE: Final = (
     *("tests/test_config.py", "tests/test_contract.py", "tests/test_mechanisms.py", "tests/test_noise.py"),
     *("tests/test_privacy.py", "tests/test_release.py", "tests/cli", "tests/data", "tests/ledger", "tests/queries"),
@@ -43,7 +43,16 @@ def main() -> int:
 def _tested(version: str, program: str) -> int:
     folder = ROOT / "build" / f"python-{version}"
     inside = folder / "bin" / "python"
-    install = ["-m", "pip", "install", "--quiet", "--constraint", "constraints.txt", ".[excel,frames,service]", *NEEDS]
+    install = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--constraint",
+        "constraints.txt",
+        ".[bench,excel,frames,service]",
+        *NEEDS,
+    ]
     for words in ([program, "-m", "venv", str(folder)], [str(inside), *install]):
         if code := subprocess.run(words, cwd=ROOT, check=False).returncode:
             return code
