@@ -33,9 +33,11 @@ suppress_warnings = ["misc.highlighting_failure"]  # a console block shows what 
 
 html_theme = "furo"
 html_title = f"wallflower {version}"
+html_favicon = "../src/wallflower/curator/pages/static/icon.svg"
 html_static_path = ["_site/static"]
 templates_path = ["_site/templates"]
 html_css_files = ["site.css"]
+html_js_files = ["copy.js"]
 html_sidebars = {
     "**": [
         "sidebar/brand.html",
@@ -51,8 +53,8 @@ html_copy_source = False
 html_show_copyright = False
 html_theme_options: dict[str, Any] = {
     "sidebar_hide_name": False,
-    "light_css_variables": {"color-brand-primary": "#7a1f5c", "color-brand-content": "#7a1f5c"},
-    "dark_css_variables": {"color-brand-primary": "#f0a6d8", "color-brand-content": "#f0a6d8"},
+    "light_css_variables": {"color-brand-primary": "#0b7285", "color-brand-content": "#0b7285"},
+    "dark_css_variables": {"color-brand-primary": "#4cc3d6", "color-brand-content": "#4cc3d6"},
 }
 
 SIDEBAR: Final[dict[str, tuple[str, ...]]] = {

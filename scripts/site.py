@@ -43,7 +43,16 @@ def main() -> int:
 
 def build(folder: Path) -> int:
     """Build the site there; a warning is an error."""
-    words = ["-q", "-W", "--keep-going", "-c", str(ROOT / "docs"), "-d", str(folder.parent / ".doctrees" / folder.name)]
+    words = [
+        "-q",
+        "-E",
+        "-W",
+        "--keep-going",
+        "-c",
+        str(ROOT / "docs"),
+        "-d",
+        str(folder.parent / ".doctrees" / folder.name),
+    ]
     return subprocess.run([sys.executable, "-m", "sphinx", *words, str(ROOT), str(folder)], check=False).returncode
 
 
