@@ -144,7 +144,7 @@ def payroll(n: int = 20_000, *, seed: int = 1) -> dict[str, NDArray[Any]]:
 
 def claims(n: int = 20_000, *, seed: int = 1) -> dict[str, NDArray[Any]]:
     """Insurance claims, nobody's: the amount, days since the policy began and days until the claim was made, by region.
-    Six in a hundred of those from the coast are made up: large, and soon after the policy began.
+    Five in a hundred of those from the coast are made up: large, soon after the policy began, and told late.
 
     >>> table = claims(n=1000)
     >>> sorted(table), len(table["amount"])
@@ -155,8 +155,9 @@ def claims(n: int = 20_000, *, seed: int = 1) -> dict[str, NDArray[Any]]:
     begun = draw.uniform(0, 3650, n)
     amount = (600 + 0.9 * begun + draw.gamma(2, 500, n)).clip(0, 20_000)
     delay = draw.gamma(2, 6, n).clip(0, 120)
-    odd = (region == "coast") & (draw.random(n) < 0.06)
-    amount[odd], begun[odd] = draw.uniform(12_000, 20_000, odd.sum()), draw.uniform(0, 90, odd.sum())
+    odd = (region == "coast") & (draw.random(n) < 0.05)
+    for values, low, high in ((amount, 9_000, 20_000), (begun, 0, 90), (delay, 50, 120)):
+        values[odd] = draw.uniform(low, high, odd.sum())
     return {"amount": np.round(amount), "begun": np.round(begun), "delay": np.round(delay), "region": region}
 
 
