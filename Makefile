@@ -40,6 +40,7 @@ docs: verbs
 	$(BIN)/python scripts/api_pages.py
 	$(BIN)/python scripts/pictures.py
 	$(BIN)/python scripts/benchmarks_page.py
+	$(BIN)/python scripts/references_page.py
 	$(BIN)/python scripts/site.py
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_proofs.py tests/test_reference.py tests/test_site.py
 
@@ -63,6 +64,7 @@ verbs: $(VENV)/.dev
 bench: export WALLFLOWER_DATA ?= ../shared/data
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
+	$(BIN)/python scripts/benchmarks_page.py
 
 # A service on either database under honest and hostile calls and kills, for so many seconds each, and then the bill.
 SECONDS ?= 600

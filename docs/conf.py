@@ -80,6 +80,7 @@ SIDEBAR: Final[dict[str, tuple[str, ...]]] = {
         "docs/benchmarks",
         "docs/accuracy",
         "docs/reproduce",
+        "docs/references",
     ),
     "Evidence": ("docs/audit", "src/wallflower/*", "src/wallflower/ledger/*", "src/wallflower/queries/*/proof"),
     "The project": (
@@ -156,6 +157,9 @@ def output_words(output: dict[str, Any]) -> str:
     return f"````text\n{text.rstrip()}\n````" if text.strip() else ""
 
 
+CODE: Final = nodes.literal | nodes.literal_block | nodes.raw | nodes.title | nodes.reference
+
+
 class Formulas(SphinxPostTransform):
     """`f_ij` and `10^d` of the proofs, set as the subscripts and superscripts that they are."""
 
@@ -165,7 +169,7 @@ class Formulas(SphinxPostTransform):
     def run(self, **_: Any) -> None:
         if self.env.current_document.docname.startswith("src/"):
             for text in list(self.document.findall(nodes.Text)):
-                if not isinstance(text.parent, nodes.literal | nodes.literal_block | nodes.raw | nodes.title):
+                if not isinstance(text.parent, CODE):
                     text.parent.replace(text, self.typeset(str(text)))
 
     def typeset(self, words: str) -> list[nodes.Node]:
@@ -178,9 +182,38 @@ class Formulas(SphinxPostTransform):
         return [*made, nodes.Text(words[end:])]
 
 
+class Citations(SphinxPostTransform):
+    """`[NRS07, Def 2.2]` with a way to the entry it names; the repository shows the same words."""
+
+    default_priority = 410  # after the formulas, and before references are resolved
+    mark = re.compile(r"(?<=[\[;,] )[A-Za-z]{1,6}\d\d(?:[a-z]{2})?\b|(?<=\[)[A-Za-z]{1,6}\d\d(?:[a-z]{2})?\b")
+    page = "docs/references"
+
+    def run(self, **_: Any) -> None:
+        here = self.env.current_document.docname
+        if here == self.page:
+            return
+        keys = {key.lower() for key in re.findall(r"^@\w+\{(\w+),", (ROOT / f"{self.page}.bib").read_text(), re.M)}
+        way = self.app.builder.get_relative_uri(here, self.page)
+        for text in list(self.document.findall(nodes.Text)):
+            if "[" in text and not isinstance(text.parent, CODE):
+                text.parent.replace(text, self.linked(str(text), keys, way))
+
+    def linked(self, words: str, keys: set[str], way: str) -> list[nodes.Node]:
+        made: list[nodes.Node] = []
+        end = 0
+        for found in self.mark.finditer(words):
+            if found[0].lower() in keys:
+                link = nodes.reference("", found[0], internal=True, refuri=f"{way}#{found[0].lower()}")
+                made += [nodes.Text(words[end : found.start()]), link]
+                end = found.end()
+        return [*made, nodes.Text(words[end:])]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_source_suffix(".ipynb", "notebook")
     app.add_source_parser(Notebook)
     app.add_post_transform(Formulas)
+    app.add_post_transform(Citations)
     app.connect("source-read", add_sidebar)
     return {"parallel_read_safe": True}

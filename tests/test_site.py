@@ -148,6 +148,18 @@ def test_the_page_of_benchmarks_is_fresh() -> None:
     assert made.PICTURE.read_text(encoding="utf-8") == made.draw(results), "run `make docs`"
 
 
+def test_the_page_of_references_is_fresh() -> None:
+    made = script("references_page")
+    text = (made.DOCS / "references.bib").read_text(encoding="utf-8")
+    assert made.PAGE.read_text(encoding="utf-8") == made.words(text), "run `make docs`"
+
+
+@pytest.mark.slow
+def test_citations_lead_to_the_references(site: Path) -> None:
+    page = (site / "docs" / "count.html").read_text(encoding="utf-8")
+    assert '[<a class="reference internal" href="references.html#oka15">Oka15</a>]' in page
+
+
 def test_the_gallery_is_kept_and_small() -> None:
     page = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
     for name in script("gallery").DRAWN:
