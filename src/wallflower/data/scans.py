@@ -1,5 +1,5 @@
-"""Tables that are read some records at a time, for an engine to keep: Parquet, delimited text, databases, and whatever
-is in memory already.
+"""Tables that are read some records at a time, for an engine to keep: Parquet on disk or in a store, delimited text,
+databases, and whatever is in memory already.
 
 The number of records is in the metadata of Parquet files; a database counts them, and a text file is read twice. It is
 held to the schema's before a record is kept. Cells are
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
@@ -23,6 +23,7 @@ from wallflower.data import Table, load
 from wallflower.data.cells import fit_cells, is_text, not_numbers, text_bytes
 from wallflower.data.databases import scan
 from wallflower.data.sources import pair_of, parts_of, read, require_fitting, select, suffix_of
+from wallflower.data.stores import find_parts, is_stored
 from wallflower.data.texts import json_parts, not_open, not_readable, scan_lines, type_cells
 from wallflower.data.tiled_table import TiledTable
 from wallflower.engines import Cells, Engine, Source
@@ -152,6 +153,10 @@ def load_into(
     """A table in memory, or kept by an engine: as asked, or as the size of the table suggests."""
     if engine is None and is_frame(source):
         engine = source.sparkSession  # type: ignore[attr-defined]
+    if is_stored(source) and engine in (None, "memory"):
+        if engine is not None:
+            raise SourceError(f"{source}: what is in a store is read part by part. Open it with engine='tiles'.")
+        engine = "tiles"
     if engine is None:
         engine = "memory" if fits_memory(source, schema, **written) else "tiles"
     if engine == "memory":
@@ -188,6 +193,8 @@ def scan_of(source: object, wanted: Selection) -> Scan:
     """The source, opened to be read in parts."""
     if _is_parquet(source):
         return _parquet(Path(source), wanted)  # type: ignore[arg-type]
+    if is_stored(source):
+        return _stored(str(source), wanted)
     if isinstance(source, str) and "://" in source:
         columns, rows, stem, chunks = scan(source, wanted, CHUNK)
         return Scan(tuple(columns), rows, stem, chunks)
@@ -230,32 +237,54 @@ def _delimited(path: Path, wanted: Selection) -> Scan:
 def _parquet(path: Path, wanted: Selection) -> Scan:
     require_fitting(path, ".parquet", wanted.form)
     parts = call_or_refuse(lambda: parts_of(path, sys.maxsize), lambda error: not_open(path, error))
-    heads = call_or_refuse(lambda: [_head(part) for part in parts], lambda error: not_readable(path, error))
-    keys = [dict(pair_of(name) for name in part.relative_to(path).parts[:-1]) for part in parts]
+    stem = path.stem if path.is_dir() else path.name[: -len(".parquet")]
+    return _files(Files(path, tuple(parts), lambda part: part), stem, wanted)
+
+
+def _stored(address: str, wanted: Selection) -> Scan:
+    store = find_parts(address)
+    require_fitting(store.root, ".parquet", wanted.form)
+    return _files(Files(store.root, store.parts, store.open), store.root.stem, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Files in Parquet that are one table: below which folder, and how each is opened."""
+
+    root: Path
+    parts: tuple[Path, ...]
+    open: Callable[[Path], Any]
+
+    def reader(self, part: Path) -> Any:
+        return _parquet_reader.ParquetFile(self.open(part), pre_buffer=False)
+
+    def refusal(self, error: BaseException) -> SourceError | DataError:
+        return not_readable(self.root, error)
+
+
+def _files(files: Files, stem: str, wanted: Selection) -> Scan:
+    heads = call_or_refuse(lambda: [_head(files, part) for part in files.parts], files.refusal)
+    keys = [dict(pair_of(name) for name in part.relative_to(files.root).parts[:-1]) for part in files.parts]
     chosen = wanted.choose([*heads[0][0], *keys[0]])
     for names, _ in heads[1:]:
         if not {*chosen} <= {*names, *keys[0]}:
-            raise SourceError(f"{path}: its files differ in their columns. Write them with one schema.")
-    chunks = (chunk for part, key in zip(parts, keys, strict=True) for chunk in _part(path, part, key, chosen, wanted))
-    stem = path.stem if path.is_dir() else path.name[: -len(".parquet")]
-    return Scan(tuple(chosen), sum(rows for _, rows in heads), stem, chunks)
+            raise SourceError(f"{files.root}: its files differ in their columns. Write them with one schema.")
+    told = (
+        chunk for part, key in zip(files.parts, keys, strict=True) for chunk in _part(files, part, key, chosen, wanted)
+    )
+    return Scan(tuple(chosen), sum(rows for _, rows in heads), stem, told)
 
 
-def _head(part: Path) -> tuple[list[str], int]:
-    with _parquet_reader.ParquetFile(part) as file:
+def _head(files: Files, part: Path) -> tuple[list[str], int]:
+    with files.reader(part) as file:
         return file.schema_arrow.names, file.metadata.num_rows
 
 
-def _part(path: Path, part: Path, keys: dict[str, str | None], chosen: list[str], wanted: Selection) -> Iterator[Any]:
+def _part(files: Files, part: Path, keys: dict[str, str | None], chosen: list[str], wanted: Selection) -> Iterator[Any]:
     """The records of a file; what the names of its folders say, as key=value, are columns of it."""
-
-    def refusal(error: BaseException) -> SourceError | DataError:
-        return not_readable(path, error)
-
-    file = call_or_refuse(lambda: _parquet_reader.ParquetFile(part, pre_buffer=False), refusal)
-    with file:
+    with call_or_refuse(lambda: files.reader(part), files.refusal) as file:
         batches = file.iter_batches(batch_size=CHUNK, columns=[name for name in chosen if name not in keys])
-        while (batch := call_or_refuse(lambda: next(batches, None), refusal)) is not None:
+        while (batch := call_or_refuse(lambda: next(batches, None), files.refusal)) is not None:
             rows = batch.num_rows
             said = {name: _said(name, keys[name], rows, wanted) for name in chosen if name in keys}
             yield _pa.table({name: said[name] if name in keys else batch[name] for name in chosen})
