@@ -247,11 +247,26 @@ def class_words(found: type) -> Iterator[str]:
     if found.__name__ in MADE:
         yield f"```pyi\n{called(found.__name__, found)}\n```\n"
     yield from docstring(found)
-    if is_dataclass(found) and not issubclass(found, Exception):
-        told = dict(pairs(inspect.getdoc(found) or ""))
-        if not told:
-            names = ", ".join(f"`{item.name}`" for item in fields(found) if not item.name.startswith("_"))
-            yield f"Fields: {names}.\n"
+    if is_dataclass(found) and found.__name__ not in MADE:
+        yield from field_table(found)
+
+
+def field_table(found: type) -> Iterator[str]:
+    """The fields of a class, and what each means."""
+    told = field_meanings(found)
+    rows = [row(item.name, hint(item.type), told.get(item.name, "")) for item in public_fields(found)]
+    yield "\n".join(["| Field | Type | Means |", "|---|---|---|", *rows, ""])
+
+
+def field_meanings(found: type) -> dict[str, str]:
+    """What each field means: as forms say it, or as the docstring does."""
+    helped = {item.name: item.metadata["help"] for item in fields(found) if "help" in item.metadata}
+    return helped | dict(pairs(inspect.getdoc(found) or ""))
+
+
+def public_fields(found: type) -> list[Any]:
+    """The fields of a dataclass that are not its own affair."""
+    return [item for item in fields(found) if not item.name.startswith("_")]
 
 
 def method_words(found: type) -> Iterator[str]:
@@ -351,8 +366,8 @@ def called(name: str, found: Any, *, bound: bool = False) -> str:
     return f"{'.' if bound else ''}{name}(\n    " + ",\n    ".join(marks) + ",\n)"
 
 
-def row(name: str, kind: str, default: str, words: str) -> str:
-    cells = (f"`{name}`", f"`{kind}`" if kind else "", default, words)
+def row(name: str, kind: str, *words: str) -> str:
+    cells = (f"`{name}`", f"`{kind}`" if kind else "", *words)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

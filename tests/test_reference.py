@@ -6,7 +6,7 @@ import importlib.util
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -114,6 +114,13 @@ def test_everything_that_is_taken_is_explained(name: str, found: Any) -> None:
         assert API.meaning(each, told, text), f"{name}: {each} is not explained"
     if taken:
         assert set(told) <= set(taken), f"{name} explains {set(told) - set(taken)}, which it does not take"
+
+
+@pytest.mark.parametrize("name", [name for name in CLASSES if is_dataclass(API.find(name))])
+def test_every_field_is_explained(name: str) -> None:
+    found = API.find(name)
+    if found.__name__ not in API.MADE:
+        assert set(API.field_meanings(found)) == {item.name for item in API.public_fields(found)}
 
 
 def test_a_question_says_what_is_released_and_what_it_costs() -> None:

@@ -15,7 +15,12 @@ Label = Literal["reliable", "use with care", "unreliable"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """What one way of answering would give, in figures the plan has headings for."""
+    """What one way of answering would give.
+
+    mechanism  its name
+    figures    what it would give, by the names that the plan has headings for
+    note       what is to be known of it
+    """
 
     mechanism: str
     figures: Mapping[str, float]
@@ -40,12 +45,22 @@ class PlanArtist(Protocol):
 class Plan:
     """What to expect before anything is spent, from public facts only.
 
-    A plan costs nothing and looks at no record. `useful` and `verdict` say whether the answer would be worth its
-    price, `smallest_useful_epsilon` from which loss on. `options` are the ways to answer, `chosen` names the one that
-    would be used, and `headings` says what each figure of an option is called, in the order to show them. `curve` gives
-    `measure` at each amount of the loss; `scale` is how `measure` is drawn. `notes` warn of what public facts show.
-    `affords` is how many such questions the budget would answer now, where a ledger was at hand. In a notebook a plan
-    shows itself as a card; `print(plan)` is the same in words.
+    A plan costs nothing and looks at no record. In a notebook it shows itself as a card; `print(plan)` says the same.
+
+    query                    the word of the question, such as count
+    cost                     what an answer would cost
+    facts                    the public facts that it rests on, such as the number of records
+    chosen                   the way to answer that would be used
+    headings                 what each figure of an option is called, in the order to show them
+    options                  the ways to answer, with what each would give
+    useful                   whether the answer would be worth its price
+    verdict                  the same in words
+    smallest_useful_epsilon  from which loss on it would be
+    curve                    the measure at each amount of the loss
+    measure                  what the curve shows
+    scale                    how the measure is drawn
+    notes                    what public facts warn of
+    affords                  how many such questions the budget would answer now, where a ledger was at hand
     """
 
     query: str
@@ -124,7 +139,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """How far an answer can be relied on, and the public rule that says so."""
+    """How far an answer can be relied on.
+
+    label  reliable, use with care or unreliable
+    rule   the public rule that says so
+    """
 
     label: Label
     rule: str

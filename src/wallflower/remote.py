@@ -81,8 +81,16 @@ class Call(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteQuote:
-    """What a question would cost now: what it `stated`, what is `booked` for it in the unit that is protected, how many
-    such questions fit into what is `left`, and why it would be refused, if it would be."""
+    """What a question would cost now.
+
+    stated    the loss that it states
+    booked    what that is in the unit that is protected
+    factor    what one is multiplied by to get the other
+    affords   how many such questions fit into what is left
+    left      what you may still spend
+    protects  whom the account protects, in words
+    refusal   why it would be refused, if it would be
+    """
 
     stated: Loss
     booked: Loss | None

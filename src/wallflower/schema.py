@@ -23,19 +23,26 @@ from wallflower.units import Protection
 
 @dataclass(frozen=True, slots=True)
 class Column(ColumnWords):
-    """The public facts of one column: a number is read as `(value - center) / scale`, a label against `categories`.
+    """The public facts of one column. A number is read as `(value - center) / scale`. Its `meaning` and `measure` are
+    words for readers, and part of no question.
 
-    `edges` cut a number column into `len(edges) + 1` public bins, from the left: a value on an edge is above it. An
-    `identifier` is neither: it only serves to find a record. A `time` is public, cell by cell: when an observation was
-    made, and nothing about what was observed.
-
-    `unit` makes a number of a date or a time: so many of it since the date `since`, or, without one, since midnight;
-    `layout` says how a text states it (left out: as 2001-12-31 or 2001-12-31 23:59:59). `missing` is what stands for
-    every cell that is empty. `weight` lets a column of labels into distances: labels that differ are so far apart.
-    `other` is the category of all labels that are not listed, and is one of them. `public` says that everybody may know
-    which label, or which bin, each record has: such a column is not protected.
-
-    `meaning` and `measure`, the unit that numbers are in, are words for readers, and part of no question.
+    name        how the source calls it
+    low         no value of a number column is less
+    high        no value of a number column is greater
+    center      what is subtracted from a number
+    scale       what it is divided by then
+    integer     numbers are whole
+    edges       cut a number column into one more public bins, from the left: a value on an edge is above it
+    categories  all labels there can be, of a column of labels
+    identifier  neither number nor label: it only serves to find a record
+    time        public, cell by cell: when an observation was made, and nothing about what was observed
+    unit        makes a number of a date or a time: so many of it since `since`
+    since       a date; left out: since midnight
+    layout      how a text states a date or a time; left out: as 2001-12-31 or 2001-12-31 23:59:59
+    missing     what stands for every cell that is empty
+    weight      lets a column of labels into distances: labels that differ are so far apart
+    other       the category of all labels that are not listed, and is one of them
+    public      everybody may know which label, or which bin, each record has: such a column is not protected
     """
 
     name: str
@@ -165,11 +172,16 @@ class WayToRead(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema(TableWords):
-    """What is public about a table. `rows` is its public number of records; `clip` moves values into their bounds.
+    """What is public about a table. Its `title` and the like are words for readers, and part of no question.
 
-    `account` is the budget it spends from, if not its own: tables about the same people share one. `protects` says what
-    a row is and whose loss that budget bounds. `file` says how the source is written, and `without` which of its
-    columns are left out, whatever is asked. `title` and the like are words for readers, and part of no question.
+    name      what the budget hangs on
+    columns   the public facts of each column; left out: all there are, as numbers
+    rows      the public number of records
+    clip      move values into their bounds, rather than refuse them
+    account   the budget it spends from, if not its own: tables about the same people share one
+    protects  what a row is and whose loss that budget bounds
+    file      how the source is written
+    without   which of its columns are left out, whatever is asked
     """
 
     name: str | None = None

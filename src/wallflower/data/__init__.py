@@ -61,7 +61,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Points:
-    """Records as numbers, publicly scaled: `values` is float64, n by dimension, finite and read-only."""
+    """Records as numbers, publicly scaled.
+
+    values   float64, n by dimension, finite and read-only
+    columns  the names of the columns
+    name     what the budget hangs on
+    schema   the public facts that they were read by
+    """
 
     values: Floats
     columns: tuple[str, ...]
@@ -150,7 +156,12 @@ class Points:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Table:
-    """Private records that fit their public schema: numbers as they came, labels coded by their categories."""
+    """Private records that fit their public schema: numbers as they came, labels coded by their categories.
+
+    arrow   the records themselves
+    schema  their public facts
+    name    what the budget hangs on
+    """
 
     arrow: Any
     schema: Schema

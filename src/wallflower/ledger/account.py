@@ -19,12 +19,19 @@ _ROOT_GRID: Final = 10**12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """What is known of one data set: which account it spends from, and whose loss it counts there."""
+    """What is known of one data set.
+
+    dataset     its name
+    account     which account it spends from
+    protection  whose loss it counts there
+    apart       data sets that the steward says are about other people
+    stated      somebody has said so, rather than nobody anything else
+    """
 
     dataset: str
     account: str
     protection: Protection = field(default_factory=Protection)
-    apart: tuple[str, ...] = ()  # data sets that the steward says are about other people
+    apart: tuple[str, ...] = ()
     stated: bool = False
 
     @classmethod
@@ -96,7 +103,23 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """One account. `starter`: nobody has granted anything yet, and the starter cap applies."""
+    """One account: who spends from it, what it may spend, and what was spent.
+
+    name       its name
+    members    the data sets that spend from it, and whose loss each counts
+    limit      what it may spend in all, and how that is counted
+    spent      what was spent
+    starter    nobody has granted anything yet, and the starter cap applies
+    shares     what is kept for single analysts
+    fence      the allowance of output-constrained answers
+    names      records that a question named, which the limit does not cover
+    spenders   what each analyst has spent
+    closed     why nothing is answered, whatever is left
+    expires    the last day of the limit
+    as_of      the day of the ledger's latest row: no earlier than that is it now
+    pace       an epsilon that may be spent a year
+    this_year  what was spent since the year began
+    """
 
     name: str
     members: Mapping[str, Protection]
@@ -105,11 +128,11 @@ class Account:
     starter: bool
     shares: tuple[Share, ...] = ()
     fence: Fence = Fence()
-    names: tuple[str, ...] = ()  # records that a question named, which the limit does not cover
+    names: tuple[str, ...] = ()
     spenders: Mapping[str, Spending]
-    closed: str | None = None  # why nothing is answered, whatever is left
+    closed: str | None = None
     expires: str | None = None
-    as_of: str = field(default="", compare=False)  # the day of the ledger's latest row: no earlier than that is it now
+    as_of: str = field(default="", compare=False)
     pace: Fraction | None = None
     this_year: Spending = field(default_factory=Spending)
 

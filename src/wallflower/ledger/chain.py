@@ -24,7 +24,32 @@ Event = Literal["grant", "allocate", "charge", "release", "account", "limit", "s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One row of the ledger, as stored."""
+    """One row of the ledger, as stored. Amounts are text, so that they stay exact.
+
+    id            its number
+    time          when it was written
+    event         what happened: charge, release, account, limit, share or allowance
+    dataset       the data set, or the account where it is about one
+    analyst       who asked, or whose share it is
+    account       the account that it was charged to
+    kind          the guarantee of the stated loss
+    amount        ε or ρ of the stated loss
+    delta         δ of the stated loss
+    neighbours    whose change the stated loss hides
+    label         the lasting name of the question
+    body          what was asked, decided or released, as JSON
+    charge        of a release: the charge that paid for it
+    key           under which it is not paid again
+    unit          the unit that the account protects
+    factor        what the stated loss was multiplied by
+    epsilon       ε that was booked
+    booked_delta  δ that was booked
+    rho           ρ that was booked
+    names         the record that the question names
+    claim         what the question states of itself, as JSON
+    previous      the hash of the row before it
+    hash          its own hash
+    """
 
     id: int
     time: str
@@ -80,7 +105,11 @@ COLUMNS: Final = tuple(item.name for item in fields(Entry))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """A chain that holds: how many entries it has, and the hash of the last, to be noted elsewhere."""
+    """A chain that holds.
+
+    entries  how many entries it has
+    head     the hash of the last, to be noted elsewhere
+    """
 
     entries: int
     head: str

@@ -23,7 +23,22 @@ _FENCED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """Proof that a question is paid for. `stored` is its public release when it was answered before."""
+    """Proof that a question is paid for.
+
+    id        its charge in the ledger
+    dataset   the name that the budget hangs on
+    analyst   who asked
+    cost      what the question states
+    booked    what the account was charged
+    label     the lasting name of the question
+    key       under which it is not paid again
+    left      what the analyst may still spend
+    limit     what the account may spend in all
+    protects  whom the account protects, in words
+    starter   nobody has granted a budget, so the starter cap holds
+    time      when it was charged
+    stored    its public release, when it was answered before
+    """
 
     id: int
     dataset: str
@@ -44,8 +59,13 @@ class Receipt:
 class Quote:
     """What a question costs a data set for one analyst, and what stands in its way, if anything does.
 
-    `cost` is what the question states, `price` what that is in the account's unit; None where no theorem translates it
-    or it is fenced off. `affords` counts how many such questions would be answered now, one after another.
+    dataset   the name that the budget hangs on
+    analyst   who asks
+    account   where it would be charged
+    cost      what the question states
+    claim     what it states of itself besides
+    price     what that is in the account's unit; None where no theorem translates it or it is fenced off
+    obstacle  what stands in its way, if anything does
     """
 
     dataset: str

@@ -60,10 +60,36 @@ class Artist(Protocol):
 class Release(Generic[A]):
     """A private answer and everything that may be said about it.
 
-    `interval` is what `covers` says, as a rule a 95 % confidence interval, where the mechanism has one; `booked` is
-    what the account was charged, in the unit that it `protects`, of its `limit`; `left` is what the analyst could still
-    spend on this data set afterwards; `terms` are its parameters in words, `quality` says how far it can be relied on;
-    `replayed` marks an answer that was paid for earlier, under the same key.
+    Only the value, and what is computed from it, depends on the records.
+
+    value       the private answer: a number, a list or a mapping, by its question
+    interval    its two ends, where the mechanism has one
+    covers      what the interval is, as a rule a 95 % confidence interval
+    words       what the value says, in a sentence
+    guarantee   what was promised, and to whom
+    mechanism   how it was made
+    proof       where the promise is proved
+    status      how far the proof reaches
+    kind        the word of its question, such as count
+    label       the lasting name of its question in ledgers, such as outlier-count/2
+    question    its question, in words
+    parameters  what was asked for, exactly, as plain JSON
+    dataset     the name that the budget hangs on
+    facts       the public facts that it rests on
+    analyst     who asked
+    ledger_id   its charge in the ledger
+    left        what the analyst could still spend on this data set afterwards
+    booked      what the account was charged, in the unit that it protects
+    limit       what the account may spend in all
+    protects    whom the account protects, in words
+    terms       what was asked for, in words
+    charged_at  when it was charged
+    quality     how far it can be relied on, and by which public rule
+    notes       caveats, in words
+    extras      more that follows from the value, by name
+    version     of the library that made it
+    replayed    it was paid for earlier, under the same key
+    brief       the value in short, where it is too long to be read
     """
 
     value: A

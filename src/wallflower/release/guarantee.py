@@ -18,6 +18,8 @@ _SHOWN_AT: Final = "1e-6"
 class Guarantee:
     """What a release promises, and to whom.
 
+    loss  the loss that was stated
+
     >>> Guarantee(Loss("0.5")).words.split(":")[0]
     'Pure differential privacy at ε=1/2'
     """
@@ -76,12 +78,18 @@ class Guarantee:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The public facts a reading may use: it never sees the records."""
+    """The public facts a reading may use: it never sees the records.
+
+    n          the number of records, or a bound of it
+    dimension  the number of columns that were looked at
+    columns    their names
+    bound      n is only a public bound: the number of records is protected itself
+    """
 
     n: int
     dimension: int
     columns: tuple[str, ...]
-    bound: bool = False  # n is only a public bound: the number of records is protected itself
+    bound: bool = False
 
     @property
     def records(self) -> str:

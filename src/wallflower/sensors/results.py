@@ -45,7 +45,12 @@ _SHOWN: Final = 12  # positions; the object has all
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Simulation:
-    """Made-up readings, which of them are outliers, and the public constants they were made with."""
+    """Made-up readings.
+
+    readings  one row for each
+    outliers  which of them are outliers
+    columns   the public constants they were made with, for `perturb`
+    """
 
     readings: Floats = field(repr=False)
     outliers: Flags = field(repr=False)
@@ -56,8 +61,11 @@ class Simulation:
 class PerturbedReadings:
     """What left the sensor. The readings as they were measured are not in it.
 
-    `ids` names the readings in the order they were given; `frames` are the bytes that each server gets. Whoever holds
-    both servers' frames, as this process does, can tell distances from the centre.
+    Whoever holds both servers' frames, as this process does, can tell distances from the centre.
+
+    parameters  what was agreed, publicly
+    ids         the names of the readings, in the order they were given
+    frames      the bytes that each server gets
     """
 
     parameters: Parameters
@@ -130,7 +138,19 @@ class PerturbedReadings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Judgement:
-    """What the owner learns: which readings are outliers. Positions count from 0 in the order readings were given."""
+    """What the owner learns: which readings are outliers.
+
+    flags      whether each reading is one, in the order readings were given
+    positions  which ones are, counted from 0
+    ids        their names
+    unjudged   which readings could not be judged
+    judged     how many could
+    threshold  from which distance on a reading is an outlier, in scaled units
+    mode       how the servers judge
+    loss       the loss of one reading
+    guarantee  who learns what, in words
+    note       what to keep in mind
+    """
 
     flags: Flags
     positions: tuple[int, ...]

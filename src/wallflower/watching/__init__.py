@@ -52,10 +52,13 @@ BLOCK: Final = 4096  # words drawn ahead of single decisions
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decisions:
-    """What a batch came to: for each observation from number `first` on a flag, and a score if the query has scores.
+    """What a batch came to.
 
-    Where `skipped`, nobody looked, or nobody knows any more what was found: flag and score mean nothing there.
-    `exhausted` says that these are the last there will be; if fewer than were asked for, the rest was not looked at.
+    first      the number of its first observation
+    flags      whether each is flagged
+    scores     noisy scores, if the query has them
+    exhausted  these are the last there will be; if fewer than were asked for, the rest was not looked at
+    skipped    where nobody looked, or nobody knows any more what was found: flag and score mean nothing there
     """
 
     first: int

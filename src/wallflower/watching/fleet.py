@@ -50,9 +50,12 @@ _FIRST: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FleetDecisions:
-    """What a batch came to, in its order: a flag for each observation, and a score if the query has scores.
+    """What a batch came to, in its order.
 
-    Where `skipped`, nobody looked: flag and score mean nothing there. Where `again`, it is what was told before.
+    flags    whether each observation is flagged
+    scores   noisy scores, if the query has them
+    skipped  where nobody looked: flag and score mean nothing there
+    again    where it is what was told before
     """
 
     flags: NDArray[np.bool_]

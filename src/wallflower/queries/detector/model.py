@@ -33,16 +33,26 @@ THRESHOLDS: Final = 2001  # to choose among
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Model:
-    """What was released of a table with these columns; `threshold` if a share of outliers was wanted."""
+    """What a detector has released, ready to score records.
+
+    columns        the columns that it was fitted to
+    grids          where each grid cuts them
+    counts         how many records each cell has, noisily
+    floor          what an empty cell counts as
+    schema         by which records are read, scaled and clipped as the fitted ones were
+    threshold      above it a record is flagged, if a share of outliers was wanted
+    contamination  the share of outliers that was wanted
+    miss           by how much the share of the fitted records above the threshold misses it at most, with 95 %
+    """
 
     columns: tuple[str, ...]
     grids: tuple[Grid, ...]
     counts: Ints
     floor: float
-    schema: Schema  # by which records are read, scaled and clipped as the fitted ones were
+    schema: Schema
     threshold: float | None = None
-    contamination: Fraction | None = None  # the share of outliers that was wanted
-    miss: float = 1.0  # by how much the share of the fitted records above the threshold misses it, with 95 %
+    contamination: Fraction | None = None
+    miss: float = 1.0
 
     @property
     def scales(self) -> dict[str, float]:
