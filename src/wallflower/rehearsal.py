@@ -18,9 +18,11 @@ from wallflower.errors import DataError, ParameterError, PrivacyError
 from wallflower.forms import Question, blanks, spends
 from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
+from wallflower.noise import system_noise
 from wallflower.privacy import Exact, Kind, Loss
 from wallflower.query import Query
 from wallflower.release import Release, pay
+from wallflower.release.guarantee import Facts
 from wallflower.synthetic import pick_labels, spread_numbers
 from wallflower.units import Protection
 
@@ -135,6 +137,13 @@ def try_question(
     except PrivacyError as refusal:
         return Trial(question.kind, None, str(refusal))
     return Trial(question.kind, replace(made, notes=(MADE_UP, *made.notes), limit=None))
+
+
+def sample_words(query: Query[Any, Any], table: Table) -> str:
+    """How an answer would read, of made-up records: drawn anew each time, as an answer is."""
+    view = query.view(table)
+    value = query.answer(view, system_noise())
+    return query.reading(value, Facts.of(view, query.cost())).words
 
 
 def _cells(column: Column, n: int, seed: int) -> Any:

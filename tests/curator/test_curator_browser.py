@@ -199,9 +199,12 @@ def test_an_untouched_form_is_not_planned_again(chromium: Browser, served: tuple
     ana, calls = visitor(chromium, service), list[str]()
     ana.sign_in(offered.analyst)
     ana.page.goto(planner(service))
-    ana.page.on("request", lambda request: calls.append(request.url) if request.method == "POST" else None)
+    plans = ana.page.locator("#plan")
+    expect(plans).to_contain_text("of made-up records:")
+    ana.page.on("request", lambda request: calls.append(request.post_data or "") if request.method == "POST" else None)
     ana.spend("0.37")
-    assert len(calls) == 1
+    expect(plans).to_contain_text("of made-up records:")  # it follows the plan
+    assert [("epsilon=0.37" in call, "example=" in call) for call in calls] == [(True, False), (True, True)]
 
 
 @pytest.mark.parametrize("status", [422, 500])

@@ -12,8 +12,10 @@ from test_curator_pages import Browser, Tags, text, words
 
 from wallflower.curator.pages import fields
 from wallflower.curator.pages.faults import EmptyFields, FieldFaults
+from wallflower.curator.pages.samples import Samples
 from wallflower.curator.settings import Registration
 from wallflower.errors import ParameterError
+from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.explain import Explain
 from wallflower.queries.watch import Watch
@@ -202,3 +204,27 @@ def test_slider_and_chart_have_one_range_and_one_set_of_marks(ana: Browser) -> N
 def test_a_quote_that_is_never_closed_is_a_fault_of_its_field() -> None:
     with pytest.raises(ParameterError):
         fields.read_form(Count, {"neighbours": "3", "radius": "1", "columns": '"a', "epsilon": "1"}, schema=STAFF)
+
+
+def test_an_answer_is_made_up_from_public_facts_and_says_so(service: Service, ana: Browser) -> None:
+    desk, form = service.app.state.desk, {"neighbours": "3", "radius": "9", "epsilon": "5", "example": "yes"}
+    before = len(desk.entries(event="charge"))
+    plan = words(ana.post("/ui/datasets/staff/plan/count", form, x_fragment="1"))
+    assert "An answer could read, of made-up records:" in plan
+    assert re.search(r"of 40 records are outliers", plan)
+    assert "It says nothing about staff." in plan
+    assert len(desk.entries(event="charge")) == before
+    first = ana.post("/ui/datasets/staff/plan/count", {**form, "example": ""}, x_fragment="1")
+    assert 'data-more="example"' not in text(first)
+    offered = {name: value for name, value in form.items() if name != "example"}
+    assert 'data-more="example"' in text(ana.post("/ui/datasets/staff/plan/count", offered, x_fragment="1"))
+    named = {**EXPLAIN, "example": "yes"}  # a record that is named is in no made-up table
+    assert "made-up" not in words(ana.post("/ui/datasets/staff/plan/explain", named, x_fragment="1"))
+
+
+def test_a_made_up_answer_sees_no_table() -> None:
+    asked = Count(neighbours=3, radius=9.0, loss=Loss("1"))
+    samples, plan = Samples(), asked.plan(n=40, dimension=3)
+    assert "of 40 records" in (samples.words("staff", STAFF, asked, plan) or "")
+    assert samples.is_offered(asked, plan)
+    assert not samples.is_offered(asked, asked.plan(n=10**6, dimension=3))

@@ -51,7 +51,7 @@ def wanted_place(request: Request, form: Mapping[str, str]) -> str:
         return safe_place(f"{path}?{query}" if query else path)
     found = _QUESTION.match(path)
     if found:
-        kept = {name: value for name, value in form.items() if name not in ("proof", "tradeoff") and value}
+        kept = {name: value for name, value in form.items() if name not in ("proof", "tradeoff", "example") and value}
         steps = path.split("/")
         steps[-2] = _STEPS[found[1]]
         place = f"{'/'.join(steps)}?{urlencode(kept)}"

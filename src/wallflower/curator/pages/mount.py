@@ -31,6 +31,7 @@ from wallflower.curator.pages import (
 )
 from wallflower.curator.pages.assets import Assets
 from wallflower.curator.pages.displays import Displays
+from wallflower.curator.pages.samples import Samples
 from wallflower.curator.pages.sessions import Sessions
 from wallflower.curator.pages.visits import BASE, POLICY, page, refusal_page
 
@@ -75,6 +76,7 @@ def mount(service: FastAPI) -> None:
     app.state.sessions = Sessions(settings.ledger, desk.records, timedelta(seconds=settings.idle))
     app.state.tradeoffs = Tradeoffs()
     app.state.displays = Displays(service.version)
+    app.state.samples = Samples()
     service.router.routes.append(Route("/", RedirectResponse(f"{BASE}/", 303)))
     service.router.routes.append(Route("/docs", RedirectResponse(f"{BASE}/api", 303)))
     service.mount(BASE, app)

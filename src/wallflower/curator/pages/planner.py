@@ -20,6 +20,7 @@ from wallflower.curator.desk.tradeoffs import Tradeoffs
 from wallflower.curator.pages import charts, fields
 from wallflower.curator.pages.faults import EmptyFields, faults_of
 from wallflower.curator.pages.offers import obstacle_of
+from wallflower.curator.pages.samples import Samples
 from wallflower.curator.pages.scales import OWN, asides
 from wallflower.curator.pages.standing import ADVICE, factor_words
 from wallflower.curator.pages.translation import chosen_columns
@@ -54,6 +55,8 @@ class Outlook:
     tradeoff: Markup | None
     tradeoff_at: str
     offers_tradeoff: bool
+    sample: str | None
+    offers_sample: bool
     expected: list[tuple[str, str]]
 
 
@@ -77,7 +80,7 @@ def plan_sent_form(visit: Visit) -> Response:
         at = plan_at(shown, question)
         return visit.render("plan.html", plan_at=at, **outlook_of(visit, shown, question, visit.form))
     address = f"{plan_at(shown, question)}?{urlencode(settings_in(question, visit.form))}"
-    if "tradeoff" in visit.form or len(address) > _LONGEST:
+    if {"tradeoff", "example"} & visit.form.keys() or len(address) > _LONGEST:
         return show_form(visit, visit.form)
     return RedirectResponse(address, 303)
 
@@ -179,10 +182,18 @@ def outlook_of(visit: Visit, shown: DatasetView, question: Question, form: Mappi
         words = problem(refusal)["detail"]
         begun = not isinstance(refusal, EmptyFields)
         return told | {"words": words, "begun": begun, "faults": faults_of(refusal, question, words)}
-    return told | {"outlook": _outlook(visit, query, plan, quote)}
+    sample = _sample(visit, shown.name, query, plan) if "example" in visit.form else None
+    return told | {"outlook": _outlook(visit, query, plan, quote, sample)}
 
 
-def _outlook(visit: Visit, query: Query[Any, Any], plan: Plan, quote: Quote) -> Outlook:
+def _sample(visit: Visit, name: str, query: Query[Any, Any], plan: Plan) -> str | None:
+    """An answer to read before one is paid for, of made-up records."""
+    samples = samples_of(visit)
+    known = visit.desk.shelf.schema(name)
+    return samples.words(name, known, query, plan) or "" if samples.is_offered(query, plan) else None
+
+
+def _outlook(visit: Visit, query: Query[Any, Any], plan: Plan, quote: Quote, sample: str | None) -> Outlook:
     chosen = next((option for option in plan.options if option.mechanism == plan.chosen), None)
     figures = {} if chosen is None else chosen.figures
     tradeoff, marks = _tradeoff(visit, query, plan), marks_of(plan, quote)
@@ -199,6 +210,8 @@ def _outlook(visit: Visit, query: Query[Any, Any], plan: Plan, quote: Quote) -> 
         curve=charts.curve(plan, marks),
         tradeoff=charts.tradeoff(tradeoff) if tradeoff else None,
         tradeoff_at=tradeoff.amount if tradeoff else "",
+        sample=sample,
+        offers_sample=sample is None and samples_of(visit).is_offered(query, plan),
         offers_tradeoff=curves_of(visit).known(query, plan.facts.get("dimension", 1)) is None,
         expected=[(words, rough(figures[name])) for name, words in plan.headings.items() if name in figures],
     )
@@ -226,3 +239,9 @@ def curves_of(visit: Visit) -> Tradeoffs:
     """The trade-off curves that are known."""
     curves: Tradeoffs = visit.request.app.state.tradeoffs
     return curves
+
+
+def samples_of(visit: Visit) -> Samples:
+    """The made-up tables of the service."""
+    samples: Samples = visit.request.app.state.samples
+    return samples

@@ -156,29 +156,30 @@ const planning = form => {
   };
   // What takes longer than the plan follows it by itself, while the plan can be read and paid already.
   const follow = () => {
-    const offer = plan.querySelector("[data-more]");
-    if (!offer) return;
-    const words = document.createElement("p");
-    words.className = "quiet";
-    words.textContent = "The curve of what is found against false alarms is being drawn.";
-    offer.replaceWith(words);
-    look(offer.dataset.more);
+    const offers = [...plan.querySelectorAll("[data-more]")];
+    for (const offer of offers) {
+      const words = document.createElement("p");
+      words.className = `quiet ${offer.className}`;
+      words.textContent = offer.dataset.words;
+      offer.replaceWith(words);
+    }
+    if (offers.length) look(offers.map(offer => offer.dataset.more));
   };
-  const look = async more => {
+  const look = async (more = []) => {
     asked = new AbortController();
     const signal = asked.signal;
     try {
       const body = new URLSearchParams(new FormData(form));
-      if (more) body.set(more, "yes");
+      for (const one of more) body.set(one, "yes");
       const answer = await fetch(form.dataset.plan, {method: "POST", body, headers: {"X-Fragment": "1"}, signal});
       if (answer.redirected) return location.reload();  // signed out: the address brings the form back
       const text = await answer.text();
       if (answer.ok) {
         show(text);
-        if (!more) follow();
-      } else if (!more) fail(refusal(text) ?? "The service could not work it out. Try again in a little while.");
+        if (!more.length) follow();
+      } else if (!more.length) fail(refusal(text) ?? "The service could not work it out. Try again in a little while.");
     } catch (error) {
-      if (signal.aborted || more) return;  // a later plan is on its way, or this one is there already
+      if (signal.aborted || more.length) return;  // a later plan is on its way, or this one is there already
       fail("The service does not answer. Try again when it can be reached.");
     }
   };
