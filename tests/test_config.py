@@ -196,6 +196,13 @@ def test_a_file_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_
         find_config()
 
 
+def test_a_broken_file_stops_questions_and_nothing_else(project: Path) -> None:
+    (project / "wallflower.toml").write_text("epsilon = 1")
+    assert call("--version").returncode == 0
+    assert call("count", "--help").returncode == 0
+    assert ask().returncode == 2
+
+
 # Completion
 
 

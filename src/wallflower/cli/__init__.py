@@ -101,7 +101,8 @@ def main(arguments: Sequence[str] | None = None, asked: Iterable[Question] = QUE
 
 def _defaults(words: Sequence[str], known: tuple[Question, ...]) -> dict[str, Any]:
     """What the file of the project says for options; said aloud if it is taken."""
-    if not words or "--help" in words or words[0] == "config":
+    asks = {*(question.kind for question in known), "plan", "rehearse"}
+    if not words or words[0] not in asks or "--help" in words:
         return {}
     found = find_config()
     told = config.defaults(found, known)
