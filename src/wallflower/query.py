@@ -247,9 +247,12 @@ class ReleaseLike(Protocol):
 
 def settle(query: Query[Any, Any]) -> None:
     """Take settings of numpy, lists and releases for what they are: plain numbers, tuples, and the number of a ledger
-    entry, which fit into JSON and can be compared. Refuse what is no number where one is needed."""
+    entry, which fit into JSON and can be compared; one name is a list of one. Refuse what is no number where one is
+    needed."""
     for item in fields(query):
         value = _settled(getattr(query, item.name))
+        if isinstance(value, str) and str(item.type).startswith("tuple[str, ...]"):
+            value = (value,)
         if not isinstance(value, _NUMBERS.get(str(item.type), object)):
             raise ParameterError(f"{item.name}: {value!r} is not a number; pass one, such as 1.5.")
         object.__setattr__(query, item.name, value)

@@ -128,6 +128,11 @@ def test_distances_leave_out_the_columns_that_make_groups():
     assert asked(by=("age",)).view(table()).columns == ("x", "y")
 
 
+def test_one_name_is_a_list_of_one() -> None:
+    assert asked(by="age") == asked(by=("age",)) == asked(by=["age"])
+    assert asked(columns="x", by="age").columns == ("x",)
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [

@@ -118,8 +118,7 @@ class Flags(Query[FlagView, list[Row]]):
             raise ParameterError(
                 "detector: that is neither a release of detector nor its number in the ledger. Pass one of them."
             )
-        names = _names_of(self.by)
-        object.__setattr__(self, "by", names)
+        names = self.by
         if not 1 <= len(names) <= MOST_COLUMNS or len(set(names)) < len(names) or {*names} & {FLAGGED, OTHERS}:
             raise ParameterError(
                 "by: groups are made by one column or by two different ones, and none is called as a part of the "
@@ -249,8 +248,3 @@ class Flags(Query[FlagView, list[Row]]):
 
     def _at(self, amount: str) -> Self:
         return replace(self, loss=Loss(amount))
-
-
-def _names_of(by: object) -> tuple[str, ...]:
-    """One name may come without a list around it."""
-    return (by,) if isinstance(by, str) else tuple(by)  # type: ignore[arg-type]
