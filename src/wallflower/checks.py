@@ -262,7 +262,7 @@ def is_attacked(query: Query[Any, Any]) -> None:
 
 
 def has_a_page(query: Query[Any, Any]) -> None:
-    """docs/KIND.md exists, with a row in README.md and in docs/index.md; checked inside the repository only."""
+    """docs/KIND.md exists, with a link in README.md and a row in docs/index.md; checked inside the repository only."""
     root = Path(__file__).parents[2]
     if not (root / "pyproject.toml").exists() or not type(query).__module__.startswith("wallflower."):
         return
@@ -270,11 +270,11 @@ def has_a_page(query: Query[Any, Any]) -> None:
         f"docs/{query.kind}.md is missing. Every question has a page of its word. Write it."
     )
     for place, row in {
-        "README.md": f"| `{query.kind}` |",
+        "README.md": f"[`{query.kind}`](docs/{query.kind}.md)",
         "docs/index.md": f"| [{query.kind}]({query.kind}.md) |",
     }.items():
         assert row in (root / place).read_text(encoding="utf-8"), (
-            f"{place} has no row of {query.kind}. Every question is in its table. Add one with {row!r}."
+            f"{place} does not lead to {query.kind}. Every question is in its table. Add it with {row!r}."
         )
 
 
