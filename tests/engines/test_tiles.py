@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from partitions import Partition
 
+from wallflower.engines import local
 from wallflower.engines.local import LocalEngine
 from wallflower.neighbours import extension
 from wallflower.neighbours.extension import certify
@@ -110,13 +111,15 @@ def test_contests_are_decided_alike(name, tiles):
 
 
 @settings(max_examples=40, deadline=None)
-@given(world=worlds(), size=st.integers(1, 60), chunk=st.integers(1, 70))
-def test_the_engine_cuts_every_record_into_one_tile(world, size, chunk):
+@given(world=worlds(), size=st.integers(1, 60), chunk=st.integers(1, 70), deals=st.sampled_from([1, 3, 1024]))
+def test_the_engine_cuts_every_record_into_one_tile(world, size, chunk, deals):
     values, _, k, reach = world
     sheet = LocalEngine().keep("x", [list(values[at : at + chunk].T) for at in range(0, len(values), chunk)], 1)
-    with sheet.tile(range(values.shape[1]), np.column_stack, size=size) as tiles:
-        told = [found["rows"] for _, found in tiles.each("x", lambda rows, _: {"rows": rows}, lambda _: {})]
-        assert count_inliers(tiles, reach, k) == round(in_memory(values, reach, k, 100.0).lower)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "DEALS", deals)
+        with sheet.tile(range(values.shape[1]), np.column_stack, size=size) as tiles:
+            told = [found["rows"] for _, found in tiles.each("x", lambda rows, _: {"rows": rows}, lambda _: {})]
+            assert count_inliers(tiles, reach, k) == round(in_memory(values, reach, k, 100.0).lower)
     for part in told:
         assert part.tolist() == sorted(part.tolist())
     assert sorted(np.concatenate(told).tolist()) == sorted(values.tolist())

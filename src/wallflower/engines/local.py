@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from wallflower.engines.tiling import SAMPLE, Tiling, plan_tiles
 Ints = NDArray[np.int64]
 Place = tuple[int, int, Any]  # where an array begins, how many numbers it has, and of which kind
 
+DEALS = 1024  # times that records are dealt out to tiles, so that a tile is put together of so many pieces at most
 PARTS = 100  # steps that are told of a pass over the tiles: how many tiles there are depends on the records
 
 
@@ -126,10 +128,11 @@ class LocalSheet:
     def _deal(
         self, columns: Sequence[int], shape: Callable[[Cells], Floats], tiling: Tiling, step: progress.Step
     ) -> _Dealt:
-        """Write the records, those of one tile side by side within every chunk."""
-        dealt, start = _Dealt(Scratch(), []), 0
-        for cells in self.chunks(columns):
-            values = shape(cells)
+        """Write the records, those of one tile side by side within every deal: of a chunk, or of a few."""
+        dealt, start, chunks = _Dealt(Scratch(), []), 0, self.chunks(columns)
+        many = -(-len(self._places) // DEALS)
+        while taken := list(islice(chunks, many)):
+            values = np.concatenate([shape(cells) for cells in taken])
             tile = tiling.assign(values, start)
             start += len(values)
             few = tile.astype(np.min_scalar_type(tiling.tiles))  # numbers of one or two bytes are sorted soonest
@@ -137,13 +140,13 @@ class LocalSheet:
             counts = np.bincount(tile, minlength=tiling.tiles)
             dealt.edges.append(start - len(values) + np.concatenate([[0], np.cumsum(counts)]))
             dealt.width = values.shape[1]
-            step()
+            step(len(taken))
         return dealt
 
 
 @dataclass(slots=True)
 class _Dealt:
-    """Rows in the order of chunks, then of tiles; those of tile t in chunk c begin at row `edges[c][t]`."""
+    """Rows in the order of deals, then of tiles; those of tile t in deal c begin at row `edges[c][t]`."""
 
     scratch: Scratch
     edges: list[Ints]
