@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import logging
 import math
@@ -18,10 +20,12 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
+from pyarrow import ipc
 from served import Caller, Service, serving, settings
 from slow import Slow, held
 
 from above import Above
+from wallflower.curator.api.files import ARROW
 from wallflower.curator.desk.jobs import Jobs, _begun_at
 from wallflower.curator.desk.records import JOBS
 from wallflower.curator.settings import Registration
@@ -108,13 +112,61 @@ def test_an_answer_of_no_use_is_sold_to_whoever_wants_it_anyway(service: Service
     assert ana.post("/v1/datasets/ward/plan/above", {**useless, "anyway": True}).json["useful"] is False
 
 
-@pytest.mark.parametrize("given", [0.5, "0,5", "abc", True, "1/0", "-1"])
+@pytest.mark.parametrize("given", ["0,5", "abc", True, "1/0", "-1"])
 def test_a_loss_is_refused_in_the_words_that_python_has(service: Service, ana: Caller, given: Any) -> None:
     with pytest.raises(ParameterError) as refusal:
         Loss(given)
     answer = ana.post("/v1/datasets/ward/ask/above", {**ASK, "epsilon": given})
     assert (answer.status, answer.problem) == (422, "parameter")
     assert answer.json["detail"] == str(refusal.value)
+
+
+@pytest.mark.parametrize(("written", "exact"), [("1", "1"), ("0.1", "1/10"), ("5e-1", "1/2"), ("0.50", "1/2")])
+def test_a_json_number_is_taken_by_its_digits(ana: Caller, written: str, exact: str) -> None:
+    """A float would be 3602879701896397/2**55, and nobody wrote that."""
+    body = json.dumps({**ASK, "anyway": True, "epsilon": "E"}).replace('"E"', written)
+    answer = ana.post("/v1/datasets/ward/ask/above", raw=body.encode())
+    assert answer.status == 200, answer.content
+    assert answer.json["booked"]["amount"] == exact
+
+
+@pytest.mark.parametrize("written", ["-1", "1e400", "NaN", "1000001"])
+def test_a_json_number_that_is_no_loss_is_refused(ana: Caller, service: Service, written: str) -> None:
+    before = charges(service)
+    answer = ana.post(
+        "/v1/datasets/ward/ask/above", raw=json.dumps({**ASK, "epsilon": "E"}).replace('"E"', written).encode()
+    )
+    assert (answer.status, answer.problem) in ((422, "parameter"), (400, "malformed"))
+    assert charges(service) == before
+
+
+# Releases, as they are wanted
+
+
+def test_a_release_comes_in_the_form_that_is_accepted_and_once(ana: Caller) -> None:
+    made = ana.post("/v1/datasets/ward/ask/above", ASK).json
+    at = f"/v1/releases/{made['ledger_id']}"
+    plain, table, stream = (ana.get(at, accept=form) for form in ("*/*", "text/csv", ARROW))
+    assert plain.json == made
+    assert table.headers["content-type"] == "text/csv; charset=utf-8"
+    assert next(csv.DictReader(io.StringIO(table.content.decode())))["value"] == str(made["value"])
+    assert ipc.open_stream(io.BytesIO(stream.content)).read_all()["value"].to_pylist() == [made["value"]]
+    assert len({answer.headers["etag"] for answer in (plain, table, stream)}) == 3
+    known = ana.get(at, if_none_match=f'"other", {plain.headers["etag"]}')
+    assert (known.status, known.content, known.headers["etag"]) == (304, b"", plain.headers["etag"])
+    assert ana.get(at, accept="text/csv", if_none_match=plain.headers["etag"]).status == 200
+
+
+def test_a_list_says_where_it_goes_on(ana: Caller) -> None:
+    for _ in range(3):
+        ana.post("/v1/datasets/ward/ask/above", ASK)
+    place, seen = "/v1/datasets/ward/releases?last=2", []
+    while place:
+        answer = ana.get(place)
+        seen[:0] = [made["ledger_id"] for made in answer.json["releases"]]
+        place = answer.json["next"]
+        assert answer.headers.get("link") == (f'<{place}>; rel="next"' if place else None)
+    assert seen == [made["ledger_id"] for made in ana.get("/v1/datasets/ward/releases?last=1000").json["releases"]]
 
 
 # Keys
@@ -178,7 +230,7 @@ def test_shares_hold_and_others_see_only_their_sum(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    "epsilon", ["NaN", "-1", "0.5.5", "inf", "1e400", "1000001", "", "1/0", "٣", "0x1", 0.5, 1, None, [], "9" * 70]
+    "epsilon", ["NaN", "-1", "0.5.5", "inf", "1e400", "1000001", "", "1/0", "٣", "0x1", None, [], "9" * 70]
 )
 def test_a_loss_that_is_none_is_refused(ana: Caller, service: Service, epsilon: Any) -> None:
     before = charges(service)

@@ -11,12 +11,18 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as fuzzing
 from hypothesis.strategies import sampled_from
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
 from served import LONG, Service, serving, settings
 
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
 
 SECONDS = 20
+CHECKS = [response_schema_conformance, status_code_conformance, content_type_conformance]
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +44,18 @@ def test_the_description_is_openapi_with_examples_and_problems(service: Service)
         assert asked["additionalProperties"] is False
         assert all(field.get("description") for field in asked["properties"].values())
         assert asked["properties"]["epsilon"]["anyOf"][0]["type"] == "string"
+    names = [operation["operationId"] for item in described["paths"].values() for operation in item.values()]
+    assert len(set(names)) == len(names)
+    assert {"ask_count", "plan_count", "release", "datasets", "open_watch", "grant"} <= set(names)
     for path, item in described["paths"].items():
         for operation in item.values():
             assert operation["description"]
+            assert operation["tags"]
+            for status, answer in operation["responses"].items():
+                if path.startswith("/v1") and status in ("200", "201", "202"):
+                    kinds = answer["content"]
+                    assert all(kind["schema"] for kind in kinds.values()), (path, status)
+                    assert "application/json" not in kinds or kinds["application/json"]["example"], (path, status)
             if path.startswith("/v1"):
                 assert operation["security"]
                 assert "application/problem+json" in operation["responses"]["401"]["content"]
@@ -86,5 +101,6 @@ def fuzzed(operation: Any, tokens: list[str], until: float) -> None:
             assert answer.status_code < 500, (case.as_curl_command(), answer.text[:500])
             if answer.status_code >= 400:
                 assert answer.headers["content-type"] == ["application/problem+json"]
+            case.validate_response(answer, checks=CHECKS)
 
     unbroken()

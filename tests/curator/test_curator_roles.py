@@ -111,6 +111,11 @@ TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
         {"records": [[0.5, 0.5]]},
         callers(200, other=404),
     ),
+    ("POST", "/v1/releases/{number}/drift"): (
+        "/v1/releases/{detector}/drift",
+        {"records": [[0.5, 0.5]]},
+        callers(200, other=404),
+    ),
     ("GET", "/v1/jobs/{job}"): ("/v1/jobs/{job}", None, callers(200, other=404)),
     ("GET", "/v1/tokens"): ("/v1/tokens", None, stewards(200)),
     ("POST", "/v1/tokens"): ("/v1/tokens", {"name": "cy", "scope": "analyst"}, stewards(201)),

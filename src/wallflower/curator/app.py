@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from wallflower.curator.api import analyst, callers, requests, steward, watch
 from wallflower.curator.api.compression import Compression
+from wallflower.curator.api.docs import flatten, problem_docs
 from wallflower.curator.api.gate import Attempts, Gate
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk import logs
@@ -46,6 +47,7 @@ def application(settings: Settings, questions: tuple[Question, ...] = ASKED) -> 
         docs_url=None,
         redoc_url=None,
         default_response_class=Plain,
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.desk = desk
     app.state.attempts = Attempts(settings.failures)
@@ -56,7 +58,7 @@ def application(settings: Settings, questions: tuple[Question, ...] = ASKED) -> 
     app.include_router(watch.router(questions))
     app.include_router(requests.router())
     for path, endpoint in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics)):
-        app.get(path, tags=["operation"], response_class=PlainTextResponse)(endpoint)
+        app.get(path, tags=["operation"], response_class=PlainTextResponse, responses=problem_docs(403))(endpoint)
     mount.mount(app)
     app.add_middleware(Compression)
     app.add_middleware(Gate, settings=settings, metrics=desk.metrics, admit=callers.doorman(app))
@@ -148,5 +150,5 @@ def _described(app: FastAPI) -> dict[str, Any]:
             "required": ["type", "title", "status", "detail"],
             "example": document("budget-exhausted", "tumours: asked for ε=1, ε=1/2 is left."),
         }
-        app.openapi_schema = made
+        app.openapi_schema = flatten(made)
     return app.openapi_schema

@@ -5,51 +5,37 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import numpy as np
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.responses import Response
 
+from wallflower.curator.api import answers
 from wallflower.curator.api.bodies import Body, Records, StrictRoute, is_wanted, model, query_of
 from wallflower.curator.api.callers import AnyCaller, TheDesk
+from wallflower.curator.api.docs import Docs, answer_docs, problem_docs
+from wallflower.curator.api.files import ARROW, arrow_stream, release_docs, respond
 from wallflower.curator.api.views import Page, Plain, account_json, dataset_json, price_json, question_json
 from wallflower.curator.desk.jobs import Job, Jobs
-from wallflower.curator.desk.problems import KINDS, MEDIA
 from wallflower.forms import Question
-from wallflower.lazy import Lazy
 from wallflower.queries.detector.model import Model
 from wallflower.release import Release
-
-if TYPE_CHECKING:
-    import pyarrow as _pa
-    import pyarrow.ipc as _ipc
-else:
-    _pa = Lazy("pyarrow")
-    _ipc = Lazy("pyarrow.ipc")
-
-ARROW: Final = "application/vnd.apache.arrow.stream"
 
 DatasetName = Annotated[str, Path(max_length=200, description="name of a data set", examples=["tumours"])]
 Number = Annotated[int, Path(ge=1, le=2**31 - 1, description="number of the charge in the ledger")]
 Last = Annotated[int, Query(ge=1, le=1000, description="at most so many, the latest")]
 Before = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="only those with a smaller number")]
+Known = Annotated[
+    str | None, Header(alias="If-None-Match", max_length=1000, description="the tag of a release that you have")
+]
 Key = Annotated[
     str | None,
     Header(alias="Idempotency-Key", max_length=100, description="asked again under it, it is not paid again"),
 ]
 Prefer = Annotated[str | None, Header(max_length=200, description="respond-async: answer later, as a job")]
-
-
-def problem_docs(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The problems a route may answer with."""
-    schema = {MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    usual = (400, 401, 408, 413, 422, 429, 503)
-    titles: dict[int, str] = {}
-    for status, title in KINDS.values():
-        titles[status] = f"{titles[status]}; {title.lower()}" if status in titles else title
-    return {status: {"description": titles[status], "content": schema} for status in sorted({*usual, *statuses})}
 
 
 @cache
@@ -58,19 +44,20 @@ def router(known: tuple[Question, ...]) -> APIRouter:
     made = APIRouter(prefix="/v1", route_class=StrictRoute, default_response_class=Plain)
     for question in known:
         _add(made, question)
-    made.get("/questions", tags=["questions"], responses=problem_docs())(_questions(known))
-    made.get("/whoami", tags=["tokens"], responses=problem_docs())(whoami)
-    made.get("/datasets", tags=["data sets"], responses=problem_docs())(datasets)
-    made.get("/datasets/{dataset}", tags=["data sets"], responses=problem_docs(404))(dataset_facts)
-    made.get("/datasets/{dataset}/budget", tags=["budgets"], responses=problem_docs(404))(budget)
-    made.get("/datasets/{dataset}/releases", tags=["releases"], responses=problem_docs(404))(releases)
-    made.get("/releases/{number}", tags=["releases"], responses=problem_docs(404))(release)
-    arrow: dict[int | str, Any] = {200: {"description": "One row", "content": {ARROW: {}}}}
+    made.get("/questions", tags=["questions"], responses=answer_docs(answers.Forms))(_questions(known))
+    made.get("/whoami", tags=["tokens"], responses=answer_docs(answers.Caller))(whoami)
+    made.get("/datasets", tags=["data sets"], responses=answer_docs(answers.Datasets))(datasets)
+    made.get("/datasets/{dataset}", tags=["data sets"], responses=answer_docs(answers.Dataset, 404))(dataset_facts)
+    made.get("/datasets/{dataset}/budget", tags=["budgets"], responses=answer_docs(answers.DatasetBudget, 404))(budget)
+    made.get("/datasets/{dataset}/releases", tags=["releases"], responses=answer_docs(answers.Releases, 404))(releases)
+    made.get("/releases/{number}", tags=["releases"], responses=release_docs())(release)
+    arrow: Docs = {200: {"description": "One row", "content": {ARROW: {"schema": {"type": "string"}}}}}
     made.get(
         "/releases/{number}/arrow", tags=["releases"], response_class=Response, responses={**problem_docs(404), **arrow}
     )(release_arrow)
-    made.post("/releases/{number}/scores", tags=["releases"], responses=problem_docs(404, 500))(scores)
-    made.get("/jobs/{job}", tags=["jobs"], responses=problem_docs(404))(job_state)
+    made.post("/releases/{number}/scores", tags=["releases"], responses=answer_docs(answers.Scores, 404, 500))(scores)
+    made.post("/releases/{number}/drift", tags=["releases"], responses=answer_docs(answers.DriftFound, 404, 500))(drift)
+    made.get("/jobs/{job}", tags=["jobs"], responses=answer_docs(answers.Job, 404))(job_state)
     return made
 
 
@@ -97,16 +84,18 @@ def budget(dataset: DatasetName, caller: AnyCaller, desk: TheDesk) -> dict[str, 
 
 def releases(
     dataset: DatasetName, caller: AnyCaller, desk: TheDesk, last: Last = 100, before: Before = None
-) -> dict[str, Any]:
+) -> Response:
     """What was released about a data set, oldest first: to a steward everything, to an analyst their own."""
     found = [made.to_dict() for made in desk.releases(caller, dataset, before=before, last=last)]
     first = found[0]["ledger_id"] if len(found) == last else None
-    return Page("releases", found, first).to_json()
+    return Page("releases", found, first).response(f"/v1/datasets/{quote(dataset, safe='')}/releases", last=last)
 
 
-def release(number: Number, caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
-    """One release, by the number of the charge that paid for it."""
-    return desk.release(caller, number).to_dict()
+def release(
+    number: Number, caller: AnyCaller, desk: TheDesk, request: Request, if_none_match: Known = None
+) -> Response:
+    """One release, by the number of the charge that paid for it: as JSON, or as CSV or Arrow where `Accept` says so."""
+    return respond(desk.release(caller, number), request.headers.get("accept", ""), if_none_match or "")
 
 
 def scores(number: Number, body: Records, caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
@@ -119,14 +108,17 @@ def scores(number: Number, body: Records, caller: AnyCaller, desk: TheDesk) -> d
     return {"columns": list(found.columns), "scores": told.tolist(), "flagged": flagged, "contributions": parts}
 
 
+def drift(number: Number, body: Records, caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
+    """Whether the caller's records are flagged as often as the fitted ones were to be. Nothing is charged or kept."""
+    found = Model.of(desk.release(caller, number).value).drift(body.records)
+    return found.to_json() | {"words": found.words}
+
+
 def release_arrow(number: Number, caller: AnyCaller, desk: TheDesk) -> Response:
     """One release as an Arrow stream of one row."""
-    table = desk.release(caller, number).to_arrow()
-    sink = _pa.BufferOutputStream()
-    with _ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
     name = f'attachment; filename="release-{number}.arrows"'
-    return Response(sink.getvalue().to_pybytes(), media_type=ARROW, headers={"content-disposition": name})
+    content = arrow_stream(desk.release(caller, number))
+    return Response(content, media_type=ARROW, headers={"content-disposition": name})
 
 
 def job_state(
@@ -151,16 +143,18 @@ def _add(router: APIRouter, question: Question) -> None:
     """The two routes of a question."""
     body, kind = model(question), question.kind
     planning = with_signature(_planning(question), f"plan_{kind}", f"What to expect of: {question.question}", body)
-    router.post(f"/datasets/{{dataset}}/plan/{kind}", tags=["questions"], responses=problem_docs(403, 404))(planning)
+    router.post(
+        f"/datasets/{{dataset}}/plan/{kind}", tags=["questions"], responses=answer_docs(answers.Plan, 403, 404)
+    )(planning)
     more = {"key": (Key, None), "prefer": (Prefer, None), "request": Request}
     asking = with_signature(
         _asking(question), f"ask_{kind}", f"{question.question} Charged, then answered.", body, **more
     )
-    later: dict[int | str, Any] = {202: {"description": "It is answered later: see `Location`."}}
+    later = answer_docs(answers.Job, status=202, words="It is answered later: see `Location`.")
     router.post(
         f"/datasets/{{dataset}}/ask/{kind}",
         tags=["questions"],
-        responses={**problem_docs(403, 404, 409, 500), **later},
+        responses={**later, **answer_docs(answers.Release, 403, 404, 409, 500)},
     )(asking)
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import date
 from fractions import Fraction
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 from fastapi import Request
 from fastapi.routing import APIRoute
@@ -31,19 +31,31 @@ _MOST: Final = 1000
 _WHOLE: Final = 2**53
 _ANYWAY: Final = "anyway"
 
+_NUMBER: Final = {"type": "number", "minimum": 0}
 Text = Annotated[str, Field(max_length=200)]
 _EXACT: Final = {"type": "string", "pattern": r"^[0-9]+([./][0-9]+)?([eE][-+]?[0-9]+)?$", "examples": ["0.5"]}
 
 
-def _require_no_number(value: Any) -> Any:
-    """A whole number would be exact, and the next one that is sent would not be; all others are refused where read."""
+class Written(float):
+    """A number that remembers how it was written: 0.1 in a body is a tenth, and no other number."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Self:
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
+
+
+def _as_written(value: Any) -> Any:
+    """A JSON number by its digits, so that nothing is lost on the way; what is none is refused where it is read."""
     if type(value) is int:
-        raise ValueError("a number is sent as text, such as '1'")
-    return value
+        return str(value)
+    return value.text if isinstance(value, Written) else value
 
 
 # Read where it is used, so that every surface refuses it in the same words.
-Exactly = Annotated[Any, AfterValidator(_require_no_number), WithJsonSchema(_EXACT)]
+Exactly = Annotated[Any, AfterValidator(_as_written), WithJsonSchema({"anyOf": [_EXACT, _NUMBER]})]
 Reason = Annotated[str, Field(min_length=1, max_length=1000)]
 Positive = Annotated[int, Field(ge=1, le=10**9)]
 Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", examples=["2030-12-31"])]
@@ -72,6 +84,10 @@ class Body(BaseModel):
 class StrictRoute(APIRoute):
     """A route that refuses a body in which something is named twice: two readers may take it for two things."""
 
+    def __init__(self, path: str, endpoint: Callable[..., Any], *, response_model: Any = None, **more: Any) -> None:
+        """`responses` describes what is answered; it is told as it is, and not read again on its way out."""
+        super().__init__(path, endpoint, response_model=None, **more)
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
@@ -83,7 +99,7 @@ class StrictRoute(APIRoute):
 
 class _StrictRequest(Request):
     async def json(self) -> Any:
-        return json.loads(await self.body(), object_pairs_hook=_once)
+        return json.loads(await self.body(), object_pairs_hook=_once, parse_float=Written)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -8,9 +8,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Request
 from pydantic import Field
 
-from wallflower.curator.api.analyst import DatasetName, problem_docs
+from wallflower.curator.api.analyst import DatasetName
 from wallflower.curator.api.bodies import Body, Exactly, Grant, Reason, StrictRoute, Text
 from wallflower.curator.api.callers import AnyCaller, Steward, TheDesk
+from wallflower.curator.api.docs import answer_docs
+from wallflower.curator.api.steward_answers import BudgetRequest, BudgetRequests
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk.requests import Requests
 
@@ -50,11 +52,14 @@ TheRequests = Annotated[Requests, Depends(requests_of)]
 def router() -> APIRouter:
     """What analysts ask for, and what stewards answer."""
     made = APIRouter(prefix="/v1", route_class=StrictRoute, default_response_class=Plain, tags=["requests"])
-    made.post("/datasets/{dataset}/requests", status_code=201, responses=problem_docs(404, 429))(make_request)
-    made.get("/requests", responses=problem_docs())(budget_requests)
-    made.get("/requests/{request}", responses=problem_docs(404))(budget_request)
-    made.post("/requests/{request}/grant", status_code=201, responses=problem_docs(403, 404, 409))(grant_request)
-    made.post("/requests/{request}/decline", status_code=201, responses=problem_docs(403, 404, 409))(decline_request)
+    made.post(
+        "/datasets/{dataset}/requests", status_code=201, responses=answer_docs(BudgetRequest, 404, 429, status=201)
+    )(make_request)
+    made.get("/requests", responses=answer_docs(BudgetRequests))(budget_requests)
+    made.get("/requests/{request}", responses=answer_docs(BudgetRequest, 404))(budget_request)
+    docs = answer_docs(BudgetRequest, 403, 404, 409, status=201)
+    made.post("/requests/{request}/grant", status_code=201, responses=docs)(grant_request)
+    made.post("/requests/{request}/decline", status_code=201, responses=docs)(decline_request)
     return made
 
 

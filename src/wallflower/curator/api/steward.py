@@ -8,9 +8,10 @@ from functools import cache
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
-from wallflower.curator.api.analyst import Before, DatasetName, Last, problem_docs
+from wallflower.curator.api.analyst import Before, DatasetName, Last
+from wallflower.curator.api.answers import Dataset
 from wallflower.curator.api.bodies import (
     Allocation,
     Allowance,
@@ -21,6 +22,8 @@ from wallflower.curator.api.bodies import (
     StrictRoute,
 )
 from wallflower.curator.api.callers import Steward, TheDesk
+from wallflower.curator.api.docs import Docs, answer_docs, problem_docs
+from wallflower.curator.api.steward_answers import Acts, Change, Entries, IssuedToken, Token, Tokens, Verification
 from wallflower.curator.api.views import Page, Plain, changed_json, dataset_json, entry_json
 from wallflower.errors import ParameterError
 from wallflower.ledger.chain import Event
@@ -35,22 +38,27 @@ BUDGET: Final = "/datasets/{dataset}/budget"
 def router() -> APIRouter:
     """What only a steward may do."""
     made = APIRouter(prefix="/v1", route_class=StrictRoute, default_response_class=Plain)
-    made.post("/datasets", status_code=201, tags=["data sets"], responses=problem_docs(403, 409))(register)
+    made.post("/datasets", status_code=201, tags=["data sets"], responses=answer_docs(Dataset, 403, 409, status=201))(
+        register
+    )
     for name, change in (
         ("grants", grant),
         ("shares", allocate),
         ("declaration", declare),
         ("constrained", allow_constrained),
     ):
-        made.post(f"{BUDGET}/{name}", status_code=201, tags=["budgets"], responses=problem_docs(403, 404))(change)
-    made.get("/tokens", tags=["tokens"], responses=problem_docs(403))(tokens)
-    made.post("/tokens", status_code=201, tags=["tokens"], responses=problem_docs(403))(create_token)
-    made.delete("/tokens/{token}", tags=["tokens"], responses=problem_docs(403, 404))(revoke_token)
-    made.delete("/tokens/{token}/factor", tags=["tokens"], responses=problem_docs(403, 404))(remove_factor)
-    made.get("/acts", tags=["tokens"], responses=problem_docs(403))(acts)
-    made.get("/ledger/entries", tags=["ledger"], responses=problem_docs(403))(entries)
-    made.get("/ledger/verify", tags=["ledger"], responses=problem_docs(403, 409))(verify)
-    lines: dict[int | str, Any] = {200: {"description": "One entry a line", "content": {LINES: {}}}}
+        docs = answer_docs(Change, 403, 404, status=201)
+        made.post(f"{BUDGET}/{name}", status_code=201, tags=["budgets"], responses=docs)(change)
+    made.get("/tokens", tags=["tokens"], responses=answer_docs(Tokens, 403))(tokens)
+    made.post("/tokens", status_code=201, tags=["tokens"], responses=answer_docs(IssuedToken, 403, status=201))(
+        create_token
+    )
+    made.delete("/tokens/{token}", tags=["tokens"], responses=answer_docs(Token, 403, 404))(revoke_token)
+    made.delete("/tokens/{token}/factor", tags=["tokens"], responses=answer_docs(Token, 403, 404))(remove_factor)
+    made.get("/acts", tags=["tokens"], responses=answer_docs(Acts, 403))(acts)
+    made.get("/ledger/entries", tags=["ledger"], responses=answer_docs(Entries, 403))(entries)
+    made.get("/ledger/verify", tags=["ledger"], responses=answer_docs(Verification, 403, 409))(verify)
+    lines: Docs = {200: {"description": "One entry a line", "content": {LINES: {"schema": {"type": "string"}}}}}
     made.get(
         "/ledger/export", tags=["ledger"], response_class=StreamingResponse, responses={**problem_docs(403), **lines}
     )(export)
@@ -138,12 +146,13 @@ def entries(
     event: Annotated[Event | None, Query(description="of one kind only")] = None,
     last: Last = 100,
     before: Before = None,
-) -> dict[str, Any]:
+) -> Response:
     """Declarations, limits, shares, allowances, charges and releases, oldest first."""
     if dataset is not None and not dataset.isprintable():
         raise ParameterError("dataset: it holds characters that no name has. Correct it.")
     found = [entry_json(entry) for entry in desk.entries(name=dataset, event=event, before=before, last=last)]
-    return Page("entries", found, found[0]["id"] if len(found) == last else None).to_json()
+    page = Page("entries", found, found[0]["id"] if len(found) == last else None)
+    return page.response("/v1/ledger/entries", dataset=dataset, event=event, last=last)
 
 
 def verify(

@@ -7,8 +7,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
 from wallflower.curator.api.bodies import example
 from wallflower.curator.desk.desk import DatasetView
@@ -36,8 +37,12 @@ class Page:
     items: list[dict[str, Any]]
     before: int | None
 
-    def to_json(self) -> dict[str, Any]:
-        return {self.name: self.items, "before": self.before}
+    def response(self, path: str, **asked: Any) -> Response:
+        """The part, and where the part before it is: as a field, and as a link [RFC 8288]."""
+        given = {name: value for name, value in (asked | {"before": self.before}).items() if value is not None}
+        place = None if self.before is None else f"{path}?{urlencode(given)}"
+        headers = {} if place is None else {"link": f'<{place}>; rel="next"'}
+        return Plain({self.name: self.items, "before": self.before, "next": place}, headers=headers)
 
 
 def dataset_json(shown: DatasetView) -> dict[str, Any]:

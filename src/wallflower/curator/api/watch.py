@@ -8,9 +8,11 @@ from typing import Annotated, Any
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Path, Request
 
-from wallflower.curator.api.analyst import Key, problem_docs, with_signature
+from wallflower.curator.api.analyst import Key, with_signature
+from wallflower.curator.api.answers import Decisions, WatchList, WatchState
 from wallflower.curator.api.bodies import Body, Observations, StrictRoute, is_wanted, model, query_of
 from wallflower.curator.api.callers import AnyCaller
+from wallflower.curator.api.docs import answer_docs
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk.watches import Watches, decisions_json
 from wallflower.forms import Question
@@ -40,11 +42,12 @@ def router(questions: tuple[Question, ...]) -> APIRouter:
             made.post(
                 f"/datasets/{{dataset}}/watches/{question.kind}",
                 status_code=201,
-                responses=problem_docs(403, 404, 409, 500),
+                responses=answer_docs(WatchState, 403, 404, 409, 500, status=201),
             )(opening)
-    made.get("/watches", responses=problem_docs())(watches)
-    made.get("/watches/{watch}", responses=problem_docs(403, 404, 409))(watch_state)
-    made.post("/watches/{watch}/observations", responses=problem_docs(403, 404, 409, 500))(observe)
+    made.get("/watches", responses=answer_docs(WatchList))(watches)
+    made.get("/watches/{watch}", responses=answer_docs(WatchState, 403, 404, 409))(watch_state)
+    docs = answer_docs(Decisions, 403, 404, 409, 500)
+    made.post("/watches/{watch}/observations", responses=docs)(observe)
     return made
 
 

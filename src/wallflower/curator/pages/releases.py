@@ -90,7 +90,7 @@ def _named(made: Release[Any], suffix: str) -> dict[str, str]:
 
 def _publisher(visit: Visit) -> str:
     """Who answers for the statistic, if the settings say so."""
-    return ""
+    return visit.desk.settings.office.name
 
 
 def _texts(visit: Visit, made: Release[Any], plan: Plan | None) -> tuple[str, str] | None:
