@@ -14,7 +14,7 @@ JSON: Final = "application/json"
 MOMENT: Final = "2030-02-01T09:30:00+00:00"
 
 
-def told(words: str, example: Any) -> Any:
+def tell(words: str, example: Any) -> Any:
     """A field that is always there: what it is, and how it looks."""
     return Field(description=words, examples=[example])
 
@@ -33,73 +33,73 @@ class Answer(BaseModel):
 class Loss(Answer):
     """A loss, exactly and in words."""
 
-    kind: str = told("which kind of guarantee it is", "pure")
-    amount: str = told("ε, or ρ where it is zero-concentrated, as an exact number", "1/2")
-    delta: str = told("the probability δ", "0")
-    neighbours: str = told("whose change it hides", "replace-one-record")
+    kind: str = tell("which kind of guarantee it is", "pure")
+    amount: str = tell("ε, or ρ where it is zero-concentrated, as an exact number", "1/2")
+    delta: str = tell("the probability δ", "0")
+    neighbours: str = tell("whose change it hides", "replace-one-record")
     exact: str | None = maybe("the same in words", "ε=1/2")
 
 
 class Guarantee(Answer):
     """What a release promises."""
 
-    kind: str = told("which kind of guarantee it is", "pure")
-    epsilon: float | None = told("ε, rounded", 0.5)
-    delta: float = told("δ, rounded", 0)
-    rho: float | None = told("ρ, rounded, where it is zero-concentrated", None)
-    adjacency: str = told("whose change is hidden", "replace-one-record")
-    words: str = told("the promise as a sentence", "Pure differential privacy at ε=1/2: …")
-    exact: str = told("the loss in words", "ε=1/2")
+    kind: str = tell("which kind of guarantee it is", "pure")
+    epsilon: float | None = tell("ε, rounded", 0.5)
+    delta: float = tell("δ, rounded", 0)
+    rho: float | None = tell("ρ, rounded, where it is zero-concentrated", None)
+    adjacency: str = tell("whose change is hidden", "replace-one-record")
+    words: str = tell("the promise as a sentence", "Pure differential privacy at ε=1/2: …")
+    exact: str = tell("the loss in words", "ε=1/2")
     loss: Loss
 
 
 class Facts(Answer):
     """The public facts that a release rests on."""
 
-    n: int = told("how many records", 367)
-    dimension: int = told("how many columns", 30)
-    columns: list[str] = told("their names", ["age", "hours"])
+    n: int = tell("how many records", 367)
+    dimension: int = tell("how many columns", 30)
+    columns: list[str] = tell("their names", ["age", "hours"])
     bound: bool | None = maybe("whether `n` is only a public bound", False)
 
 
 class Quality(Answer):
     """How far an answer can be relied on."""
 
-    label: Literal["reliable", "use with care", "unreliable"] = told("in a word", "reliable")
-    rule: str = told("the public rule that says so", "the noise, ±15 (95 %), is 0.288 of the count")
+    label: Literal["reliable", "use with care", "unreliable"] = tell("in a word", "reliable")
+    rule: str = tell("the public rule that says so", "the noise, ±15 (95 %), is 0.288 of the count")
 
 
 class Release(Answer):
     """A private answer and everything that may be said about it."""
 
-    value: Any = told("the answer: a number, text, list or object, as its question has it", 52)
-    interval: list[float] | None = told("its interval, where it has one", [37.0, 67.0])
-    covers: str = told("what the interval is", "95 % interval")
-    words: str = told("the answer as a sentence", "About 52 of 3,000 records are outliers.")
+    value: Any = tell("the answer: a number, text, list or object, as its question has it", 52)
+    interval: list[float] | None = tell("its interval, where it has one", [37.0, 67.0])
+    covers: str = tell("what the interval is", "95 % interval")
+    words: str = tell("the answer as a sentence", "About 52 of 3,000 records are outliers.")
     guarantee: Guarantee
-    mechanism: str = told("how it was made", "extension")
-    proof: str = told("where that is proved", "queries/count/proof.md")
-    status: str = told("how far the proof reaches", "proved for the whole numbers the program uses")
-    kind: str = told("which question", "count")
-    label: str = told("the question and its edition", "outlier-count/2")
-    question: str = told("the question in words", "How many outliers are there?")
-    parameters: dict[str, Any] = told("its settings, exactly", {"neighbours": 5, "radius": 0.8})
-    dataset: str = told("of which data set", "hospital")
+    mechanism: str = tell("how it was made", "extension")
+    proof: str = tell("where that is proved", "queries/count/proof.md")
+    status: str = tell("how far the proof reaches", "proved for the whole numbers the program uses")
+    kind: str = tell("which question", "count")
+    label: str = tell("the question and its edition", "outlier-count/2")
+    question: str = tell("the question in words", "How many outliers are there?")
+    parameters: dict[str, Any] = tell("its settings, exactly", {"neighbours": 5, "radius": 0.8})
+    dataset: str = tell("of which data set", "hospital")
     facts: Facts
-    analyst: str = told("who asked", "ana")
-    ledger_id: int = told("the number of the charge in the ledger: the release is found by it", 17)
+    analyst: str = tell("who asked", "ana")
+    ledger_id: int = tell("the number of the charge in the ledger: the release is found by it", 17)
     left: Loss
     booked: Loss | None
     limit: Loss | None
-    protects: str = told("whose loss was booked", "one record, whatever is in it")
-    terms: str = told("its settings in words", "neighbours 5, radius 0.8")
-    charged_at: str = told("when it was charged", MOMENT)
+    protects: str = tell("whose loss was booked", "one record, whatever is in it")
+    terms: str = tell("its settings in words", "neighbours 5, radius 0.8")
+    charged_at: str = tell("when it was charged", MOMENT)
     quality: Quality | None
-    notes: list[str] = told("caveats", ["The lower end covers the noise alone."])
-    extras: dict[str, Any] = told("what else may be read off the answer", {"at_most": 67})
-    version: str = told("of wallflower", "0.1.0")
-    replayed: bool = told("whether it was paid for earlier, under the same key", False)
-    brief: str = told("the value in a few words, where it is long", "")
+    notes: list[str] = tell("caveats", ["The lower end covers the noise alone."])
+    extras: dict[str, Any] = tell("what else may be read off the answer", {"at_most": 67})
+    version: str = tell("of wallflower", "0.1.0")
+    replayed: bool = tell("whether it was paid for earlier, under the same key", False)
+    brief: str = tell("the value in a few words, where it is long", "")
 
 
 class Price(Answer):
@@ -107,58 +107,58 @@ class Price(Answer):
 
     stated: Loss
     booked: Loss | None
-    factor: str | None = told("what the loss is multiplied by to be booked", "1")
-    affords: int = told("how many such questions fit", 5)
+    factor: str | None = tell("what the loss is multiplied by to be booked", "1")
+    affords: int = tell("how many such questions fit", 5)
     left: Loss
     left_after: Loss | None
-    protects: str = told("whose loss is booked", "one record, whatever is in it")
-    obstacle: dict[str, Any] | None = told("the problem that asking would meet", None)
+    protects: str = tell("whose loss is booked", "one record, whatever is in it")
+    obstacle: dict[str, Any] | None = tell("the problem that asking would meet", None)
 
 
 class PlanOption(Answer):
     """One way to answer: its figures go by the names of `headings`."""
 
-    mechanism: str = told("which way", "extension")
-    note: str = told("a word about it", "")
+    mechanism: str = tell("which way", "extension")
+    note: str = tell("a word about it", "")
 
 
 class Plan(Answer):
     """What to expect before anything is spent, from public facts only."""
 
-    query: str = told("which question", "count")
+    query: str = tell("which question", "count")
     cost: Loss
-    facts: dict[str, int] = told("public facts", {"n": 3000, "dimension": 3})
-    chosen: str = told("the way that is taken", "extension")
-    headings: dict[str, str] = told("what each figure of an option is called", {"error": "typical error ±"})
+    facts: dict[str, int] = tell("public facts", {"n": 3000, "dimension": 3})
+    chosen: str = tell("the way that is taken", "extension")
+    headings: dict[str, str] = tell("what each figure of an option is called", {"error": "typical error ±"})
     options: list[PlanOption]
-    useful: bool = told("whether an answer is of use", True)
-    verdict: str = told("why, or why not", "useful: noise within ±15 (95 %) among 3,000 records")
-    smallest_useful_epsilon: str | None = told("from which ε on it is", "0.2")
-    curve: list[list[float | None]] = told("what each ε would give", [[0.5, 30.0], [1.0, 15.0]])
-    measure: str = told("what the curve tells", "half-width of the 95 % interval")
-    scale: Literal["log", "linear"] = told("how it is drawn", "log")
-    notes: list[str] = told("what public facts warn of", [])
-    affords: int | None = told("how many such questions the budget answers", None)
+    useful: bool = tell("whether an answer is of use", True)
+    verdict: str = tell("why, or why not", "useful: noise within ±15 (95 %) among 3,000 records")
+    smallest_useful_epsilon: str | None = tell("from which ε on it is", "0.2")
+    curve: list[list[float | None]] = tell("what each ε would give", [[0.5, 30.0], [1.0, 15.0]])
+    measure: str = tell("what the curve tells", "half-width of the 95 % interval")
+    scale: Literal["log", "linear"] = tell("how it is drawn", "log")
+    notes: list[str] = tell("what public facts warn of", [])
+    affords: int | None = tell("how many such questions the budget answers", None)
     price: Price
 
 
 class Job(Answer):
     """A question that is answered later."""
 
-    id: str = told("to come back with", "8bd209384abc1add7deb2614")
-    dataset: str = told("of which data set", "hospital")
-    kind: str = told("which question", "count")
-    state: Literal["queued", "running", "done", "failed"] = told("how far it is", "done")
-    created: str = told("when it was asked", MOMENT)
-    release: int | None = told("the number of its release, once it is done", 17)
-    replayed: bool = told("whether it was paid for earlier", False)
-    problem: dict[str, Any] | None = told("what went wrong, if it failed", None)
+    id: str = tell("to come back with", "8bd209384abc1add7deb2614")
+    dataset: str = tell("of which data set", "hospital")
+    kind: str = tell("which question", "count")
+    state: Literal["queued", "running", "done", "failed"] = tell("how far it is", "done")
+    created: str = tell("when it was asked", MOMENT)
+    release: int | None = tell("the number of its release, once it is done", 17)
+    replayed: bool = tell("whether it was paid for earlier", False)
+    problem: dict[str, Any] | None = tell("what went wrong, if it failed", None)
 
 
 class Share(Answer):
     """What is kept for one analyst."""
 
-    analyst: str = told("whom", "ana")
+    analyst: str = tell("whom", "ana")
     allocated: Loss
     spent: Loss
     left: Loss
@@ -167,57 +167,57 @@ class Share(Answer):
 class Fence(Answer):
     """Output-constrained answers, which are no differential privacy."""
 
-    allowed: str = told("up to which ε", "0")
-    spent: str = told("what was spent", "0")
-    since: int | None = told("the entry of the first", None)
+    allowed: str = tell("up to which ε", "0")
+    spent: str = tell("what was spent", "0")
+    since: int | None = tell("the entry of the first", None)
 
 
 class Budget(Answer):
     """The account of a data set."""
 
-    account: str = told("its name", "hospital")
-    rows: str = told("what a row is", "people")
-    unit: str = told("which change is hidden", "record")
-    protects: str = told("whose loss is bounded", "one record, whatever is in it")
-    members: dict[str, dict[str, Any]] = told("data sets that spend from it", {"hospital": {"rows": "people"}})
-    accounting: str = told("how losses add up", "sum")
-    limit: dict[str, str] = told("what may be spent in all", {"epsilon": "3", "delta": "0"})
-    spent: dict[str, str] = told("what was", {"epsilon": "1", "delta": "0"})
-    left: dict[str, str] = told("what is left", {"epsilon": "2", "delta": "0"})
-    free: dict[str, str] = told("what is left and kept for nobody", {"epsilon": "2", "delta": "0"})
-    used: dict[str, float] = told("which part of the limit is used", {"epsilon": 0.33})
-    starter: bool = told("whether nobody has granted anything yet", False)
-    closed: str | None = told("why nothing is answered", None)
-    expires: str | None = told("the last day", "2030-12-31")
-    pace: str | None = told("an ε that may be spent a year", None)
-    this_year: dict[str, str] = told("what was spent this year", {"epsilon": "1", "delta": "0"})
+    account: str = tell("its name", "hospital")
+    rows: str = tell("what a row is", "people")
+    unit: str = tell("which change is hidden", "record")
+    protects: str = tell("whose loss is bounded", "one record, whatever is in it")
+    members: dict[str, dict[str, Any]] = tell("data sets that spend from it", {"hospital": {"rows": "people"}})
+    accounting: str = tell("how losses add up", "sum")
+    limit: dict[str, str] = tell("what may be spent in all", {"epsilon": "3", "delta": "0"})
+    spent: dict[str, str] = tell("what was", {"epsilon": "1", "delta": "0"})
+    left: dict[str, str] = tell("what is left", {"epsilon": "2", "delta": "0"})
+    free: dict[str, str] = tell("what is left and kept for nobody", {"epsilon": "2", "delta": "0"})
+    used: dict[str, float] = tell("which part of the limit is used", {"epsilon": 0.33})
+    starter: bool = tell("whether nobody has granted anything yet", False)
+    closed: str | None = tell("why nothing is answered", None)
+    expires: str | None = tell("the last day", "2030-12-31")
+    pace: str | None = tell("an ε that may be spent a year", None)
+    this_year: dict[str, str] = tell("what was spent this year", {"epsilon": "1", "delta": "0"})
     shares: list[Share]
-    spenders: dict[str, dict[str, str]] = told("what was spent, by whom", {"ana": {"epsilon": "1"}})
+    spenders: dict[str, dict[str, str]] = tell("what was spent, by whom", {"ana": {"epsilon": "1"}})
     constrained: Fence
-    names: list[str] = told("records that questions have named", [])
+    names: list[str] = tell("records that questions have named", [])
 
 
 class DatasetBudget(Budget):
     """The account that a data set spends from."""
 
-    dataset: str = told("of which data set", "hospital")
+    dataset: str = tell("of which data set", "hospital")
 
 
 class ColumnFacts(Answer):
     """What is public about a column."""
 
-    name: str = told("its name", "age")
-    type: str = told("what it holds", "number")
+    name: str = tell("its name", "age")
+    type: str = tell("what it holds", "number")
 
 
 class Dataset(Answer):
     """A data set: its public facts and its budget."""
 
-    name: str = told("its name", "hospital")
-    rows: int | None = told("how many records, where that is public", 3000)
-    clip: bool = told("whether values beyond the bounds are moved to them", True)
+    name: str = tell("its name", "hospital")
+    rows: int | None = tell("how many records, where that is public", 3000)
+    clip: bool = tell("whether values beyond the bounds are moved to them", True)
     columns: list[ColumnFacts]
-    stream: bool = told("whether observations come one by one", False)
+    stream: bool = tell("whether observations come one by one", False)
     budget: Budget
     left: Loss
 
@@ -231,8 +231,8 @@ class Datasets(Answer):
 class Part(Answer):
     """A part of a longer list: the one before it, in the ledger's order, is where `next` leads."""
 
-    before: int | None = told("the part before this one ends before this number; null: there is none", 17)
-    next: str | None = told("where the part before this one is", "/v1/datasets/hospital/releases?last=100&before=17")
+    before: int | None = tell("the part before this one ends before this number; null: there is none", 17)
+    next: str | None = tell("where the part before this one is", "/v1/datasets/hospital/releases?last=100&before=17")
 
 
 class Releases(Part):
@@ -244,31 +244,31 @@ class Releases(Part):
 class Caller(Answer):
     """Whose token this is."""
 
-    name: str = told("its name", "ana")
-    scope: Literal["analyst", "steward", "monitor"] = told("what it may do", "analyst")
-    token: str = told("its id", "9bbbc94181ed")
+    name: str = tell("its name", "ana")
+    scope: Literal["analyst", "steward", "monitor"] = tell("what it may do", "analyst")
+    token: str = tell("its id", "9bbbc94181ed")
 
 
 class Blank(Answer):
     """A setting of a question."""
 
-    name: str = told("its name", "radius")
-    help: str = told("what it is", "records at most this far apart are near")
-    required: bool = told("whether it must be given", True)
-    default: Any = told("what it is otherwise", None)
-    choices: list[Any] = told("what it may be, if that is fixed", [])
-    when: dict[str, Any] | None = told("the mode that it belongs to", None)
+    name: str = tell("its name", "radius")
+    help: str = tell("what it is", "records at most this far apart are near")
+    required: bool = tell("whether it must be given", True)
+    default: Any = tell("what it is otherwise", None)
+    choices: list[Any] = tell("what it may be, if that is fixed", [])
+    when: dict[str, Any] | None = tell("the mode that it belongs to", None)
 
 
 class Form(Answer):
     """A question as a form."""
 
-    kind: str = told("its name", "count")
-    question: str = told("in words", "How many outliers are there?")
-    streams: bool = told("whether a stream can be asked", False)
+    kind: str = tell("its name", "count")
+    question: str = tell("in words", "How many outliers are there?")
+    streams: bool = tell("whether a stream can be asked", False)
     parameters: list[Blank]
-    loss: dict[str, str] = told("how a loss is given", {"epsilon": "privacy loss ε to spend, exactly as written"})
-    example: dict[str, Any] = told("a body that asks it", {"neighbours": 5, "radius": 0.8, "epsilon": "0.5"})
+    loss: dict[str, str] = tell("how a loss is given", {"epsilon": "privacy loss ε to spend, exactly as written"})
+    example: dict[str, Any] = tell("a body that asks it", {"neighbours": 5, "radius": 0.8, "epsilon": "0.5"})
 
 
 class Forms(Answer):
@@ -280,45 +280,45 @@ class Forms(Answer):
 class Scores(Answer):
     """How unusual a detector finds records."""
 
-    columns: list[str] = told("the columns of a record", ["age", "hours"])
-    scores: list[float] = told("a score for each, the greater the more unusual", [0.44])
-    flagged: list[bool] | None = told("which are flagged, if the detector flags", [False])
-    contributions: list[list[float]] | None = told("what each column adds, where that was asked", None)
+    columns: list[str] = tell("the columns of a record", ["age", "hours"])
+    scores: list[float] = tell("a score for each, the greater the more unusual", [0.44])
+    flagged: list[bool] | None = tell("which are flagged, if the detector flags", [False])
+    contributions: list[list[float]] | None = tell("what each column adds, where that was asked", None)
 
 
 class DriftFound(Answer):
     """Whether records are flagged as often as the fitted ones were to be."""
 
-    records: int = told("how many were compared", 200)
-    flagged: int = told("how many of them are flagged", 9)
-    share: float = told("which part that is", 0.045)
-    interval: list[float] = told("95 % interval of the share to come", [0.02, 0.08])
-    expected: list[float] | None = told("the share of the fitted records, with 95 %", [0.01, 0.03])
-    has_drifted: bool = told("whether the two do not meet", False)
-    words: str = told("the same as a sentence", "9 of 200 records are flagged, 4.500% (95 % interval …).")
+    records: int = tell("how many were compared", 200)
+    flagged: int = tell("how many of them are flagged", 9)
+    share: float = tell("which part that is", 0.045)
+    interval: list[float] = tell("95 % interval of the share to come", [0.02, 0.08])
+    expected: list[float] | None = tell("the share of the fitted records, with 95 %", [0.01, 0.03])
+    has_drifted: bool = tell("whether the two do not meet", False)
+    words: str = tell("the same as a sentence", "9 of 200 records are flagged, 4.500% (95 % interval …).")
 
 
 class WatchState(Answer):
     """A watch over a stream."""
 
-    id: str = told("to come back with", "ad1e45da7d8ba00c5a9f400c")
-    dataset: str = told("of which data set", "beds")
-    kind: str = told("which question", "watch")
-    position: int = told("how many observations were decided", 2)
-    exhausted: bool = told("whether it decides no more", False)
-    charge: int = told("the entry of the ledger that paid for it", 9)
-    columns: list[str] = told("the columns of an observation", ["temperature"])
-    cost: str = told("what it cost", "ε=4")
+    id: str = tell("to come back with", "ad1e45da7d8ba00c5a9f400c")
+    dataset: str = tell("of which data set", "beds")
+    kind: str = tell("which question", "watch")
+    position: int = tell("how many observations were decided", 2)
+    exhausted: bool = tell("whether it decides no more", False)
+    charge: int = tell("the entry of the ledger that paid for it", 9)
+    columns: list[str] = tell("the columns of an observation", ["temperature"])
+    cost: str = tell("what it cost", "ε=4")
 
 
 class WatchEntry(Answer):
     """A watch in a list."""
 
-    id: str = told("to come back with", "ad1e45da7d8ba00c5a9f400c")
-    dataset: str = told("of which data set", "beds")
-    kind: str = told("which question", "watch")
-    analyst: str = told("whose it is", "ana")
-    created: str = told("when it was opened", MOMENT)
+    id: str = tell("to come back with", "ad1e45da7d8ba00c5a9f400c")
+    dataset: str = tell("of which data set", "beds")
+    kind: str = tell("which question", "watch")
+    analyst: str = tell("whose it is", "ana")
+    created: str = tell("when it was opened", MOMENT)
 
 
 class WatchList(Answer):
@@ -330,9 +330,9 @@ class WatchList(Answer):
 class Decisions(Answer):
     """Decisions of a watch, in order."""
 
-    first: int = told("the number of the first", 1)
-    outlier: list[bool | None] = told("whether each is flagged; null: passed over", [False, True])
-    exhausted: bool = told("whether it decides no more", False)
+    first: int = tell("the number of the first", 1)
+    outlier: list[bool | None] = tell("whether each is flagged; null: passed over", [False, True])
+    exhausted: bool = tell("whether it decides no more", False)
 
 
 def example_of(model: type[BaseModel]) -> dict[str, Any]:

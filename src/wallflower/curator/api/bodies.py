@@ -36,7 +36,7 @@ Text = Annotated[str, Field(max_length=200)]
 _EXACT: Final = {"type": "string", "pattern": r"^[0-9]+([./][0-9]+)?([eE][-+]?[0-9]+)?$", "examples": ["0.5"]}
 
 
-class Written(float):
+class Digits(float):
     """A number that remembers how it was written: 0.1 in a body is a tenth, and no other number."""
 
     text: str
@@ -51,7 +51,7 @@ def _as_written(value: Any) -> Any:
     """A JSON number by its digits, so that nothing is lost on the way; what is none is refused where it is read."""
     if type(value) is int:
         return str(value)
-    return value.text if isinstance(value, Written) else value
+    return value.text if isinstance(value, Digits) else value
 
 
 # Read where it is used, so that every surface refuses it in the same words.
@@ -99,7 +99,7 @@ class StrictRoute(APIRoute):
 
 class _StrictRequest(Request):
     async def json(self) -> Any:
-        return json.loads(await self.body(), object_pairs_hook=_once, parse_float=Written)
+        return json.loads(await self.body(), object_pairs_hook=_once, parse_float=Digits)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from wallflower.curator.api.answers import MOMENT, Answer, Budget, Part, maybe, told
+from wallflower.curator.api.answers import MOMENT, Answer, Budget, Part, maybe, tell
 
 
 class Change(Answer):
     """What a steward has changed."""
 
-    entry: int = told("the entry of the ledger that says so", 18)
-    dataset: str = told("of which data set", "hospital")
+    entry: int = tell("the entry of the ledger that says so", 18)
+    dataset: str = tell("of which data set", "hospital")
     budget: Budget
 
 
 class Entry(Answer):
     """An entry of the ledger."""
 
-    id: int = told("its number", 17)
-    time: str = told("when", MOMENT)
-    event: str = told("what happened", "charge")
-    dataset: str | None = told("of which data set", "hospital")
-    analyst: str | None = told("who asked", "ana")
-    body: dict[str, Any] = told("what it says", {"reason": "study 12"})
-    hash: str = told("of this entry and, through it, of all before", "004d5aba2cc4252f")
+    id: int = tell("its number", 17)
+    time: str = tell("when", MOMENT)
+    event: str = tell("what happened", "charge")
+    dataset: str | None = tell("of which data set", "hospital")
+    analyst: str | None = tell("who asked", "ana")
+    body: dict[str, Any] = tell("what it says", {"reason": "study 12"})
+    hash: str = tell("of this entry and, through it, of all before", "004d5aba2cc4252f")
 
 
 class Entries(Part):
@@ -36,21 +36,21 @@ class Entries(Part):
 class Verification(Answer):
     """A chain that holds."""
 
-    holds: bool = told("it does, or this would be a problem", True)
-    entries: int = told("how many entries it has", 7)
-    head: str = told("the hash of the last, to be noted elsewhere", "004d5aba2cc4252f")
+    holds: bool = tell("it does, or this would be a problem", True)
+    entries: int = tell("how many entries it has", 7)
+    head: str = tell("the hash of the last, to be noted elsewhere", "004d5aba2cc4252f")
 
 
 class Token(Answer):
     """A token, without its secret."""
 
-    id: str = told("its id", "9bbbc94181ed")
-    name: str = told("whose it is", "ana")
-    scope: Literal["analyst", "steward", "monitor"] = told("what it may do", "analyst")
-    created: str = told("when it was made", MOMENT)
-    expires: str | None = told("until when it is valid", MOMENT)
-    revoked: str | None = told("when it was ended", None)
-    valid: bool = told("whether it can be used", True)
+    id: str = tell("its id", "9bbbc94181ed")
+    name: str = tell("whose it is", "ana")
+    scope: Literal["analyst", "steward", "monitor"] = tell("what it may do", "analyst")
+    created: str = tell("when it was made", MOMENT)
+    expires: str | None = tell("until when it is valid", MOMENT)
+    revoked: str | None = tell("when it was ended", None)
+    valid: bool = tell("whether it can be used", True)
     second_factor: bool | None = maybe("whether its holder has a second factor", False)
 
 
@@ -63,15 +63,15 @@ class Tokens(Answer):
 class IssuedToken(Token):
     """A new token, with its secret."""
 
-    text: str = told("the token itself, shown here and never again", "wf_9bbbc94181ed_…")
-    beside: list[str] = told("valid tokens that go by the same name", [])
+    text: str = tell("the token itself, shown here and never again", "wf_9bbbc94181ed_…")
+    beside: list[str] = tell("valid tokens that go by the same name", [])
 
 
 class Act(Answer):
     """What a steward did."""
 
-    act: str = told("what", "limit")
-    by: str = told("who", "sue")
+    act: str = tell("what", "limit")
+    by: str = tell("who", "sue")
 
 
 class Acts(Answer):
@@ -83,18 +83,18 @@ class Acts(Answer):
 class BudgetRequest(Answer):
     """What an analyst asked for, and what became of it."""
 
-    id: str = told("its id", "8bd209384abc1add7deb2614")
-    analyst: str = told("who asked", "ana")
-    dataset: str = told("of which data set", "hospital")
-    epsilon: str | None = told("what they would like to spend", "1/2")
-    question: str | None = told("what they would ask", "count")
-    reason: str = told("what it is for", "the second wave of study 12")
-    state: str = told("what became of it", "open")
-    word: str | None = told("what the steward said", None)
-    by: str | None = told("which steward", None)
-    decided: str | None = told("when", None)
-    entry: int | None = told("the entry of the ledger that grants it", None)
-    created: str = told("when it was asked", MOMENT)
+    id: str = tell("its id", "8bd209384abc1add7deb2614")
+    analyst: str = tell("who asked", "ana")
+    dataset: str = tell("of which data set", "hospital")
+    epsilon: str | None = tell("what they would like to spend", "1/2")
+    question: str | None = tell("what they would ask", "count")
+    reason: str = tell("what it is for", "the second wave of study 12")
+    state: str = tell("what became of it", "open")
+    word: str | None = tell("what the steward said", None)
+    by: str | None = tell("which steward", None)
+    decided: str | None = tell("when", None)
+    entry: int | None = tell("the entry of the ledger that grants it", None)
+    created: str = tell("when it was asked", MOMENT)
 
 
 class BudgetRequests(Answer):
