@@ -73,7 +73,9 @@ def _inside(plan: Plan, *, picture: str) -> str:
     heading = f"{cards.mark('useful' if plan.useful else 'of little use', shade)}What to expect of {escape(plan.query)}"
     verdict = plan.verdict.removeprefix("useful: ")
     said = f'<p class="{shade}">{escape(verdict[:1].upper() + verdict[1:].rstrip("."))}.</p>'
-    drawn = f"{picture}<p class='question'>{escape(plan.measure)} at each {symbol(plan.cost)}</p>" if picture else ""
+    scales = "both scales are logarithmic" if plan.scale == "log" else f"{symbol(plan.cost)} on a logarithmic scale"
+    caption = f"{escape(plan.measure)} at each {symbol(plan.cost)}; {scales}"
+    drawn = f'{picture}<p class="question">{caption}</p>' if picture else ""
     facts = [(name[:1].upper() + name[1:], words) for name, words in _facts(plan) if name not in ("verdict", "note")]
     return (
         f'<p class="question">{heading}</p>{said}{cards.warn(plan.notes)}{table}<tbody>{body}</tbody></table></div>'
