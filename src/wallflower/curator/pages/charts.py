@@ -98,7 +98,7 @@ def _chart(
     parts += _grid(across, up)
     if diagonal:
         parts.append(f'<path class="chance" d="M{_LEFT} {_BOTTOM}L{_RIGHT} {_TOP}"/>')
-    parts += [part for place_, mark in enumerate(marks) for part in _mark(across, *mark, place_)]
+    parts += [part for place_, mark in enumerate(marks) for part in _mark(across, *mark, place_, up.scale)]
     parts.append(f'<path class="line" d="{line}"/>')
     if at is not None:
         x, y = place(at, _height(points, at, up.scale))
@@ -106,11 +106,12 @@ def _chart(
     return Markup("".join([*parts, "</svg>"]))  # noqa: S704 - numbers, and words that were escaped
 
 
-def _mark(across: Axis, amount: float, words: str, place: int) -> list[str]:
-    """A line at an amount, with its words on the side that has room, each a line lower than the one before."""
+def _mark(across: Axis, amount: float, words: str, place: int, scale: Scale) -> list[str]:
+    """A line at an amount, with its words where there is room: errors fall to the right, and chances rise."""
     share = across.share(amount)
     x, side = _LEFT + share * (_RIGHT - _LEFT), "end" if share > 0.5 else "start"
-    at = f'x="{x + (-5 if share > 0.5 else 5):.1f}" y="{_TOP + 12 + 15 * place}" text-anchor="{side}"'
+    height = _TOP + 12 + 15 * place if scale == "log" else _BOTTOM - 10 - 15 * place
+    at = f'x="{x + (-5 if share > 0.5 else 5):.1f}" y="{height}" text-anchor="{side}"'
     return [f'<path class="mark" d="M{x:.1f} {_TOP}V{_BOTTOM}"/>', f'<text class="mark" {at}>{escape(words)}</text>']
 
 

@@ -53,7 +53,8 @@ const sliding = (slider, loss) => {
   slider.hidden = false;
   loss.addEventListener("input", follow);
   slider.addEventListener("input", () => {
-    loss.value = String(Number((10 ** slider.value).toPrecision(2)));
+    const isLast = slider.max - slider.value < slider.step;  // steps need not reach the end
+    loss.value = String(Number((10 ** (isLast ? slider.max : slider.value)).toPrecision(2)));
     slider.setAttribute("aria-valuetext", `ε = ${loss.value}`);
   });
   return fit;
