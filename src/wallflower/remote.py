@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote, urlsplit
 
+from wallflower import cards
 from wallflower.dataset import ANYWAY, KEY, KNOWN, Verbs
 from wallflower.errors import (
     BudgetExhausted,
@@ -113,6 +114,24 @@ class RemoteQuote:
             refusal=None if obstacle is None else error_of(obstacle),
         )
 
+    def lines(self) -> list[tuple[str, str]]:
+        """What it would cost, in words."""
+        booked = "nothing, since it would be refused" if self.booked is None else str(self.booked)
+        refused = [("Refused", str(self.refusal))] if self.refusal is not None else []
+        return [
+            ("Costs", booked if self.booked == self.stated else f"{booked} (stated: {self.stated})"),
+            ("Left", str(self.left)),
+            ("Affords", f"{self.affords:,} such question{'' if self.affords == 1 else 's'}"),
+            ("Bounded", f"the loss of {self.protects}"),
+            *refused,
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name.lower()}: {words}" for name, words in self.lines())
+
+    def _repr_html_(self) -> str:
+        return cards.frame("quote", cards.tell(self.lines()))
+
 
 class Service:
     """A service and a token: which data sets there are, and each of them to ask questions of."""
@@ -132,6 +151,9 @@ class Service:
 
     def __getitem__(self, name: str) -> Remote:
         return self.open(name)
+
+    def __repr__(self) -> str:
+        return "<a wallflower service; datasets() lists what it has, open(name) asks one>"
 
 
 class _Planner(Verbs, Plans):
@@ -208,6 +230,19 @@ class Remote(Verbs, Questions):
         verbs = ", ".join(question.kind for question in self._questions)
         return f"<{self.name}: {self.facts['rows']} records, {len(self.facts['columns'])} columns; ask {verbs}>"
 
+    def _repr_html_(self) -> str:
+        rows = self.facts["rows"]
+        columns = ", ".join(str(column["name"]) for column in self.facts["columns"])
+        told = [
+            ("Data set", str(self.facts.get("title") or self.name)),
+            ("Records", "not public" if rows is None else f"{rows:,}"),
+            ("Columns", columns),
+            ("Left for you", str(Loss.from_json(self.facts["left"]))),
+            ("Bounded", f"the loss of {self.facts['budget']['protects']}"),
+            ("Ask", ", ".join(question.kind for question in self._questions)),
+        ]
+        return cards.frame("dataset", cards.tell(told))
+
     def _verb(self, question: Question) -> Callable[..., Release[Any]]:
         def ask(*, key: str | None = None, anyway: bool = False, **given: Any) -> Release[Any]:
             return self.ask(
@@ -240,6 +275,12 @@ class RemoteWatch:
         self.id, self.charge = str(told["id"]), int(told["charge"])
         self.columns, self.position = tuple(told["columns"]), int(told["position"])
         self.exhausted = bool(told["exhausted"])
+
+    def __repr__(self) -> str:
+        state = "exhausted" if self.exhausted else "open"
+        return (
+            f"<watch {self.id} over {', '.join(self.columns)}: {self.position:,} decided, {state}; entry {self.charge}>"
+        )
 
     def decide_many(
         self, rows: Sequence[Any], *, first: int | None = None, times: Sequence[str] | None = None

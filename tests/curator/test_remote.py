@@ -229,3 +229,19 @@ def test_a_question_of_our_own_can_be_asked_too(tmp_path: Path) -> None:
     with serving(settings(tmp_path), questions=(Above,)) as running:
         ana = Service(connect(running.url, running.token("ana").token)._call, (Above,))
         assert ana.open("ward").above(bar=3.0, epsilon="0.5").kind == "above"
+
+
+def test_what_a_service_tells_prints_well_and_shows_as_a_card(ana: Service) -> None:
+    ward = ana.open("ward")
+    quoted, budget = ward.quote(wf.Count(**ASK, loss=Loss("1/2"))), ward.budget()
+    assert "affords: " in str(quoted)
+    assert "costs: ε=1/2" in str(quoted)
+    assert str(budget).startswith("Account ward")
+    assert "ε=50" in str(budget)
+    assert "datasets()" in repr(ana)
+    plan = ward.plan.count(**ASK, epsilon="1/2")
+    assert "count" in str(plan)
+    for shown in (ward, quoted, budget, plan):
+        card = shown._repr_html_()
+        assert "wallflower-card" in card
+        assert "<table>" in card or "<td" in card or "<svg" in card

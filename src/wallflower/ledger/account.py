@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from html import escape
 from typing import Any, Final
 
+from wallflower import cards
 from wallflower.ledger.chain import Entry
 from wallflower.ledger.limits import Limit, Spending
 from wallflower.privacy import Kind, Loss, Neighbours
@@ -252,6 +254,29 @@ class Account:
             "constrained": self.fence.to_json(),
             "names": list(self.names),
         }
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Where the account stands, in words: what each line is about, and what it says."""
+        closed = [("Closed", self.closed)] if self.closed else []
+        rule = f"{self.limit.loss}, {self.limit.accounting}" + (f", until {self.expires}" if self.expires else "")
+        starter = [("Granted", "nothing yet: the starter cap applies")] if self.starter else []
+        kept = [(f"Kept for {share.analyst}", f"{share.left} of {share.allocated}") for share in self.shares]
+        return [
+            ("Left", f"{self.left} of {self.limit.loss}"),
+            ("Limit", rule),
+            *starter,
+            *closed,
+            *kept,
+            ("Data sets", ", ".join(self.members) or "none yet"),
+            ("Bounded", f"the loss of {self.protection.words}"),
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join([f"Account {self.name}", *(f"  {name.lower()}: {words}" for name, words in self.lines())])
+
+    def _repr_html_(self) -> str:
+        title = f'<p class="question">Account {escape(self.name)}</p>'
+        return cards.frame("budget", title + cards.tell(self.lines()))
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Account:
