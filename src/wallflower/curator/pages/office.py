@@ -6,8 +6,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from wallflower.curator.desk.problems import Refusal
+from wallflower.curator.pages.environments import LANGUAGES
 from wallflower.curator.pages.reference import groups_of
-from wallflower.curator.pages.visits import Visit, page
+from wallflower.curator.pages.visits import Visit, page, to
 
 
 def routes() -> list[Route]:
@@ -18,6 +19,7 @@ def routes() -> list[Route]:
         Route("/privacy", page(privacy, "anybody")),
         Route("/api", page(reference, "anybody")),
         Route("/logo", page(logo, "anybody")),
+        Route("/language", page(choose_language, "anybody"), methods=["POST"]),
     ]
 
 
@@ -39,6 +41,16 @@ def privacy(visit: Visit) -> Response:
 def reference(visit: Visit) -> Response:
     """What programs can call, from the same description that programs read."""
     return visit.render("api.html", groups=groups_of(visit.app.openapi()), origin=visit.origin)
+
+
+def choose_language(visit: Visit) -> Response:
+    """Keep a language, and go back to the page it was chosen on; nowhere else."""
+    back = visit.request.query_params.get("back", "")[:2000]
+    found = to(back if back.startswith("/") and back.isprintable() else "/")
+    chosen = visit.form.get("language", "")
+    if chosen in LANGUAGES:
+        visit.speak(found, chosen)
+    return found
 
 
 def logo(visit: Visit) -> Response:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 from urllib.parse import parse_qsl, quote
 
-import jinja2
 from anyio.to_thread import run_sync
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -24,17 +23,18 @@ from wallflower.curator.desk.jobs import Jobs
 from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.problems import PREFIX, Refusal, problem, unanswered_refusal
 from wallflower.curator.desk.tokens import Caller
-from wallflower.curator.pages.assets import version_of
 from wallflower.curator.pages.comeback import sign_in_at, wanted_place
+from wallflower.curator.pages.environments import LANGUAGES, environment_of
+from wallflower.curator.pages.languages import ENGLISH, best_of
 from wallflower.curator.pages.sessions import Sessions, form_proof, is_proof, new_cookie
-from wallflower.curator.pages.standing import ADVICE, event_words, loss_words
+from wallflower.curator.pages.standing import ADVICE
 from wallflower.curator.settings import Settings
 from wallflower.errors import PrivacyError
 from wallflower.privacy import Loss
-from wallflower.release.words import readable
 
 BASE: Final = PAGES
 COOKIE: Final = "wallflower"
+LANGUAGE: Final = "wallflower-language"
 POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -89,6 +89,20 @@ class Visit:
         """Where the service is, as the visitor sees it."""
         return f"{self.request.url.scheme}://{self.request.url.netloc}"
 
+    @property
+    def language(self) -> str:
+        """What was chosen, or what the browser likes best, or what the settings say."""
+        chosen = self.request.cookies.get(LANGUAGE, "")
+        usual = self.desk.settings.office.language
+        wanted = chosen if chosen in LANGUAGES else best_of(self.request.headers.get("accept-language", ""), LANGUAGES)
+        return wanted or (usual if usual in LANGUAGES else ENGLISH)
+
+    @property
+    def place(self) -> str:
+        """The page that is looked at, under /ui; where it was sent by a form, the first."""
+        query = f"?{self.request.url.query}" if self.request.url.query else ""
+        return self.request.url.path.removeprefix(BASE) + query if self.request.method == "GET" else "/"
+
     def path(self, name: str) -> str:
         return str(self.request.path_params[name])
 
@@ -100,8 +114,10 @@ class Visit:
             "proof": form_proof(self.cookie),
             "version": self.app.version,
         }
-        known["office"] = self.desk.settings.office
-        page = HTMLResponse(_TEMPLATES.get_template(template).render({**known, **context}), status)
+        catalogue = LANGUAGES[self.language]
+        known |= {"office": self.desk.settings.office, "place": self.place}
+        known |= {"language": catalogue.code, "languages": list(LANGUAGES.values())}
+        page = HTMLResponse(environment_of(catalogue.code).get_template(template).render({**known, **context}), status)
         if self.request.cookies.get(cookie_name(self.request)) != self.cookie:
             self.keep(page, self.cookie)
         return page
@@ -119,6 +135,11 @@ class Visit:
         """Have the browser bring a token to the page of tokens, once, within a minute; None takes it back."""
         flags = {**_cookie_flags(self.request), "path": f"{BASE}/tokens"}
         response.set_cookie(_HANDED, token or "", max_age=60 if token else 0, **flags)
+
+    def speak(self, response: Response, code: str) -> None:
+        """Have the browser keep a language."""
+        flags = {**_cookie_flags(self.request), "path": BASE}
+        response.set_cookie(LANGUAGE, code, max_age=31_536_000, **flags)
 
     def forget(self, response: Response) -> None:
         """Have the browser forget the cookie."""
@@ -162,7 +183,7 @@ async def _sign_in_first(visit: Visit) -> Response:
         with suppress(Refusal):
             form = dict(await _form(visit))
     elif request.headers.get("sec-fetch-site") == "cross-site" and cookie_name(request) not in request.cookies:
-        return HTMLResponse(_TEMPLATES.get_template("arrival.html").render())
+        return HTMLResponse(environment_of(ENGLISH).get_template("arrival.html").render())
     return RedirectResponse(sign_in_at(wanted_place(request, form)), 303)
 
 
@@ -225,17 +246,3 @@ async def _form(visit: Visit) -> Mapping[str, str]:
             "forbidden", "This form does not come from a page you were given. Go back, reload the page and try again."
         )
     return form
-
-
-_TEMPLATES: Final = jinja2.Environment(
-    loader=jinja2.PackageLoader("wallflower.curator.pages"),
-    autoescape=True,
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-_TEMPLATES.filters["static"] = lambda name: f"{BASE}/static/{name}?v={version_of(name)}"
-_TEMPLATES.filters["path"] = lambda name: quote(str(name), safe="")
-_TEMPLATES.filters["loss"] = loss_words
-_TEMPLATES.filters["event"] = event_words
-_TEMPLATES.filters["readable"] = readable
