@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from served import Caller, Service, serving, settings
+from served import Answer, Caller, Service, serving, settings
 from test_curator_pages import EVIL, Browser, text, words
 
 from wallflower.curator.desk import requests as room
@@ -95,6 +96,47 @@ def test_a_grant_answers_it_once_and_stands_in_the_ledger(service: Service, sue:
         assert (refused.status, refused.problem) == (409, "conflict")
     assert desk.entries(last=1)[0].id == entry.id
     assert desk.acts.last(1)[0]["act"] == "request granted"
+
+
+def test_of_two_stewards_at_once_one_changes_the_budget(
+    service: Service, sue: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ana, tom, desk = service.token("ana-twice"), service.token("tom", "steward"), service.app.state.desk
+    at = f"/v1/requests/{ana.post('/v1/datasets/ward/requests', {'reason': 'study 12'}).json['id']}"
+    grant, meanwhile = desk.ledger.grant, list[Answer]()
+
+    def grant_slowly(*given: Any, **terms: Any) -> Any:
+        monkeypatch.setattr(desk.ledger, "grant", grant)
+        for act, body in (("grant", {"epsilon": "9", "reason": "study 12"}), ("decline", {"word": "no"})):
+            meanwhile.append(tom.post(f"{at}/{act}", body))
+        return grant(*given, **terms)
+
+    monkeypatch.setattr(desk.ledger, "grant", grant_slowly)
+    granted = sue.post(f"{at}/grant", {"epsilon": "4", "reason": "study 12"})
+    assert (granted.status, granted.json["by"]) == (201, "sue")
+    assert [(one.status, one.problem) for one in meanwhile] == [(409, "conflict")] * 2
+    assert desk.ledger.account("ward").limit.epsilon == 4
+    assert [entry.id for entry in desk.entries(name="ward", event="limit", last=1)] == [granted.json["entry"]]
+
+
+def test_a_request_whose_steward_was_cut_off_is_answered_by_another(service: Service, sue: Caller) -> None:
+    ana, desk = service.token("ana-cut"), service.app.state.desk
+    key = ana.post("/v1/datasets/ward/requests", {"reason": "study 12"}).json["id"]
+    desk.records.change(room.REQUESTS, key, by="gone", decided="2001-01-01T00:00:00.000+00:00")
+    declined = sue.post(f"/v1/requests/{key}/decline", {"word": "no"})
+    assert (declined.status, declined.json["by"]) == (201, "sue")
+
+
+def test_a_request_is_granted_by_its_own_data_set_alone(service: Service, sue: Caller) -> None:
+    ana, steward, desk = service.token("ana-astray"), Browser(service).signed_in(sue.token), service.app.state.desk
+    key = ana.post("/v1/datasets/beds/requests", {"reason": "study 12"}).json["id"]
+    before = desk.verify().entries
+    form = {"epsilon": "5", "reason": "study 12", "request": key}
+    answer = steward.post("/ui/datasets/ward/budget/grants", form)
+    assert answer.status == 409
+    assert "The request is about beds" in words(answer)
+    assert desk.verify().entries == before
+    assert ana.get(f"/v1/requests/{key}").json["state"] == "open"
 
 
 def test_from_the_form_to_the_grant_in_two_steps(service: Service, sue: Caller) -> None:

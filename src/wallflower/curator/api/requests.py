@@ -15,6 +15,7 @@ from wallflower.curator.api.docs import answer_docs
 from wallflower.curator.api.steward_answers import BudgetRequest, BudgetRequests
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk.requests import Requests
+from wallflower.ledger.chain import Entry
 
 RequestId = Annotated[str, Path(max_length=64, description="id of a request")]
 
@@ -84,18 +85,21 @@ def grant_request(
 ) -> dict[str, Any]:
     """Set the limit of the data set's account, in all, and tell the analyst."""
     wanted = found.require_open(caller, request)
-    entry = desk.grant(
-        caller,
-        wanted.dataset,
-        body.loss("grant"),
-        reason=body.reason,
-        confirm=body.confirm,
-        accounting=body.accounting,
-        convert=body.convert,
-        pace=body.pace,
-        expires=body.last_day(),
-    )
-    return found.grant(caller, request, entry, body.word).to_json()
+
+    def change() -> Entry:
+        return desk.grant(
+            caller,
+            wanted.dataset,
+            body.loss("grant"),
+            reason=body.reason,
+            confirm=body.confirm,
+            accounting=body.accounting,
+            convert=body.convert,
+            pace=body.pace,
+            expires=body.last_day(),
+        )
+
+    return found.grant(caller, request, change, dataset=wanted.dataset, word=body.word).to_json()
 
 
 def decline_request(request: RequestId, body: Decline, caller: Steward, found: TheRequests) -> dict[str, Any]:

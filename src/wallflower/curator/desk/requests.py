@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
 from typing import Any, Final, Self
@@ -17,18 +17,22 @@ from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.records import REQUESTS
 from wallflower.curator.desk.tokens import Caller
-from wallflower.errors import ParameterError
+from wallflower.errors import ParameterError, PrivacyError
 from wallflower.ledger.chain import Entry
 from wallflower.privacy import Exact, Loss, exact
 
 LONGEST: Final = 1000  # letters of a reason or of a word
 _DAILY: Final = 10  # requests of one analyst
 _DAY: Final = timedelta(days=1)
+_HAND: Final = timedelta(minutes=1)  # so long a request is in the hand of a steward who does not come to an end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetRequest:
-    """What an analyst asked for, and what became of it: `word` and `by` are the steward's, `entry` is the ledger's."""
+    """What an analyst asked for, and what became of it: `word` and `by` are the steward's, `entry` is the ledger's.
+
+    While it is open, `by` and `decided` say who has taken it in hand, and when.
+    """
 
     id: str
     analyst: str
@@ -112,27 +116,58 @@ class Requests:
         return BudgetRequest.of(row)
 
     def require_open(self, caller: Caller, key: str) -> BudgetRequest:
-        """One that nobody has answered yet."""
+        """One that nobody has answered yet, nor is answering."""
         found = self.find(caller, key)
         if not found.is_open:
             raise Refusal("conflict", f"The request was {found.state} already. Nothing was changed.")
+        if found.decided is not None and found.decided > _ago(_HAND):
+            raise _in_hand()
         return found
 
-    def grant(self, caller: Caller, key: str, entry: Entry, word: str = "") -> BudgetRequest:
-        """Note that a limit or a share was written for it, in an entry of the ledger."""
-        return self._settle(caller, key, "granted", word=word.strip()[:LONGEST] or None, entry=str(entry.id))
+    def grant(
+        self, caller: Caller, key: str, change: Callable[[], Entry], *, dataset: str, word: str = ""
+    ) -> BudgetRequest:
+        """Have a limit or a share written for it, and note the entry of the ledger. It is taken in hand before: of two
+        stewards at once one changes the budget, and the other nothing."""
+        taken = self._take(caller, key, dataset)
+        try:
+            entry = change()
+        except PrivacyError:
+            self._desk.records.swap(REQUESTS, key, _state(taken), by=None, decided=None)
+            raise
+        return self._settle(caller, taken, "granted", word=word.strip()[:LONGEST] or None, entry=str(entry.id))
 
     def decline(self, caller: Caller, key: str, word: str) -> BudgetRequest:
         """Decline it, and say why."""
-        return self._settle(caller, key, "declined", word=_require_words("word", word))
+        return self._settle(caller, self.require_open(caller, key), "declined", word=_require_words("word", word))
 
-    def _settle(self, caller: Caller, key: str, state: str, **more: Any) -> BudgetRequest:
-        self.require_open(caller, key)
-        changes = {"state": state, "by": caller.name, "decided": now(), **more}
-        if not self._desk.records.swap(REQUESTS, key, {"state": "open"}, **changes):
-            raise Refusal("conflict", "Somebody else answered the request just now. Look at it again.")
-        self._desk.acts.note(f"request {state}", caller, key)
+    def _take(self, caller: Caller, key: str, dataset: str) -> BudgetRequest:
+        found = self.require_open(caller, key)
+        if found.dataset != dataset:
+            raise Refusal("conflict", f"The request is about {found.dataset}. Nothing was changed. Answer it there.")
+        if not self._desk.records.swap(REQUESTS, key, _state(found), by=caller.name, decided=now()):
+            raise _in_hand()
         return self.find(caller, key)
+
+    def _settle(self, caller: Caller, found: BudgetRequest, state: str, **more: Any) -> BudgetRequest:
+        changes = {"state": state, "by": caller.name, "decided": now(), **more}
+        if not self._desk.records.swap(REQUESTS, found.id, _state(found), **changes):
+            raise _in_hand()
+        self._desk.acts.note(f"request {state}", caller, found.id)
+        return self.find(caller, found.id)
+
+
+def _state(found: BudgetRequest) -> dict[str, str | None]:
+    """What nobody else may have changed meanwhile."""
+    return {"state": found.state, "by": found.by, "decided": found.decided}
+
+
+def _in_hand() -> Refusal:
+    return Refusal("conflict", "Somebody else answers the request just now. Look at it again.")
+
+
+def _ago(time: timedelta) -> str:
+    return (moment() - time).isoformat(timespec="milliseconds")
 
 
 def _require_words(name: str, text: str) -> str:
@@ -147,7 +182,7 @@ def _require_words(name: str, text: str) -> str:
 def _require_patience(own: list[BudgetRequest], name: str) -> None:
     if any(one.is_open and one.dataset == name for one in own):
         raise _waits(name)
-    since = (moment() - _DAY).isoformat(timespec="milliseconds")
+    since = _ago(_DAY)
     if sum(one.created > since for one in own) >= _DAILY:
         raise Refusal("too-many-requests", f"You made {_DAILY} requests within a day, which is the most. Wait a day.")
 

@@ -232,11 +232,10 @@ def _changed(visit: Visit, form: str, change: Callable[[], Entry]) -> Response:
     key = visit.form.get("request", "")
     try:
         if key:
-            requests.require_open(visit.by, key)
-        entry = change()
-        if key:
-            requests.grant(visit.by, key, entry, visit.form.get("word", ""))
+            name, word = visit.desk.shelf.find(visit.path("dataset")).name, visit.form.get("word", "")
+            requests.grant(visit.by, key, change, dataset=name, word=word)
             return to(place("requests", key))
+        change()
     except PrivacyError as refusal:
         return budget_refused(visit, refusal, form)
     shown = visit.desk.dataset(visit.by, visit.path("dataset"))
