@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 from served import Service
+from test_curator_analyst import AXE, needs_axe
 from test_curator_browser import Visitor, chromium, served, visitor
 
 from browser import needs_chromium
@@ -17,6 +19,19 @@ __all__ = ["chromium", "served"]  # fixtures
 pytestmark = [pytest.mark.slow, needs_chromium]
 
 COUNT = "How many outliers are there?"
+PAGES = (
+    *(
+        "requests",
+        "spending",
+        "ledger?head=abc",
+        "tokens",
+        "releases",
+        "register",
+        "streams",
+        "datasets/tumours/budget",
+    ),
+    *("about", "accessibility", "privacy", "api", "datasets/tumours/request"),
+)
 
 
 def register(sue: Visitor, folder: Path) -> None:
@@ -108,3 +123,20 @@ def test_a_watch_is_opened_and_fed_from_a_file(
     expect(ana.page.locator("svg.bars")).to_be_visible()
     expect(ana.page.get_by_label("Observations, from number 201 on")).to_have_value("")
     assert ana.complaints == []
+
+
+@needs_axe
+@pytest.mark.parametrize(
+    "look", [{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}}], ids=str
+)
+def test_no_page_of_a_steward_has_a_fault_that_axe_finds(
+    chromium: Browser, served: tuple[Trial, Service], look: dict[str, object]
+) -> None:
+    offered, service = served
+    sue, axe = visitor(chromium, service, bypass_csp=True, **look), import_module(f"{AXE}.sync_playwright").Axe()
+    sue.sign_in(offered.steward)
+    for path in PAGES:
+        sue.page.goto(f"{service.url}/ui/{path}")
+        found = axe.run(sue.page).response["violations"]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], path
+        assert sue.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
