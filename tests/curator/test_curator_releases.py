@@ -114,7 +114,7 @@ def test_a_release_is_drawn_and_told_in_a_table(
     drawn = name not in UNDRAWN and made[name]["value"] != []
     expect(page.locator("svg.picture:visible")).to_have_count(int(drawn))
     if drawn:
-        mark = page.locator("svg.picture:visible .mark").first
+        mark = page.locator("svg.picture:visible .mark").last
         said = mark.get_attribute("data-said")
         mark.hover(force=True)
         expect(page.locator("#tip")).to_be_visible()

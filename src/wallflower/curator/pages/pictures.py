@@ -164,7 +164,7 @@ def _draw_curve(canvas: Canvas, curve: Curve) -> None:
     canvas.path("M" + "L".join(f"{across.at(x):.1f} {up.at(y):.1f}" for x, y in points), "line")
     if curve.bend is not None:
         x = across.at(curve.bend)
-        canvas.path(f"M{x:.1f} {up.end}V{up.start}", "dashed", f"bends near {cell_words(curve.bend)}")
+        canvas.path(f"M{x:.1f} {up.end}V{up.start}", "dashed")
         side = "end" if x > canvas.width / 2 else "start"
         canvas.words(
             x + (6 if side == "start" else -6), up.end + 12, f"bends near {curve.bend:.3g}", "small", anchor=side
@@ -207,7 +207,9 @@ def _draw_ticks(canvas: Canvas, ticks: Ticks) -> None:
         canvas.path("".join(f"M{across.at(place):.1f} {top}V{foot}" for place in ticks.places), "tick many")
     else:
         for place in ticks.places:
-            canvas.path(f"M{across.at(place):.1f} {top}V{foot}", "tick", f"observation {place:,}: flagged")
+            x = across.at(place)
+            canvas.path(f"M{x:.1f} {top}V{foot}", "tick")
+            canvas.box(x - 4, top, 8, foot - top, "target", said=f"observation {place:,}: flagged")
     _axis_below(canvas, across, foot, ticks.across)
 
 
