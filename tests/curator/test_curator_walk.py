@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -118,6 +119,7 @@ def test_a_watch_is_opened_and_fed_from_a_file(
     file.write_text("temperature\n" + "".join(f"{36.5 + row % 5 / 10}\n" for row in range(200)))
     ana.page.get_by_label("File", exact=True).set_input_files(file)
     expect(ana.page.locator("#file-said")).to_contain_text("readings.csv is in the form")
+    assert kept(ana, "form[action$=observations]") == {}
     ana.page.get_by_role("button", name="Decide them").click()
     expect(ana.page.get_by_role("status")).to_contain_text("200 observations decided, from number 1 on")
     expect(ana.page.locator("svg.bars")).to_be_visible()
@@ -140,3 +142,29 @@ def test_no_page_of_a_steward_has_a_fault_that_axe_finds(
         found = axe.run(sue.page).response["violations"]
         assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], path
         assert sue.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
+
+
+def kept(one: Visitor, form: str) -> Any:
+    """What the tab keeps of a form when it is sent."""
+    return one.page.evaluate(
+        "form => { document.querySelector(form).dispatchEvent(new Event('submit'));"
+        " return Object.fromEntries(Object.entries(sessionStorage).filter(([, text]) => text)); }",
+        form,
+    )
+
+
+def test_what_was_typed_waits_for_whoever_typed_it(chromium: Browser, served: tuple[Trial, Service]) -> None:
+    offered, service = served
+    ana, at = visitor(chromium, service), f"{service.url}/ui/datasets/beds/request#typed"
+    ana.sign_in(offered.analyst)
+    ana.page.goto(at)
+    ana.page.get_by_label("What is it for?").fill("a study of mine")
+    assert "study" in str(kept(ana, "form[action$=request]"))
+    ana.page.reload()
+    expect(ana.page.get_by_label("What is it for?")).to_have_value("a study of mine")
+    kept(ana, "form[action$=request]")
+    ana.page.context.clear_cookies()  # the session is over, and somebody else signs in here
+    ana.sign_in(offered.steward)
+    assert "study" not in str(kept(ana, "form.who"))
+    ana.page.goto(at)
+    expect(ana.page.get_by_label("What is it for?")).to_have_value("")

@@ -206,11 +206,19 @@ const planning = form => {
 };
 
 // A form that is sent after the session has ended comes back empty once somebody has signed in again: what was typed
-// into it waits in this tab, and nowhere else. Secrets are never kept.
+// into it waits in this tab, for whoever typed it, and nowhere else. Secrets and observations are never kept.
 const restoring = () => {
-  const key = form => `typed ${location.pathname} ${form.getAttribute("action")}`;
-  const fields = form => [...form.elements].filter(one => one.name && !["hidden", "password", "submit"].includes(one.type));
-  for (const form of document.querySelectorAll("form[method=post]:not(#planner)")) {
+  const who = document.querySelector("form.who span")?.textContent;
+  const key = form => `typed ${who} ${location.pathname} ${form.getAttribute("action")}`;
+  const isKept = one => one.name && !["hidden", "password", "submit"].includes(one.type)
+    && one.autocomplete !== "one-time-code" && !("unkept" in one.dataset);
+  const fields = form => [...form.elements].filter(isKept);
+  if (who === undefined) return;  // nobody is signed in, and nothing but a secret is typed
+  for (const name of Object.keys(sessionStorage)) {
+    if (name.startsWith("typed ") && !name.startsWith(`typed ${who} `)) sessionStorage.removeItem(name);
+  }
+  document.querySelector("form.who").addEventListener("submit", () => sessionStorage.clear());
+  for (const form of document.querySelectorAll("form[method=post]:not(#planner, .who)")) {
     if (location.hash === "#typed") {
       const kept = new URLSearchParams(sessionStorage.getItem(key(form)) ?? "");
       for (const one of fields(form)) {
