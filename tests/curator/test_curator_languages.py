@@ -83,6 +83,10 @@ def test_a_message_that_is_missing_is_english(tmp_path: Path) -> None:
     assert catalogue.tell("<b>") == '<span lang="en">&lt;b&gt;</span>'
     assert catalogue.thousands(12345) == "12\u202f345"
     assert Catalogue().tell("<b>") == "<b>"
+    (tmp_path / "zz.po").write_text('#. put together in Python\nmsgid "Share of %(who)s, 5 %"\nmsgstr "%(who)s: 5 %"\n')
+    composed = read_catalogue(tmp_path / "zz.po")
+    assert composed.tell("Share of <b>, 5 %") == "<b>: 5 %"  # escaped where it is put into a page
+    assert not hasattr(composed.tell("Share of <b>, 5 %"), "__html__")
     (tmp_path / "yy.po").write_text('msgid "a"\nmsgstr "b"\n')
     assert read_catalogue(tmp_path / "yy.po").name == "yy"
 

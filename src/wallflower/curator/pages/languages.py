@@ -1,7 +1,8 @@
 """The languages of the pages: message catalogues in the format of gettext, one file each, read when the process starts.
 
 A language is there when its file is: `catalogues/de.po` is German. A message that a catalogue does not have is told in
-English. What questions say of themselves in Python stays English, and is marked so that a screen reader knows.
+English. What questions say of themselves in Python is translated where the catalogue has it, whole or but for the names
+and numbers in it; else it stays English, and is marked so that a screen reader knows.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import gettext
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +26,12 @@ _NAMES: Final = re.compile(r"X-Language-Name: ([^\n]+)")
 _RANGE: Final = re.compile(r"\s*([A-Za-z]{1,8})(?:-[A-Za-z0-9-]*)?\s*(?:;\s*q=([01](?:\.\d{0,3})?))?\s*")
 
 
+_HOLE: Final = re.compile(r"%\((\w+)\)s")
+_COMPOSED: Final = "#. put together in Python"
+_MARKED: Final = Markup('<span lang="en">{}</span>')
+_LONGEST: Final = 2000
+
+
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     """The messages of one language: by their English, in as many forms as the language has plurals."""
@@ -32,6 +40,8 @@ class Catalogue:
     name: str = "English"
     messages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     plural: Callable[[int], int] = field(default=lambda count: int(count != 1))
+
+    composed: tuple[tuple[re.Pattern[str], str], ...] = ()
 
     def gettext(self, message: str) -> str:
         found = self.messages.get(message)
@@ -50,7 +60,15 @@ class Catalogue:
         if self.code == ENGLISH or not text.strip():
             return text
         found = self.gettext(text)
-        return Markup('<span lang="en">{}</span>').format(text) if found == text else found
+        return found if found != text else self._composed(text[:_LONGEST]) or _MARKED.format(text)
+
+    def _composed(self, text: str) -> str | None:
+        """A sentence of which the catalogue has all but the names and numbers in it."""
+        for pattern, form in self.composed:
+            found = pattern.fullmatch(text)
+            if found:
+                return _HOLE.sub(partial(_filled, found.groupdict()), form)
+        return None
 
     def thousands(self, number: int) -> str:
         """A whole number; beyond English in groups that nobody takes for a decimal sign."""
@@ -60,6 +78,7 @@ class Catalogue:
 def read_catalogue(path: Path) -> Catalogue:
     """The catalogue in a file; entries that are marked fuzzy are left out, as gettext leaves them out."""
     messages: dict[str, tuple[str, ...]] = {}
+    composed: list[tuple[re.Pattern[str], str]] = []
     for block in path.read_text(encoding="utf-8").split("\n\n"):
         lines = [line for line in block.splitlines() if not line.startswith("#")]
         if any(line.startswith("#,") and "fuzzy" in line for line in block.splitlines()):
@@ -68,10 +87,12 @@ def read_catalogue(path: Path) -> Catalogue:
         if "msgid" in entry:
             forms = sorted((name, text) for name, text in entry.items() if name.startswith("msgstr"))
             messages[entry["msgid"]] = tuple(text for _, text in forms)
+            if _COMPOSED in block and _HOLE.search(entry["msgid"]):
+                composed.append((_pattern(entry["msgid"]), entry["msgstr"]))
     head = messages.pop("", ("",))[0]
     name, plural = _NAMES.search(head), _PLURALS.search(head)
     rule: Any = gettext.c2py(plural[1].strip()) if plural else (lambda count: int(count != 1))
-    return Catalogue(path.stem, name[1].strip() if name else path.stem, messages, rule)
+    return Catalogue(path.stem, name[1].strip() if name else path.stem, messages, rule, tuple(composed))
 
 
 def catalogues(folder: Path = CATALOGUES) -> dict[str, Catalogue]:
@@ -93,6 +114,22 @@ def best_of(accepted: str, known: Iterable[str]) -> str | None:
             ranked.append((-float(found[2] or 1), found[1].lower()))
     offered = set(known)
     return next((code for weight, code in sorted(ranked, key=lambda one: one[0]) if weight and code in offered), None)
+
+
+def _pattern(message: str) -> re.Pattern[str]:
+    """What a message looks like once its holes are filled.
+
+    >>> _pattern("Share of %(who)s taken back.").fullmatch("Share of ana taken back.")["who"]
+    'ana'
+    """
+    pieces = _HOLE.split(message)
+    return re.compile(
+        "".join(f"(?P<{piece}>.+?)" if at % 2 else re.escape(piece) for at, piece in enumerate(pieces)), re.DOTALL
+    )
+
+
+def _filled(values: Mapping[str, str], hole: re.Match[str]) -> str:
+    return values[hole[1]]
 
 
 def _entry(lines: Iterable[str]) -> dict[str, str]:
