@@ -46,6 +46,10 @@ def raised(kind: type[PrivacyError], words: str) -> PrivacyError:
             return errors.SameRecords("a", other=words)
         case "ChainBroken":
             return errors.ChainBroken(words, entry=1)
+        case "ConfigError":
+            return errors.ConfigError(words, "ledger", words, words)
+        case "PackageMissing":
+            return errors.PackageMissing(words, package=words, extra=words, instead=words)
         case _:
             return kind(words)
 

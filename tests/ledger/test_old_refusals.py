@@ -18,9 +18,8 @@ import pytest
 from ledgers import Question
 from old_ledgers import old_row, sealed, write_old
 
-from wallflower import ledger as ledger_module
 from wallflower.errors import BudgetExhausted, Untranslatable
-from wallflower.ledger import Ledger
+from wallflower.ledger import Ledger, register
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.units import Claim, Protection
 
@@ -202,5 +201,5 @@ def test_whatever_was_refused_is_refused_in_both_databases(place: str) -> None:
 
 def test_without_the_old_limits_some_of_it_would_be_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison has power: rule 4 is needed."""
-    monkeypatch.setattr(ledger_module, "old_obstacle", lambda *_: None)
+    monkeypatch.setattr(register, "old_obstacle", lambda *_: None)
     assert compare(str(tmp_path / "ledger.db"), 0, worlds=20).wrongly > 5
