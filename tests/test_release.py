@@ -287,8 +287,17 @@ def test_certainty_is_never_told_too_small() -> None:
         told = float(words.split("at most ")[1].split(" %")[0]) / 100
         grown = 1 / (1 + math.exp(-float(loss.amount)))
         assert grown <= told <= grown + 0.001 + 1e-9
-    assert "chance of 1e-06" in str(certainty(Loss("1", delta="1e-6")))
     assert certainty(Loss.zcdp("1")) is None
+
+
+def test_certainty_counts_delta_in_and_is_told_of_the_average() -> None:
+    """The mechanism that tells everything with chance δ, and else answers at random, attains it."""
+    epsilon, delta = 1, 0.1
+    apart = (1 - delta) / (1 + math.exp(-epsilon))
+    words = str(certainty(Loss("1", delta="0.1")))
+    told = float(words.split("at most ")[1].split(" %")[0]) / 100
+    assert delta + apart <= told <= delta + apart + 0.001
+    assert words.endswith(" % on average.")
 
 
 def test_an_answer_of_no_use_is_sold_only_to_whoever_wants_it_anyway(ward: Dataset, ledger: Ledger) -> None:

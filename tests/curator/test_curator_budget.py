@@ -209,6 +209,11 @@ def test_what_no_theorem_translates_is_refused_with_what_to_do(service: Service,
         0,
         "urn:wallflower:problem:unit-refused",
     )
+    page = (
+        Browser(service).signed_in(ana.token).get("/ui/datasets/ward/plan/count?neighbours=3&radius=0.5&epsilon=0.25")
+    )
+    assert b"No theorem says what this costs here" in page.content
+    assert b"certainty" not in page.content  # of somebody whom nothing was said of
     with pytest.raises(Untranslatable) as refusal:
         connect(service.url, ana.token).open("ward").count(neighbours=3, radius=0.5, epsilon="0.25")
     assert str(refusal.value) == answer.json["detail"]

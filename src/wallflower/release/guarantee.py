@@ -112,17 +112,19 @@ class Facts:
 def certainty(loss: Loss) -> str | None:
     """What a loss means: how sure somebody who was undecided can become. None where it has no plain ε.
 
+    With a δ single answers may tell more, and more often than δ; what holds is the share of guesses that are right,
+    which is how sure somebody becomes on average: (e^ε + δ) / (1 + e^ε) at most.
+
     >>> certainty(Loss("0.5"))
     "With it, anybody's certainty about one of those protected can grow from 50 % to at most 62.3 %."
     """
     if loss.kind not in (Kind.PURE, Kind.APPROXIMATE):
         return None
-    sure = 100 / (1 + math.exp(-min(float(loss.amount), 100.0)))
+    fade = math.exp(-min(float(loss.amount), 100.0))
+    sure = 100 * (1 + float(loss.delta) * fade) / (1 + fade)
     shown = min(math.ceil(sure * 10 + 1e-9) / 10, 100.0)
-    apart = f" (but for a chance of {float(loss.delta):g})" if loss.delta else ""
-    return (
-        f"With it, anybody's certainty about one of those protected can grow from 50 % to at most {shown:g} %{apart}."
-    )
+    mean = " on average" if loss.delta else ""
+    return f"With it, anybody's certainty about one of those protected can grow from 50 % to at most {shown:g} %{mean}."
 
 
 def _number(exact: Fraction) -> float:

@@ -204,7 +204,7 @@ def _outlook(visit: Visit, query: Query[Any, Any], plan: Plan, quote: Quote, sam
         rows=list(rows_of(plan)),
         quote=quote,
         factor=factor_words(quote),
-        sure=certainty(quote.booked or plan.cost),
+        sure=None if quote.booked is None else certainty(quote.booked),
         range=(plan.curve[0][0], plan.curve[-1][0]) if len(plan.curve) > 1 and plan.curve[0][0] > 0 else RANGE,
         marks=marks,
         curve=charts.curve(plan, marks),
