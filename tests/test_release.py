@@ -279,6 +279,12 @@ def test_an_answer_says_what_it_cost_and_what_that_means(ward: Dataset) -> None:
     assert Release.from_dict(json.loads(made.to_json())) == made
 
 
+def test_no_cell_of_a_file_is_run_by_a_spreadsheet(ward: Dataset) -> None:
+    rows = [{"=1+1": "@SUM(A1)", "outliers": -3}, {"=1+1": "-2", "outliers": 4}]
+    made = replace(ward.above(bar=9.5, epsilon="0.5"), value=rows, interval=None)
+    assert made.to_csv() == "'=1+1,outliers\n'@SUM(A1),-3\n-2,4\n"
+
+
 def test_certainty_is_never_told_too_small() -> None:
     for text in ("0", "0.001", "0.5", "1", "3", "20", "1000000"):
         loss = Loss(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import PackageMissing
 from wallflower.lazy import Lazy, is_there
@@ -17,6 +17,8 @@ else:
     _pandas = Lazy("pandas")
 
 Row = dict[str, Any]
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def rows_of_value(value: object, intervals: Sequence[Sequence[float]] | None = None) -> list[Row]:
@@ -51,10 +53,29 @@ def to_csv(rows: Sequence[Row]) -> str:
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     target = io.StringIO()
-    writer = csv.DictWriter(target, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    writer = csv.writer(target, lineterminator="\n")
+    writer.writerow(map(sheet_cell, names))
+    writer.writerows([sheet_cell(row.get(name, "")) for name in names] for row in rows)
     return target.getvalue()
+
+
+def sheet_cell(value: object) -> object:
+    """A cell that no spreadsheet runs: a text that begins as a formula does, and is no number, has a mark before it.
+
+    >>> [sheet_cell(one) for one in ("=1+1", "-5", "ward", -5)]
+    ["'=1+1", '-5', 'ward', -5]
+    """
+    if not isinstance(value, str) or not value.startswith(_FORMULA) or _is_number(value):
+        return value
+    return f"'{value}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def to_frame(rows: Sequence[Row]) -> Any:

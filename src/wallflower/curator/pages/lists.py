@@ -21,11 +21,11 @@ from wallflower.curator.pages.visits import Visit, page
 from wallflower.errors import ChainBroken, ParameterError
 from wallflower.ledger.chain import GENESIS, Entry, Event, Verification, require_head
 from wallflower.release import Release
+from wallflower.release.rows import sheet_cell
 
 ENTRIES: Final = 100
 RELEASES: Final = 50
 _CELL: Final = 30_000  # letters that a spreadsheet takes in a cell
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,10 +186,7 @@ def json_file(name: str, content: Mapping[str, Any]) -> Response:
 
 
 def _cell(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    plain = value[:_CELL].replace("\x00", "")
-    return f"'{plain}" if plain.startswith(_FORMULA) else plain
+    return sheet_cell(value[:_CELL].replace("\x00", "") if isinstance(value, str) else value)
 
 
 def _filter(visit: Visit) -> Filter:
