@@ -130,7 +130,7 @@ def test_pages_are_german_for_a_german_browser(service: Service) -> None:
         "/ui/streams": "Eine Wache öffnen",
         "/ui/register": "Schritt 1 von 3",
         "/ui/tokens": "Alle Token, die es je gab",
-        "/ui/privacy": "höchstens zu 73.1 % sicher",
+        "/ui/privacy": "höchstens zu 73.2 % sicher",
         "/ui/api": "Was Programme aufrufen können",
         made.headers["location"]: "Was zugesagt ist",
     }
