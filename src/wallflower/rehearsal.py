@@ -39,6 +39,8 @@ MADE_UP: Final = (
 )
 USUAL: Final = 10_000  # records, unless more are asked for: a rehearsal should not take long
 PLENTY: Final = Loss("1000000")
+_MOST_LABELS: Final = 10_000  # that a range may stand for
+_DIGITS: Final = 18
 
 
 @dataclass(slots=True)
@@ -90,10 +92,15 @@ class Draft:
         )
 
 
-def labels_fact(_: str, text: str) -> dict[str, Any]:
+def labels_fact(name: str, text: str) -> dict[str, Any]:
     """The public categories in A,B,... or 2008..2013."""
     first, dots, last = (part.strip() for part in text.partition(".."))
     if dots and first.isdecimal() and last.isdecimal():
+        if max(len(first), len(last)) > _DIGITS or int(last) - int(first) >= _MOST_LABELS:
+            raise ParameterError(
+                f"column {name!r}: from the first label to the last there are more than {_MOST_LABELS:,}. State fewer, "
+                "or bounds."
+            )
         return {"categories": tuple(range(int(first), int(last) + 1))}
     return {"categories": type_labels(split_list(text))}
 

@@ -103,6 +103,9 @@ def test_a_draft_shows_names_and_kinds_and_no_value(sue: Browser) -> None:
     assert VALUE not in text(page)
     assert "word7" not in text(page)
     assert "40" not in re.findall(r">(\d+)<", text(page))  # nor how many records there are
+    assert '<option value="integer" selected>' not in text(
+        page
+    )  # cells that happen to be whole say nothing of the rest
     again = sue.post("/ui/register/draft", FORM | {"c3-kind": "date"})
     assert 'name="c3-since"' in text(again)
     assert 'value="age at admission"' in text(again)
@@ -125,6 +128,8 @@ def test_a_rehearsal_opens_no_source(sue: Browser) -> None:
         ({"units_per_person": "many"}, "units_per_person: it is a whole number"),
         ({"protects": "nobody"}, "protects: it is one of"),
         ({"name": ""}, "name"),
+        ({"c2-categories": "0..30000000"}, "column 'sex': from the first label to the last there are more than 10,000"),
+        ({"c2-categories": f"0..1{'0' * 1000}"}, "column 'sex': from the first label"),
         ({"name": "ward"}, "registered already"),
         ({"c2-categories": "f"}, "sex"),  # the records have another label
     ],

@@ -50,7 +50,7 @@ def draft_source(desk: Desk, name: str, source: str) -> Draft:
             f"{source}: it has more than {MOST_COLUMNS} columns, which is more than a form can hold. Write its schema "
             "with `wallflower init` and register it over HTTP.",
         )
-    types = {column["name"]: _kind(column["type"]) for column in told["columns"]}
+    types = {column["name"]: _kind(column["type"], is_stated=told["declared"]) for column in told["columns"]}
     return Draft(name, None, told["declared"], types)
 
 
@@ -62,9 +62,10 @@ def rehearse(desk: Desk, schema: Schema) -> list[Trial]:
         return [try_question(question, table, ledger, {}) for question in desk.questions]
 
 
-def _kind(told: str) -> str:
+def _kind(told: str, *, is_stated: bool) -> str:
+    """What a column is offered as. That cells happen to be whole is a fact about records, and a schema is public."""
     if told in _NUMBERS:
-        return told
+        return told if is_stated else "number"
     return "date" if told in ("date", "time of day") else "text"
 
 
