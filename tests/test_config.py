@@ -163,6 +163,16 @@ def test_a_found_file_that_anybody_can_write_is_refused_and_a_named_one_is_not(
     assert find_config() is not None
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link away")
+def test_a_found_link_of_somebody_else_is_refused(project: Path) -> None:
+    own = (project / "wallflower.toml").rename(project / "elsewhere.toml")
+    (project / "wallflower.toml").symlink_to(own)
+    assert find_config() is not None
+    os.lchown(project / "wallflower.toml", 12345, -1)
+    with pytest.raises(ConfigError, match="belongs to somebody else"):
+        find_config()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_a_found_file_of_somebody_else_is_refused(project: Path) -> None:
     os.chown(project / "wallflower.toml", 12345, -1)

@@ -199,8 +199,11 @@ def _upwards() -> Iterator[Path]:
 
 def _is_ours(path: Path) -> bool:
     """True, or a refusal: a ledger or an analyst that somebody else names would be theirs to choose."""
-    facts = path.stat()
-    is_foreign = hasattr(os, "getuid") and facts.st_uid not in (os.getuid(), 0)
+    facts, link = (
+        path.stat(),
+        path.lstat(),
+    )  # a link of somebody else may lead to a file of ours that is meant elsewhere
+    is_foreign = hasattr(os, "getuid") and not {facts.st_uid, link.st_uid} <= {os.getuid(), 0}
     if is_foreign or (os.name == "posix" and facts.st_mode & stat.S_IWOTH):
         who = "belongs to somebody else" if is_foreign else "can be written by anybody"
         raise ConfigError(

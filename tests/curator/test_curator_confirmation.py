@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from served import Answer, Service, serving, settings
-from test_curator_pages import Browser, assert_nothing_inline, text, words
+from test_curator_pages import TABLE, Browser, assert_nothing_inline, text, words
 
 from wallflower.curator.desk.tokens import token_id
 
@@ -24,7 +24,11 @@ ACTS = {
     "/datasets/ward/budget/constrained": {"epsilon": "0", "reason": "closed"},
     "/tokens": {"name": "new", "scope": "analyst", "days": "1"},
     "/tokens/{token}/revoke": {},
+    "/tokens/{token}/factor": {},
+    "/register": {"name": "new", "c0-name": "t", "c0-kind": "number", "c0-low": "0", "c0-high": "9"},
+    "/requests/{request}/decline": {"word": "not this year"},
 }
+HARMLESS = {"/datasets/{dataset}/budget/review/{form}", "/register/draft", "/register/rehearsal"}
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +48,22 @@ def state(service: Service) -> tuple[Any, ...]:
     return desk.verify(), [(one.id, one.revoked) for one in desk.tokens.all()], desk.acts.last(999)
 
 
+def test_every_change_that_a_steward_makes_is_an_act() -> None:
+    changes = {path for (method, path), (_, roles) in TABLE.items() if method == "POST" and roles["analyst"] == 403}
+    assert {path.replace("/ward/", "/{dataset}/") for path in ACTS} == changes - HARMLESS
+
+
 @pytest.mark.parametrize("place", ACTS)
 def test_a_session_alone_changes_nothing(service: Service, place: str) -> None:
     sue, other = service.token("sue", "steward"), service.token("tom", "steward")
-    spare, _ = service.app.state.desk.tokens.create("gone", "analyst")
-    steward, form, at = Browser(service).signed_in(sue.token), ACTS[place], "/ui" + place.format(token=spare.id)
+    desk, requests = service.app.state.desk, service.app.state.requests
+    spare, text_of = desk.tokens.create("gone", "steward")
+    things = {"token": spare.id}
+    if place.endswith("factor"):
+        desk.factors.enrol(spare, text_of)
+    if place.endswith("decline"):
+        things["request"] = requests.make(desk.tokens.caller(text_of), "ward", "study 12").id
+    steward, form, at = Browser(service).signed_in(sue.token), ACTS[place], "/ui" + place.format(**things)
     before = state(service)
     asked = steward.post(at, form)
     assert (asked.status, carried(asked)) == (401, form)

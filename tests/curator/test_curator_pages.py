@@ -486,6 +486,17 @@ def test_downloads_are_what_a_program_gets(people: dict[str, Browser], things: d
     assert 'class="picture on-wide"' in text(page)
 
 
+@pytest.mark.parametrize("file", ["", "/json", "/csv", "/arrow", "/picture/svg", "/picture/png"])
+def test_what_was_drawn_for_one_is_not_shown_to_another(
+    file: str, people: dict[str, Browser], things: dict[str, str]
+) -> None:
+    assert people["analyst"].get(f"/ui/releases/{things['number']}{file}").status == 200
+    refused, none = (people["other"].get(f"/ui/releases/{number}{file}") for number in (things["number"], "999999"))
+    assert (refused.status, none.status) == (404, 404)
+    told = [re.findall("<main.*</main>", words(one)) for one in (refused, none)]
+    assert told[0] == told[1] != []
+
+
 def test_the_texts_to_copy_ask_the_same(
     service: Service,
     people: dict[str, Browser],
