@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -59,6 +60,25 @@ def test_a_straight_line_meets_the_limit(account: Account) -> None:
     assert seen.spent == 1
     assert seen.day == TODAY + timedelta(days=30)
     assert seen.words == ""
+
+
+def test_a_limit_that_ends_before_is_not_reached(account: Account) -> None:
+    found = [expense(ago) for ago in range(29, -1, -3)]
+    seen = projection(found, replace(account, expires="2030-07-31"), TODAY)
+    assert (seen.day, seen.words) == (None, "not before its last day, 2030-07-31")
+    seen = projection(found, replace(account, expires="2030-09-01"), TODAY)
+    assert seen.day == TODAY + timedelta(days=60)
+
+
+def test_a_rule_that_counts_no_more_carries_nothing_on(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        ledger.grant("ward", Loss("5", delta="1e-5"), by="sue", reason="study 12", accounting="either")
+        account = ledger.account("ward")
+    stated = account.to_json() | {"spent": {"epsilon": "0", "delta": "0", "rho": "1/100", "unsummed": "1"}}
+    seen = projection([expense(ago, "1/2") for ago in (20, 10, 5)], Account.from_json(stated), TODAY)
+    assert seen.day is not None
+    left = account.limit.rho - Fraction("1/100")
+    assert seen.day == TODAY + timedelta(days=int(left / (3 * Fraction("1/8") / 21)))
 
 
 @pytest.mark.parametrize(

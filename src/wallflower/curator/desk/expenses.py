@@ -110,7 +110,10 @@ def projection(found: Sequence[Expense], account: Account, today: date) -> Proje
     if far > _HORIZON:
         words = "not within ten years at the pace of the last days"
         return Projection(day=None, words=words, spent=spent)
-    return Projection(day=today + timedelta(days=int(far)), words="", spent=spent)
+    day = today + timedelta(days=int(far))
+    if account.expires is not None and day.isoformat() > account.expires:
+        return Projection(day=None, words=f"not before its last day, {account.expires}", spent=spent)
+    return Projection(day=day, words="", spent=spent)
 
 
 _RULES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -122,9 +125,10 @@ _RULES: Final[Mapping[str, tuple[str, ...]]] = {
 
 def _days_left(account: Account, lately: Iterable[Expense], letter: str, days: int) -> Fraction:
     limit, spent = account.limit, account.spent
-    left = limit.rho - spent.rho if letter == "ρ" else limit.epsilon - spent.epsilon
+    plain = Fraction() if spent.unsummed else limit.epsilon - spent.epsilon  # what no plain sum bounds ends that rule
+    left = max(limit.rho - spent.rho if letter == "ρ" else plain, Fraction())
     pace = sum((one.amount(letter) for one in lately), Fraction()) / days
-    return Fraction(_HORIZON + 1) if not pace else max(left, Fraction()) / pace
+    return left and (left / pace if pace else Fraction(_HORIZON + 1))
 
 
 def _expense(entry: Entry, kinds: Mapping[str, str]) -> Expense:
