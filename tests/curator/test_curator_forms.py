@@ -88,7 +88,7 @@ def test_groups_are_ticked_and_a_scale_is_chosen_among_ones_own(ana: Visitor) ->
     expect(page.locator("#plan")).to_contain_text("4 groups")
     release(ana)
     expect(page.get_by_role("region", name="Numbers")).to_contain_text("South, old")
-    expect(page.locator("pre").first).to_contain_text(f"scale={number}")
+    expect(page.locator("pre[aria-labelledby=python]")).to_contain_text(f"scale={number}")
 
 
 def test_a_baseline_by_phase_is_chosen_among_ones_own(ana: Visitor) -> None:
@@ -105,8 +105,8 @@ def test_a_baseline_by_phase_is_chosen_among_ones_own(ana: Visitor) -> None:
     page.get_by_label("baseline", exact=True).select_option(str(number))
     ana.spend("64")
     release(ana)
-    expect(page.locator("pre").first).to_contain_text(f"baseline={number}")
-    expect(page.locator("svg.plot")).to_be_visible()
+    expect(page.locator("pre[aria-labelledby=python]")).to_contain_text(f"baseline={number}")
+    expect(page.locator("svg.picture:visible")).to_have_count(1)
 
 
 def test_what_is_suggested_means_something_in_the_table() -> None:
