@@ -228,7 +228,8 @@ class Remote(Verbs, Questions):
 
     def __repr__(self) -> str:
         verbs = ", ".join(question.kind for question in self._questions)
-        return f"<{self.name}: {self.facts['rows']} records, {len(self.facts['columns'])} columns; ask {verbs}>"
+        records = "records" if self.facts["rows"] is None else f"{self.facts['rows']} records"
+        return f"<{self.name}: {records}, {len(self.facts['columns'])} columns; ask {verbs}>"
 
     def _repr_html_(self) -> str:
         rows = self.facts["rows"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -196,6 +197,30 @@ def test_a_unit_is_declared_before_the_first_question(service: Service, ana: Cal
 )
 def test_a_unit_that_is_none_is_refused(sue: Caller, body: dict[str, Any]) -> None:
     assert sue.post("/v1/datasets/ward/budget/declaration", body).problem == "parameter"
+
+
+def test_how_many_there_are_is_told_to_nobody_where_membership_is_protected(
+    service: Service, ana: Caller, sue: Caller
+) -> None:
+    count = f"{service.app.state.desk.shelf.table('ward').n:,}"
+    page, at = (
+        Browser(service).signed_in(ana.token),
+        "/ui/datasets/ward/plan/count?neighbours=3&radius=0.5&epsilon=0.25",
+    )
+    told = re.compile(rf"(?<![\d.,-]){count} records".encode())
+    assert told.search(page.get(at).content)  # a plan that is kept from before
+    assert ana.get("/v1/datasets/ward").json["rows"] == int(count.replace(",", ""))
+    sue.post("/v1/datasets/ward/budget/declaration", {"unit": "membership"})
+    for path in ("/ui/", "/ui/datasets/ward", at, at.replace("plan", "confirm")):
+        assert page.get(path).status == 200
+        assert not told.search(page.last.content), path
+    sample = page.post(at.partition("?")[0], {"neighbours": "3", "radius": "0.5", "epsilon": "0.25", "example": "yes"})
+    assert not told.search(sample.content)
+    assert ana.get("/v1/datasets/ward").json["rows"] is None
+    assert [one["rows"] for one in ana.get("/v1/datasets").json["datasets"] if one["name"] == "ward"] == [None]
+    planned = ana.post("/v1/datasets/ward/plan/count", COUNT).json
+    assert planned["facts"]["n"] != int(count.replace(",", ""))
+    assert repr(connect(service.url, ana.token).open("ward")).startswith("<ward: records, ")
 
 
 def test_what_no_theorem_translates_is_refused_with_what_to_do(service: Service, ana: Caller, sue: Caller) -> None:

@@ -31,7 +31,7 @@ from wallflower.ledger import Account, Ledger, Quote
 from wallflower.ledger.chain import Entry, Event, Verification, canonical
 from wallflower.ledger.limits import Accounting, Limit, limit_of
 from wallflower.names import account_name
-from wallflower.privacy import Exact, Loss
+from wallflower.privacy import Exact, Loss, Neighbours
 from wallflower.progress import Effort
 from wallflower.queries import QUERIES
 from wallflower.query import Plan, Query
@@ -133,6 +133,7 @@ class Desk:
         """One data set."""
         found = self.shelf.find(name)
         facts, account = self.shelf.facts(found.name), self.ledger.account(found.name)
+        facts |= {"rows": None} if found.source is not None and self._hides_size(found.name) else {}
         shown = self._shown(caller, account)
         return DatasetView(name=found.name, facts=facts, budget=shown, left=account.left_for(caller.name))
 
@@ -302,7 +303,7 @@ class Desk:
     def _outline(self, caller: Caller, name: str, query: Query[Any, Any]) -> Outline:
         """What public facts say of a question; the same is worked out once."""
         self._require_named(caller, name, query)
-        key = (name, query.label, canonical(query.to_json()))
+        key = (name, f"{query.label} {self._hides_size(name)}", canonical(query.to_json()))
         with self._lock:
             found = self._outlines.get(key)
         if found is None:
@@ -315,18 +316,24 @@ class Desk:
 
     def _outlined(self, name: str, query: Query[Any, Any]) -> Outline:
         view, n = self._facts(name, query)
-        is_stream = self.shelf.find(name).source is None
-        plan = query.plan(n=n, dimension=view.dimension) if is_stream else plan_for(query, view)
+        is_known = self.shelf.find(name).source is not None and n == view.n
+        plan = plan_for(query, view) if is_known else query.plan(n=n, dimension=view.dimension)
         return Outline(plan=plan, claim=query.claim(view))
 
     def _facts(self, name: str, query: Query[Any, Any]) -> tuple[Any, int]:
         """What a question would look at, of which only public facts are used here, and how many records to reckon
-        with: of a stream, where nobody has said it, as many as usual."""
+        with: of a stream, or where that is secret and the question states no bound, as many as usual."""
         found = self.shelf.find(name)
         if found.source is not None:
             view = view_of(query, rescale(query, self.shelf.table(name), self.ledger), self.ledger)
-            return view, view.n
+            is_bounded = query.cost().neighbours is Neighbours.ADD_REMOVE
+            return view, view.n if is_bounded or not self._hides_size(name) else USUAL
         return self.shelf.stream(name, getattr(query, "columns", None)), found.schema.rows or USUAL
+
+    def _hides_size(self, name: str) -> bool:
+        """Whether it is protected that somebody is there at all, and so how many there are."""
+        account = self.ledger.account(name)
+        return account.members.get(account_name(name) or name, account.protection).unit == "membership"
 
     def _is_kept(self, name: str) -> bool:
         """Whether an engine keeps the table, so that some records of it are in memory at a time."""
