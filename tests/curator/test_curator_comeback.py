@@ -136,6 +136,14 @@ def test_files_are_kept_and_compressed_and_pages_are_not(service: Service) -> No
     assert "content-encoding" not in told.headers
 
 
+@pytest.mark.parametrize("place", ["/ui/static/none.css?proof=0", "/ui/static/%00", "/ui/static/", "/ui/none"])
+def test_a_page_that_says_that_nothing_is_there_is_not_compressed(service: Service, place: str) -> None:
+    browser = Browser(service).signed_in(service.token("ana").token)
+    page = browser.get(place, accept_encoding="gzip")
+    assert (page.status, page.headers.get("content-encoding")) == (404, None)
+    assert browser.proof in text(page)  # which is why
+
+
 def test_the_sign_in_says_that_one_goes_on(service: Service) -> None:
     assert "you go on where you were" in words(Browser(service).get("/ui/sign-in?next=/ui/releases"))
     assert "you go on where you were" not in words(Browser(service).get("/ui/sign-in"))

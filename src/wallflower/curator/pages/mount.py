@@ -10,11 +10,13 @@ from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from wallflower.curator.api.compression import LEAST
 from wallflower.curator.desk.problems import KINDS, Refusal
 from wallflower.curator.desk.tradeoffs import Tradeoffs
 from wallflower.curator.pages import (
@@ -66,7 +68,7 @@ def mount(service: FastAPI) -> None:
     settings, desk = service.state.desk.settings, service.state.desk
     app = Starlette(
         routes=[
-            Mount("/static", Assets()),
+            Mount("/static", GZipMiddleware(Assets(), minimum_size=LEAST)),
             *routes(),
         ],
         middleware=[Middleware(Strict)],
