@@ -56,6 +56,30 @@ def test_a_closed_pipe_is_no_error() -> None:
 
 
 @pytest.mark.slow
+def test_files_are_written_though_nobody_reads_the_answer(tmp_path: Path) -> None:
+    words = ["detector", "fit", "ward.csv", "--contamination", "10%", "--epsilon", "0.9", "--json", "--anyway"]
+    words += ["--model", "ward.json", "--csv", "ward-table.csv", "--report", "ward.html"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = run(*words, code="import sys; from wallflower.cli import main; sys.exit(main())", stdout=writing)
+    os.close(writing)
+    process.communicate()
+    assert process.returncode == 141
+    kept = json.loads((tmp_path / "ward.json").read_text())
+    assert kept["kind"] == "detector"
+    assert (tmp_path / "ward-table.csv").stat().st_size > 0
+    assert "</html>" in (tmp_path / "ward.html").read_text()
+
+
+@pytest.mark.slow
+def test_the_answer_is_told_though_a_file_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "ward.svg").mkdir()
+    output, errors = run(*ASK, "--json", "--plot", "ward.svg").communicate()
+    assert json.loads(output)["kind"] == "above"
+    assert "ward.svg" in errors
+
+
+@pytest.mark.slow
 def test_a_real_interrupt_is_clean() -> None:
     slow = "import time; from above import Above\n"
     slow += "Above.answer = lambda *_: (print('looking', flush=True), time.sleep(600))\n"

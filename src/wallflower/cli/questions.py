@@ -186,9 +186,7 @@ def _asking(question: Question) -> Any:
                 _rehearse(query, table, ledger, analyst, as_json=given["as_json"])
                 return
             made = _released(query, table, ledger, analyst, given)
-            _deliver(made, given)
-            if given["report"] is not None:
-                _report.write(given["report"], [made], ledger)
+            _deliver(made, given, ledger)
 
     words = f"{NAMED}; - for standard input" if question.streams else NAMED
     source = option(
@@ -301,25 +299,38 @@ def _fate(ledger: Ledger, charge: int, cost: object) -> str:
     return f"{cost} was charged (entry {charge}) and stays charged, since the look had begun. Ask again."
 
 
-def _deliver(made: Release[Any], given: Mapping[str, Any]) -> None:
+def _deliver(made: Release[Any], given: Mapping[str, Any], ledger: Ledger | None = None) -> None:
+    """Files first: what is paid for is in them, even if whoever reads the answer stops reading."""
     if made.replayed:
         notice(f"This was asked before under the key {given['key']!r}: the same answer again, and nothing was charged.")
-    if given["as_json"]:
-        for note in made.notes:
-            notice(note)
-        show_json(made.to_dict())
-    else:
-        show(made)
-    if given["plot"] is not None:
-        with replacement(given["plot"]) as file:
-            made.plot().savefig(file, dpi=200, format=given["plot"].suffix[1:].lower())
-    if given["csv"] is not None:
-        write_text(given["csv"], made.to_csv())
+    try:
+        _write_files(made, given)
+        if given["report"] is not None and ledger is not None:
+            _report.write(given["report"], [made], ledger)
+    finally:  # a file that cannot be written does not hold the answer back
+        _show_release(made, as_json=given["as_json"])
+
+
+def _write_files(made: Release[Any], given: Mapping[str, Any]) -> None:
     if given.get("model") is not None:
         if given["model"].suffix.lower() == ".arrow":
             scores.write_arrow(made.model, given["model"])
         else:
             write_text(given["model"], made.to_json())
+    if given["csv"] is not None:
+        write_text(given["csv"], made.to_csv())
+    if given["plot"] is not None:
+        with replacement(given["plot"]) as file:
+            made.plot().savefig(file, dpi=200, format=given["plot"].suffix[1:].lower())
+
+
+def _show_release(made: Release[Any], *, as_json: bool) -> None:
+    if not as_json:
+        show(made)
+        return
+    for note in made.notes:
+        notice(note)
+    show_json(made.to_dict())
 
 
 def _require_place(path: Path | None, endings: tuple[str, ...]) -> None:
