@@ -42,7 +42,11 @@ def test_every_amount_is_in_one_period(days: int, step: str) -> None:
     assert {len(row) for row in past.series.values()} == {len(past.periods)}
     drawn = bars(past)
     assert drawn is not None
-    assert drawn.count("<rect") == sum(bool(amount) for row in past.series.values() for amount in row)
+    once = sum(bool(amount) for row in past.series.values() for amount in row)
+    wide, narrow = drawn.split("</svg>")[:2]
+    assert wide.count("<rect") == narrow.count("<rect") == once
+    assert "on-narrow" in narrow
+    assert narrow.count('text-anchor="middle"') <= 4  # days below do not run into one another
 
 
 def test_what_is_before_the_first_day_is_left_out() -> None:
@@ -108,7 +112,7 @@ def test_the_page_has_the_sums_of_the_account(tmp_path: Path) -> None:
         page = sue.get("/ui/spending?dataset=ward&by=analyst&period=30")
         assert "ana: ε = 0.03" in words(page)
         assert "<b>" not in text(page)
-        assert text(page).count("<rect") == 4  # a bar and a key for each
+        assert text(page).count("<rect") == 6  # a bar for a desk, one for a phone and a key for each
         assert "no projection" in words(page)
         assert desk.ledger.account("ward").spent.epsilon == Fraction("0.06")
         by_question = words(sue.get("/ui/spending?by=question&period=all&dataset=none"))

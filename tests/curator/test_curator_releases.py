@@ -162,6 +162,18 @@ def test_on_paper_a_dark_page_is_black_on_white(made: dict[str, dict[str, Any]],
 
 @pytest.mark.slow
 @needs_chromium
+def test_paper_has_the_data_that_a_screen_folds(made: dict[str, dict[str, Any]], page: Page, service: Service) -> None:
+    page.goto(f"{service.url}/ui/releases/{made['detector']['ledger_id']}")
+    shown = "() => document.getElementById('numbers').checkVisibility({contentVisibilityAuto: true})"
+    assert not page.evaluate(shown)
+    page.emulate_media(media="print")
+    on_paper = page.evaluate(shown)
+    page.emulate_media(media="screen")
+    assert on_paper
+
+
+@pytest.mark.slow
+@needs_chromium
 @pytest.mark.parametrize("name", ["groups", "detector"])
 def test_every_file_of_a_release_is_read(
     name: str, made: dict[str, dict[str, Any]], page: Page, service: Service

@@ -122,7 +122,7 @@ def test_a_watch_is_opened_and_fed_from_a_file(
     assert kept(ana, "form[action$=observations]") == {}
     ana.page.get_by_role("button", name="Decide them").click()
     expect(ana.page.get_by_role("status")).to_contain_text("200 observations decided, from number 1 on")
-    expect(ana.page.locator("svg.bars")).to_be_visible()
+    expect(ana.page.locator("svg.bars:visible")).to_be_visible()
     expect(ana.page.get_by_label("Observations, from number 201 on")).to_have_value("")
     assert ana.complaints == []
 

@@ -13,13 +13,14 @@ from markupsafe import Markup
 from wallflower.curator.desk.expenses import History
 from wallflower.curator.pages.fields import decimal
 
-_WIDE, _LEFT, _TOP, _BOTTOM, _HIGH = 720.0, 58.0, 14.0, 236.0, 268.0
-_LABELS: Final = 8
+_LEFT, _TOP, _BOTTOM, _HIGH = 58.0, 14.0, 236.0, 268.0
+_WIDTHS: Final = {"on-wide": 720.0, "on-narrow": 340.0}  # a window shows one of them, whole
+_LABEL: Final = 78.0  # the width of a day below
 _STEPS: Final = (1, 2, 2.5, 5, 10)
 
 
 def bars(found: History) -> Markup | None:
-    """The amounts of each period, one upon another; None: nothing was spent."""
+    """The amounts of each period, one upon another, for a desk and for a phone; None: nothing was spent."""
     top = _top(
         max((sum(row[place] for row in found.series.values()) for place in range(len(found.periods))), default=0)
     )
@@ -28,24 +29,27 @@ def bars(found: History) -> Markup | None:
     said = escape(
         f"Spent per {found.step}, {found.letter}: {', '.join(found.series)}. The table below has the numbers."
     )
-    parts = [*_grid(found, top), *_stacks(found, top), *_days(found)]
-    inner = "".join(parts)
+    return Markup("").join(_draw(found, top, said, name, wide) for name, wide in _WIDTHS.items())
+
+
+def _draw(found: History, top: float, said: str, name: str, wide: float) -> Markup:
+    inner = "".join([*_grid(found, top, wide), *_stacks(found, top, wide), *_days(found, wide)])
     return Markup(  # noqa: S704 - names are escaped where they are put in
-        f'<svg class="bars" role="img" aria-label="{said}" viewBox="0 0 {_WIDE:g} {_HIGH:g}">{inner}</svg>'
+        f'<svg class="bars {name}" role="img" aria-label="{said}" viewBox="0 0 {wide:g} {_HIGH:g}">{inner}</svg>'
     )
 
 
-def _grid(found: History, top: float) -> Iterator[str]:
+def _grid(found: History, top: float, wide: float) -> Iterator[str]:
     for step in range(5):
         value = top * step / 4
         y = _height(value, top)
-        yield f'<path class="grid-line" d="M{_LEFT:g} {y:.1f}H{_WIDE:g}"/>'
+        yield f'<path class="grid-line" d="M{_LEFT:g} {y:.1f}H{wide:g}"/>'
         yield f'<text x="{_LEFT - 8:g}" y="{y + 4:.1f}" text-anchor="end">{value:.3g}</text>'
     yield f'<text x="4" y="{_TOP - 2:g}">{found.letter}</text>'
 
 
-def _stacks(found: History, top: float) -> Iterator[str]:
-    width = (_WIDE - _LEFT) / len(found.periods)
+def _stacks(found: History, top: float, wide: float) -> Iterator[str]:
+    width = (wide - _LEFT) / len(found.periods)
     for place, period in enumerate(found.periods):
         below = Fraction()
         for colour, (name, row) in enumerate(found.series.items()):
@@ -60,8 +64,9 @@ def _stacks(found: History, top: float) -> Iterator[str]:
             )
 
 
-def _days(found: History) -> Iterator[str]:
-    width, every = (_WIDE - _LEFT) / len(found.periods), math.ceil(len(found.periods) / _LABELS)
+def _days(found: History, wide: float) -> Iterator[str]:
+    width = (wide - _LEFT) / len(found.periods)
+    every = math.ceil(_LABEL / width)
     for place in range(0, len(found.periods), every):
         period = found.periods[place]
         words = period.strftime("%Y-%m") if found.step == "month" else period.strftime("%m-%d")

@@ -18,6 +18,9 @@ Points = Sequence[tuple[float, float]]
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 486.0, 14.0, 246.0
 _MOST_TICKS: Final = 7
+_ROWS: Final = (_TOP + 12, _TOP + 27, _BOTTOM - 10, _BOTTOM - 25)  # where words of marks may stand
+_LETTER: Final = 6.4  # pixels of a letter of theirs
+_NEAR: Final = 16.0  # further from the curve is not better
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +101,38 @@ def _chart(
     parts += _grid(across, up)
     if diagonal:
         parts.append(f'<path class="chance" d="M{_LEFT} {_BOTTOM}L{_RIGHT} {_TOP}"/>')
-    parts += [part for place_, mark in enumerate(marks) for part in _mark(across, *mark, place_, up.scale)]
+    parts += [f'<path class="mark" d="M{place(amount, up.low)[0]} {_TOP}V{_BOTTOM}"/>' for amount, _ in marks]
     parts.append(f'<path class="line" d="{line}"/>')
     if at is not None:
         x, y = place(at, _height(points, at, up.scale))
         parts.append(f'<path class="here" d="M{x} {_TOP}V{_BOTTOM}"/><circle class="dot" cx="{x}" cy="{y}" r="5"/>')
+    parts += _labels(across, marks, [(float(x), float(y)) for x, y in (place(*point) for point in points)])
     return Markup("".join([*parts, "</svg>"]))  # noqa: S704 - numbers, and words that were escaped
 
 
-def _mark(across: Axis, amount: float, words: str, place: int, scale: Scale) -> list[str]:
-    """A line at an amount, with its words where there is room: errors fall to the right, and chances rise."""
-    share = across.share(amount)
-    x, side = _LEFT + share * (_RIGHT - _LEFT), "end" if share > 0.5 else "start"
-    height = _TOP + 12 + 15 * place if scale == "log" else _BOTTOM - 10 - 15 * place
-    at = f'x="{x + (-5 if share > 0.5 else 5):.1f}" y="{height}" text-anchor="{side}"'
-    return [f'<path class="mark" d="M{x:.1f} {_TOP}V{_BOTTOM}"/>', f'<text class="mark" {at}>{escape(words)}</text>']
+def _labels(across: Axis, marks: Sequence[tuple[float, str]], line: Points) -> list[str]:
+    """The words of marks, each in the row where the curve and the words before it leave most room."""
+    parts, taken = [], set[float]()
+    for amount, words in marks:
+        share = across.share(amount)
+        x, side = _LEFT + share * (_RIGHT - _LEFT), -1 if share > 0.5 else 1
+        near = _passed(line, x, x + side * (5 + _LETTER * len(words)))
+        free = (row for row in _ROWS if row not in taken)
+        row = max(free, key=lambda row: min((_NEAR, *(abs(row - 4 - height) for height in near))))
+        taken.add(row)
+        at = f'x="{x + 5 * side:.1f}" y="{row:g}" text-anchor="{"start" if side > 0 else "end"}"'
+        parts.append(f'<text class="mark" {at}>{escape(words)}</text>')
+    return parts
+
+
+def _passed(line: Points, one: float, other: float) -> list[float]:
+    """Heights that a line passes between two places, in pixels."""
+    low, high = sorted((one, other))
+    found = []
+    for (left, before), (right, after) in pairwise(line):
+        steps = (left + (right - left) * step / 8 for step in range(9))
+        found += [before + (after - before) * (x - left) / (right - left or 1) for x in steps if low <= x <= high]
+    return found
 
 
 def _grid(across: Axis, up: Axis) -> list[str]:

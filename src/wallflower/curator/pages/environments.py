@@ -11,7 +11,7 @@ import jinja2
 from wallflower.curator.api.callers import PAGES
 from wallflower.curator.pages.assets import version_of
 from wallflower.curator.pages.languages import catalogues
-from wallflower.curator.pages.standing import event_words, loss_words
+from wallflower.curator.pages.standing import event_words, loss_words, room_words
 from wallflower.release.words import readable
 
 LANGUAGES: Final = catalogues()
@@ -34,6 +34,7 @@ def environment_of(code: str) -> jinja2.Environment:
         "static": lambda name: f"{PAGES}/static/{name}?v={version_of(name)}",
         "path": lambda name: quote(str(name), safe=""),
         "loss": loss_words,
+        "room": room_words,
         "event": event_words,
         "readable": readable,
         "told": catalogue.tell,

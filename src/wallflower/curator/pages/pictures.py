@@ -21,6 +21,8 @@ NARROW: Final = 340.0
 _MANY: Final = 400  # marks that say something each; more are drawn as one
 _PLOT: Final = 250.0  # pixels up, of a plot with two axes
 _CELL: Final = 34.0
+_BOLD: Final = 1.2  # so much wider is a label than the words around it
+_SNUG: Final = 15.0  # from one line to the next of two that share a cell
 _PALE, _STRONG = 0.06, 0.62  # the ink on it stays legible
 
 
@@ -248,7 +250,7 @@ def _lane(canvas: Canvas, top: float, name: str, chips: list[tuple[str, bool]]) 
 
 
 def _draw_heat_map(canvas: Canvas, heat: HeatMap) -> None:
-    left = 0.0 if canvas.is_narrow else min(0.36 * canvas.width, max(map(width_of, heat.down)) + 12)
+    left = 0.0 if canvas.is_narrow else min(0.36 * canvas.width, _BOLD * max(map(width_of, heat.down)) + 12)
     wide = (canvas.width - left) / len(heat.across)
     marks_fit = max((width_of(mark) for row in heat.marks for mark in row), default=0.0) <= wide - 4
     top = _across_labels(canvas, heat, left, wide)
@@ -256,7 +258,10 @@ def _draw_heat_map(canvas: Canvas, heat: HeatMap) -> None:
         if canvas.is_narrow:
             top += canvas.lines(0, top + 15, label, canvas.width, "label") + 4
         else:
-            canvas.words(left - 8, top + _CELL / 2 + 4.5, cut_short(label, left - 8), "label", anchor="end")
+            rows = broken(label, (left - 8) / _BOLD, most=2)
+            for at, row in enumerate(rows, 1):
+                middle = top + _CELL / 2 + 4.5 + (at - (len(rows) + 1) / 2) * _SNUG
+                canvas.words(left - 8, middle, row, "label", anchor="end")
         for at, (value, mark) in enumerate(zip(values, marks, strict=True)):
             _cell(
                 canvas, heat, (left + at * wide, top, wide), (label, heat.across[at]), value, mark if marks_fit else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -92,6 +93,19 @@ def loss_words(loss: Loss) -> str:
     """A loss as a reader wants it, still exact."""
     letter = "ρ" if loss.kind is Kind.ZCDP else "ε"
     return f"{letter} = {decimal(loss.amount)}" + (f", δ = {decimal(loss.delta)}" if loss.delta else "")
+
+
+def room_words(loss: Loss) -> str:
+    """What is left of a loss at a glance: rounded down, and marked so, where no short decimal is exact.
+
+    >>> room_words(Loss("1/2")), room_words(Loss("2916/1285"))
+    ('ε = 0.5', 'ε ≈ 2.269')
+    """
+    told, exact = loss_words(loss), decimal(loss.amount)
+    if "/" not in exact:
+        return told
+    step = Fraction(10) ** (math.floor(math.log10(loss.amount)) - 3)
+    return told.replace(f"= {exact}", f"≈ {decimal(loss.amount // step * step)}", 1)
 
 
 def limit_words(limit: Limit) -> str:

@@ -9,8 +9,9 @@ from typing import Final
 
 from markupsafe import Markup
 
-_WIDE, _LEFT, _TOP, _BOTTOM, _HIGH = 720.0, 44.0, 16.0, 196.0, 230.0
-_LABELS: Final = 8
+_LEFT, _TOP, _BOTTOM, _HIGH = 44.0, 16.0, 196.0, 230.0
+_WIDTHS: Final = {"on-wide": 720.0, "on-narrow": 340.0}  # a window shows one of them, whole
+_LABEL: Final = 78.0  # the width of a number below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,26 +35,32 @@ def timeline(blocks: Sequence[Block], alarms: float | None) -> Markup | None:
     expected = [block.decided * (alarms or 0.0) for block in blocks]
     top = max(1.0, math.ceil(1.1 * max([*(block.flagged for block in blocks), *expected])))
     said = f"Flags among observations {blocks[0].first:,} to {blocks[-1].last:,}. The table below has the numbers."
-    parts = [*_axes(blocks, top), *_bars(blocks, top), *(_line(expected, top) if alarms else ())]
-    inner = "".join(parts)
-    return Markup(  # noqa: S704 - made of numbers
-        f'<svg class="bars" role="img" aria-label="{said}" viewBox="0 0 {_WIDE:g} {_HIGH:g}">{inner}</svg>'
-    )
+    drawn = []
+    for name, wide in _WIDTHS.items():
+        width = (wide - _LEFT) / len(blocks)
+        inner = [
+            *_axes(blocks, top, wide),
+            *_bars(blocks, top, width),
+            *(_line(expected, top, width) if alarms else ()),
+        ]
+        size = f'viewBox="0 0 {wide:g} {_HIGH:g}"'
+        drawn.append(f'<svg class="bars {name}" role="img" aria-label="{said}" {size}>{"".join(inner)}</svg>')
+    return Markup("".join(drawn))  # noqa: S704 - made of numbers
 
 
-def _axes(blocks: Sequence[Block], top: float) -> Iterator[str]:
+def _axes(blocks: Sequence[Block], top: float, wide: float) -> Iterator[str]:
     for value in sorted({0.0, round(top / 2), top}):
         y = _height(value, top)
-        yield f'<path class="grid-line" d="M{_LEFT:g} {y:.1f}H{_WIDE:g}"/>'
+        yield f'<path class="grid-line" d="M{_LEFT:g} {y:.1f}H{wide:g}"/>'
         yield f'<text x="{_LEFT - 8:g}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>'
-    width, every = _width(blocks), math.ceil(len(blocks) / _LABELS)
+    width = (wide - _LEFT) / len(blocks)
+    every = math.ceil(_LABEL / width)
     for place in range(0, len(blocks), every):
         x = _LEFT + width * (place + 0.5)
         yield f'<text x="{x:.1f}" y="{_BOTTOM + 20:g}" text-anchor="middle">{blocks[place].first:,}</text>'
 
 
-def _bars(blocks: Sequence[Block], top: float) -> Iterator[str]:
-    width = _width(blocks)
+def _bars(blocks: Sequence[Block], top: float, width: float) -> Iterator[str]:
     for place, block in enumerate(blocks):
         y = _height(block.flagged, top)
         words = f"{block.first:,} to {block.last:,}: {block.flagged:,} flagged of {block.decided:,} decided"
@@ -63,14 +70,9 @@ def _bars(blocks: Sequence[Block], top: float) -> Iterator[str]:
         )
 
 
-def _line(expected: Sequence[float], top: float) -> Iterator[str]:
-    width = (_WIDE - _LEFT) / len(expected)
+def _line(expected: Sequence[float], top: float, width: float) -> Iterator[str]:
     steps = [f"{_LEFT + width * at:.1f} {_height(value, top):.1f}h{width:.1f}" for at, value in enumerate(expected)]
     yield f'<path class="limit" fill="none" d="M{"L".join(steps)}"/>'
-
-
-def _width(blocks: Sequence[Block]) -> float:
-    return (_WIDE - _LEFT) / len(blocks)
 
 
 def _height(value: float, top: float) -> float:

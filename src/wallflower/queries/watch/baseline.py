@@ -230,8 +230,8 @@ class Baseline(Query[Points, dict[str, Any]]):
         return Reading(
             mechanism="noisy sums",
             interval=None,
-            words=f"The sum is usually {value['centre']:.6g} (95 % interval ±{near.centre:.3g}), give or take "
-            f"{math.sqrt(value['variance']):.4g} (95 % interval {low:.4g} to {high:.4g}).",
+            words=f"The sum is usually {_brief(value['centre'], near.centre)} (95 % interval ±{near.centre:.3g}), "
+            f"give or take {math.sqrt(value['variance']):.4g} (95 % interval {low:.4g} to {high:.4g}).",
             quality=_quality(near, value["variance"], value["centre"] - self.guess),
         )
 
@@ -302,6 +302,16 @@ class Baseline(Query[Points, dict[str, Any]]):
         touched = 1 if self.level == "event" else n
         moves: Mapping[str, int] = {"sum": COARSE, "squares": 2 * self._far(dimension) * COARSE}
         return tuple(calibrate(move * touched, half, step=Fraction(1)) for move in moves.values())  # type: ignore[return-value]
+
+
+def _brief(value: float, within: float) -> str:
+    """A number with as many digits as an interval of this width leaves a meaning.
+
+    >>> _brief(-0.0174666, 0.309), _brief(36.81234, 0.002)
+    ('-0.017', '36.8123')
+    """
+    places = 2 - math.floor(math.log10(within)) if 0 < within < math.inf else 6
+    return f"{round(value, places):.6g}"
 
 
 def _quality(near: _Nearness, variance: float, off: float) -> Quality:
