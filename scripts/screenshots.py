@@ -1,4 +1,4 @@
-"""Take the pictures of the README: the dashboard of a service that runs, and the page of a release that was paid for.
+"""Take the pictures of the README and of the pages about the service: services that run, answers that were paid.
 
 Run `python scripts/screenshots.py` where Chromium is installed. One shows public tumours, the other made-up patients.
 """
@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 from PIL import Image
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from wallflower.synthetic import mixture
 
@@ -29,19 +29,20 @@ PATIENCE: Final = 120_000  # milliseconds
 TOLD: Final = re.compile(r"on (http://\S+);.*?steward's token +(\S+)\s+analyst's token +(\S+)", re.DOTALL)
 DASHBOARD: Final = {"width": 1200, "height": 820}
 RELEASE: Final = {"width": 1000, "height": 640}
+PHONE: Final = {"width": 390, "height": 780}
+REFUSAL, SPENDING = 760, 1040  # pixels of a page that are shown, where the window has another height
 QUESTION: Final = "?neighbours=5&radius=1.3&epsilon=0.5"
 
 
 def main() -> None:
-    """Take both, in a home of its own."""
+    """Take them all, in a home of its own."""
     with tempfile.TemporaryDirectory() as home, sync_playwright() as play:
         surroundings = {**os.environ, "HOME": home, "XDG_DATA_HOME": home, "WALLFLOWER_CONFIG": "none"}
         browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        with serving(surroundings) as (url, token):
-            page = browser.new_page(viewport=DASHBOARD, color_scheme="light")
-            page.set_default_timeout(PATIENCE)
-            ask(page, url, token)
-            keep(page, "dashboard.png")
+        with serving(surroundings) as (url, steward, analyst):
+            ana, sue = sign_in(browser, url, analyst), sign_in(browser, url, steward)
+            take_analyst(ana, url)
+            take_steward(sue, url)
         page = browser.new_page(viewport=RELEASE, color_scheme="light")
         page.goto(report(Path(home), surroundings).as_uri())
         keep(page, "release.png")
@@ -49,8 +50,8 @@ def main() -> None:
 
 
 @contextmanager
-def serving(surroundings: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """A demo service, its address, and the token of an analyst."""
+def serving(surroundings: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+    """A demo service: its address, and the tokens of a steward and of an analyst."""
     words = [*PROGRAM, "serve", "--demo", "--port", "0"]
     process = subprocess.Popen(words, env=surroundings, stdout=subprocess.PIPE, text=True)
     try:
@@ -60,20 +61,68 @@ def serving(surroundings: dict[str, str]) -> Iterator[tuple[str, str]]:
             if not line:
                 raise RuntimeError(f"the service ended: {said}")
             said += line
-        yield found[1], found[3]
+        yield found[1], found[2], found[3]
     finally:
         process.terminate()
         process.wait()
 
 
-def ask(page: Page, url: str, token: str) -> None:
-    """Sign in, and look at a question before it is paid."""
+def sign_in(browser: Browser, url: str, token: str) -> Page:
+    """The first page, of somebody with a token."""
+    page = browser.new_context(viewport=DASHBOARD, color_scheme="light").new_page()
+    page.set_default_timeout(PATIENCE)
     page.goto(f"{url}/")
     page.get_by_label("Your token").fill(token)
     page.get_by_role("button", name="Sign in").click()
-    page.get_by_role("link", name="tumours", exact=True).first.click()
-    page.get_by_role("link", name="How many outliers are there?").first.click()
-    page.goto(page.url.partition("?")[0] + QUESTION)
+    page.get_by_role("heading", name="Data sets").wait_for()
+    return page
+
+
+def take_analyst(page: Page, url: str) -> None:
+    """A data set, a question before it is paid, the same on a phone in the dark, an answer, and a refusal."""
+    open_page(page, f"{url}/ui/datasets/tumours")
+    keep(page, "dataset.png")
+    open_page(page, f"{url}/ui/datasets/tumours/plan/count{QUESTION}")
+    keep(page, "dashboard.png")
+    pay(page, f"{url}/ui/datasets/tumours/plan/detector")
+    pay(page, f"{url}/ui/datasets/tumours/plan/profile")
+    keep(page, "statistic.png")
+    pay(page, f"{url}/ui/datasets/tumours/plan/count?neighbours=5&radius=1.3&epsilon=2")
+    keep(page, "refusal.png", height=REFUSAL)
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size(PHONE)
+    open_page(page, f"{url}/ui/datasets/tumours/plan/count{QUESTION}")
+    page.locator("#plan").scroll_into_view_if_needed()
+    page.locator("#slider").scroll_into_view_if_needed()
+    keep(page, "phone.png")
+
+
+def take_steward(page: Page, url: str) -> None:
+    """What was spent, and a watch that was fed."""
+    open_page(page, f"{url}/ui/spending?dataset=tumours&by=question&period=30")
+    keep(page, "spending.png", height=SPENDING)
+    open_page(page, f"{url}/ui/datasets/beds/plan/watch")
+    if (box := page.get_by_label("Ask for it all the same")).count():
+        box.check()
+    page.get_by_role("button", name="Open a watch and pay").click()
+    readings = (36.8 + (2.4 if moment % 50 == 25 else 0) for moment in range(240))
+    page.locator("[name=observations]").fill("temperature\n" + "".join(f"{one}\n" for one in readings))
+    page.get_by_role("button", name="Decide them").click()
+    page.get_by_role("status").first.wait_for()
+    keep(page, "stream.png")
+
+
+def pay(page: Page, place: str) -> None:
+    """Ask, and see what comes of it."""
+    open_page(page, place)
+    page.get_by_role("button", name="Ask and pay").click()
+    page.get_by_role("button", name="Pay and answer").click()
+    page.locator("article.statistic, [role=alert]").first.wait_for()
+
+
+def open_page(page: Page, place: str) -> None:
+    """Go there, and wait until its plan has come."""
+    page.goto(place)
     page.wait_for_load_state("networkidle")
 
 
@@ -104,8 +153,10 @@ def report(folder: Path, surroundings: dict[str, str]) -> Path:
     return folder / "answer.html"
 
 
-def keep(page: Page, name: str) -> None:
-    """What the window shows, in few colours."""
+def keep(page: Page, name: str, height: int | None = None) -> None:
+    """What the window shows, or so much of the page, in few colours."""
+    if height:
+        page.set_viewport_size({"width": DASHBOARD["width"], "height": height})
     page.screenshot(path=FOLDER / name)
     with Image.open(FOLDER / name) as picture:
         few = picture.convert("RGB").quantize(128)
