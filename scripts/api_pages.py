@@ -201,11 +201,18 @@ def question_words(question: Question) -> str:
         when = "" if mode.when is None else f"*{mode.when.words}*: "
         lines += [blank_row(blank, when) for blank in mode.blanks]
     if spends(question):
-        lines += [row(name, "Exact", "none", LOSS_HELP[name]) for name in forms_of(question)]
+        lines += [row(name, "Exact", loss_default(name, question), LOSS_HELP[name]) for name in forms_of(question)]
     lines += [
         row(each.name, hint(each.annotation), constant(each.default), COMMON[each.name]) for each in (KEY, ANYWAY)
     ]
     return "\n".join([*lines, ""])
+
+
+def loss_default(name: str, question: Question) -> str:
+    """What holds where a part of the loss is left out: without ε there must be a ρ, where the question takes one."""
+    if name != "epsilon":
+        return "none"
+    return "must be given, or `rho`" if "rho" in forms_of(question) else "must be given"
 
 
 def forms_of(question: Question) -> list[str]:
