@@ -182,7 +182,7 @@ def head(caller: Caller, line: str, *headers: str) -> bytes:
             "/v1/datasets/%00",
             "/v1/releases/9999",
         ),
-        *("/v1/jobs/none", "/v1/jobs/%00", "/v1/watches/none", "/v1/watches/%00", "/docs", "/v1/datasets/%ff/budget"),
+        *("/v1/jobs/none", "/v1/jobs/%00", "/v1/watches/none", "/v1/watches/%00", "/redoc", "/v1/datasets/%ff/budget"),
     ],
 )
 def test_what_is_not_there_is_a_problem(ana: Caller, path: str) -> None:

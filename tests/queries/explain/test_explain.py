@@ -298,9 +298,8 @@ def test_neighbours_that_no_table_has_make_an_explanation_of_no_use(mode):
     assert words.quality(many, value, 4000).label == "unreliable"
 
 
-def test_a_context_is_a_list_of_columns():
-    with pytest.raises(ParameterError, match=r"context: 'job' is one text.* Pass \('job',\)"):
-        asked(context="job")
+def test_the_name_of_one_column_is_a_context_of_one():
+    assert asked(context="job") == asked(context=("job",))
 
 
 def test_the_plan_forecasts_and_the_loss_matters():

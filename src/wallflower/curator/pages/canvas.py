@@ -109,7 +109,7 @@ def broken(text: str, room: float, most: int = 4) -> list[str]:
     """A text in lines that fit into so many pixels.
 
     >>> broken("age × hours per week", 80)
-    ['age ×', 'hours per', 'week']
+    ['age × hours', 'per week']
     """
     letters = max(4, int(room / LETTER))
     found = wrap(text, letters) or [""]

@@ -142,7 +142,6 @@ class Explain(Query[Case | TiledCase, Value]):
 
     def __post_init__(self) -> None:
         settle(self)
-        object.__setattr__(self, "context", _columns(self.context))
         object.__setattr__(self, "domain", _schema(self.domain))
         object.__setattr__(self, "record", str(self.record))
         object.__setattr__(self, "doubt", exactly(self.doubt, "doubt"))
@@ -354,12 +353,6 @@ class Explain(Query[Case | TiledCase, Value]):
 
     def _at(self, amount: str) -> Self:
         return replace(self, loss=Loss(amount, kind=self.loss.kind, neighbours=self.loss.neighbours))
-
-
-def _columns(given: Any) -> tuple[str, ...]:
-    if isinstance(given, str):
-        raise ParameterError(f"context: {given!r} is one text, and a context is a list of columns. Pass ({given!r},).")
-    return tuple(given)
 
 
 def _schema(domain: Any) -> Schema:
