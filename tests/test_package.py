@@ -35,7 +35,8 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(words: list[str], folder: Path, **environment: str) -> str:
-    known = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON", "WALLFLOWER_"))}
+    ours = ("PIP_", "PYTHON", "WALLFLOWER_")
+    known = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     done = subprocess.run(words, cwd=folder, env={**known, **environment}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
