@@ -132,8 +132,10 @@ class Grant(LossBody):
     expires: Day | None = Field(None, description="the last day on which anything is answered")
     confirm: bool = Field(False, description="needed above epsilon 10, which promises next to nothing")
 
-    def last_day(self) -> date | None:
-        return None if self.expires is None else day(self.expires)
+    def terms(self) -> dict[str, Any]:
+        """All but the loss, as the desk takes it."""
+        own = {name: getattr(self, name) for name in ("reason", "confirm", "accounting", "convert", "pace")}
+        return own | {"expires": None if self.expires is None else day(self.expires)}
 
 
 class Allocation(LossBody):

@@ -87,17 +87,7 @@ def grant_request(
     wanted = found.require_open(caller, request)
 
     def change() -> Entry:
-        return desk.grant(
-            caller,
-            wanted.dataset,
-            body.loss("grant"),
-            reason=body.reason,
-            confirm=body.confirm,
-            accounting=body.accounting,
-            convert=body.convert,
-            pace=body.pace,
-            expires=body.last_day(),
-        )
+        return desk.grant(caller, wanted.dataset, body.loss("grant"), **body.terms())
 
     return found.grant(caller, request, change, dataset=wanted.dataset, word=body.word).to_json()
 

@@ -72,17 +72,7 @@ def register(body: NewDataset, caller: Steward, desk: TheDesk) -> dict[str, Any]
 
 def grant(dataset: DatasetName, body: Grant, caller: Steward, desk: TheDesk) -> dict[str, Any]:
     """Set the limit of a data set's account, in all: it may be lower than before, and what was spent still counts."""
-    entry = desk.grant(
-        caller,
-        dataset,
-        body.loss("grant"),
-        reason=body.reason,
-        confirm=body.confirm,
-        accounting=body.accounting,
-        convert=body.convert,
-        pace=body.pace,
-        expires=body.last_day(),
-    )
+    entry = desk.grant(caller, dataset, body.loss("grant"), **body.terms())
     return changed_json(desk.dataset(caller, dataset), entry)
 
 
