@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import wallflower as wf
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.synthetic import Floats, mixture
 from wallflower.watching import watching
 

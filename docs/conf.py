@@ -22,7 +22,7 @@ HOME: Final = "docs/index"
 project = "wallflower"
 author = "the wallflower authors"
 copyright = author  # noqa: A001 - the name is Sphinx's
-version = release = re.findall(r'^VERSION = "(.+)"$', (ROOT / "src/wallflower/version.py").read_text(), re.M)[0]
+version = release = re.findall(r'^VERSION = "(.+)"$', (ROOT / "src/wallflower/machine/version.py").read_text(), re.M)[0]
 
 extensions = ["myst_parser"]
 root_doc = HOME

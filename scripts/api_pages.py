@@ -18,11 +18,12 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 import wallflower
 import wallflower.sklearn
-from wallflower import data, errors, ledger, plan, remote, sensors
+from wallflower import data, errors, ledger, remote, sensors
 from wallflower.dataset import ANYWAY, KEY, Dataset, Planner
-from wallflower.forms import LOSS_HELP, Blank, Question, answer_type, settings, spends
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.queries.detector.model import Model
+from wallflower.query import plan
+from wallflower.query.forms import LOSS_HELP, Blank, Question, answer_type, settings, spends
 from wallflower.release import guarantee
 
 ROOT: Final = Path(__file__).parents[1]

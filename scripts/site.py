@@ -76,7 +76,9 @@ def _order(name: str) -> tuple[bool, list[int], str]:
 
 
 def _version() -> str:
-    return re.findall(r'^VERSION = "(.+)"$', (ROOT / "src/wallflower/version.py").read_text(encoding="utf-8"), re.M)[0]
+    return re.findall(
+        r'^VERSION = "(.+)"$', (ROOT / "src/wallflower/machine/version.py").read_text(encoding="utf-8"), re.M
+    )[0]
 
 
 if __name__ == "__main__":

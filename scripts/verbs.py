@@ -11,9 +11,9 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from wallflower.dataset import ANYWAY, KEY, KNOWN
-from wallflower.forms import Question, answer_type, describe, signature
 from wallflower.privacy import Exact
 from wallflower.query import Plan
+from wallflower.query.forms import Question, answer_type, describe, signature
 from wallflower.release import Release
 
 WIDTH = 120

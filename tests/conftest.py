@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, settings
 
 from limits import pytest_runtest_protocol as pytest_runtest_protocol
 from postgres import Server, Unavailable, running
-from wallflower.lazy import load
 from wallflower.ledger import Ledger
+from wallflower.machine.lazy import load
 from wallflower.papers import DATA_FOLDER
 
 if TYPE_CHECKING:

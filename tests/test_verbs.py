@@ -19,9 +19,9 @@ from above import Above
 from types_cache import known_types
 from wallflower import verbs
 from wallflower.dataset import KNOWN, Dataset
-from wallflower.forms import answer_type
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.query import Plan
+from wallflower.query.forms import answer_type
 from wallflower.release import Release
 from wallflower.remote import Remote
 
@@ -42,8 +42,8 @@ reveal_type(people.ask(wf.Baseline(low=0, high=1, loss=wf.Loss("0.5"))))
 REVEALED = [
     "wallflower.release.Release[Any]",  # a number, or rows where it counts by group
     "wallflower.release.Release[Any]",
-    "wallflower.plan.Plan",
-    "wallflower.plan.Plan",
+    "wallflower.query.plan.Plan",
+    "wallflower.query.plan.Plan",
     "wallflower.release.Release[dict[str, Any]]",
     "wallflower.release.Release[dict[str, Any]]",
 ]

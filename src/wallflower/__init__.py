@@ -6,9 +6,9 @@ from wallflower import report, sensors
 from wallflower.data import Points, Schema, Table, load
 from wallflower.dataset import open_dataset as open  # noqa: A004 - `wf.open` is what people will type
 from wallflower.errors import BudgetExhausted, PrivacyError
-from wallflower.lazy import load as load_module
 from wallflower.ledger import Ledger
-from wallflower.plan import Plan
+from wallflower.machine.lazy import load as load_module
+from wallflower.machine.version import VERSION
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.detector import Detector
@@ -21,11 +21,11 @@ from wallflower.queries.scale import Scale
 from wallflower.queries.subspaces import Subspaces
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.baseline import Baseline
+from wallflower.query.plan import Plan
 from wallflower.release import Release, release
 from wallflower.remote import connect
 from wallflower.report import plans
 from wallflower.units import Protection
-from wallflower.version import VERSION
 from wallflower.watching import watching
 from wallflower.watching.fleet import fleet
 

@@ -26,9 +26,9 @@ from wallflower.evidence import evidence, samples
 from wallflower.ledger import Ledger
 from wallflower.ledger.chain import canonical
 from wallflower.noise import system_noise
-from wallflower.picture import Bars, Ticks
 from wallflower.privacy import Kind, Loss
 from wallflower.query import Plan, Query, Status
+from wallflower.query.picture import Bars, Ticks
 from wallflower.release import Release, release
 from wallflower.release.guarantee import Facts
 from wallflower.schema import Schema

@@ -20,10 +20,10 @@ from wallflower.data import Points, Schema, Table, TiledTable
 from wallflower.data.scans import load_into
 from wallflower.engines import Engine
 from wallflower.errors import ParameterError
-from wallflower.forms import Question, answer_type, describe, fill, find, signature
 from wallflower.ledger import Account, Ledger, Quote
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.query import A, Plan, Query
+from wallflower.query.forms import Question, answer_type, describe, fill, find, signature
 from wallflower.release import Release, default_analyst, notice, pay, plan_for, quote
 from wallflower.release.baselines import take_baseline
 from wallflower.release.views import Records, view_of

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from wallflower.data import Schema
 from wallflower.dataset import Dataset, open_dataset
 from wallflower.errors import BudgetExhausted
-from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
+from wallflower.machine.lazy import Lazy
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.subspaces import Subspaces

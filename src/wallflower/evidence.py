@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from wallflower.audit import Finding, Way
 from wallflower.data import Points
 from wallflower.errors import EvidenceMissing
-from wallflower.forms import Question, find
-from wallflower.lazy import load
 from wallflower.ledger import Ledger
+from wallflower.machine.lazy import load
 from wallflower.noise import system_noise
 from wallflower.queries import QUERIES, WITHOUT
 from wallflower.query import Query
+from wallflower.query.forms import Question, find
 from wallflower.release import release
 
 Ask = Callable[[Query[Any, Any], Points, Ledger], object]

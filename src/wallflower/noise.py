@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.errors import ParameterError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 
 if TYPE_CHECKING:
     import opendp.domains as _domains

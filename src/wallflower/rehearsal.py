@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from wallflower.columns import float_array, split_list, text_array
 from wallflower.data import Column, Schema, Table
 from wallflower.errors import DataError, ParameterError, PrivacyError
-from wallflower.forms import Question, blanks, spends
-from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
+from wallflower.machine.lazy import Lazy
 from wallflower.noise import system_noise
 from wallflower.privacy import Exact, Kind, Loss
 from wallflower.query import Query
+from wallflower.query.forms import Question, blanks, spends
 from wallflower.release import Release, pay
 from wallflower.release.guarantee import Facts
+from wallflower.schema.columns import float_array, split_list, text_array
 from wallflower.synthetic import pick_labels, spread_numbers
 from wallflower.units import Protection
 

@@ -35,11 +35,11 @@ from wallflower.errors import (
     StateError,
     Untranslatable,
 )
-from wallflower.forms import Question, entries_of, fill, find
-from wallflower.lazy import Lazy
 from wallflower.ledger import Account
+from wallflower.machine.lazy import Lazy
 from wallflower.privacy import Loss
 from wallflower.query import A, Plan, Query
+from wallflower.query.forms import Question, entries_of, fill, find
 from wallflower.release import Release
 from wallflower.release.baselines import take_baseline
 

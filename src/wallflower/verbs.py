@@ -9,11 +9,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, Literal
 
-from wallflower.plan import Plan
 from wallflower.privacy import Exact, Loss
 from wallflower.queries.explain.detectors import Detector
 from wallflower.queries.watch.seasons import ReleasedBaseline, Seasons
 from wallflower.query import ReleaseLike
+from wallflower.query.plan import Plan
 from wallflower.release import Release
 from wallflower.schema import Schema
 

@@ -17,7 +17,7 @@ from wallflower.curator.desk.desk import Desk
 from wallflower.curator.settings import Settings
 from wallflower.data import Points
 from wallflower.ledger import Ledger
-from wallflower.listener import Listener
+from wallflower.machine.listener import Listener
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count

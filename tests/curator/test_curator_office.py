@@ -13,8 +13,8 @@ from wallflower.curator.pages.reference import groups_of
 from wallflower.curator.pages.visits import POLICY
 from wallflower.curator.settings import Settings
 from wallflower.errors import ParameterError, SourceError
-from wallflower.forms import blanks
 from wallflower.queries import QUERIES
+from wallflower.query.forms import blanks
 
 LOGO = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 

@@ -25,11 +25,11 @@ from wallflower.curator.pages import fields, mount
 from wallflower.curator.pages.sessions import _digest as sessions_digest
 from wallflower.curator.pages.visits import POLICY
 from wallflower.curator.settings import Registration
-from wallflower.forms import blanks, entries_of
 from wallflower.privacy import Loss
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.queries.watch import Watch
 from wallflower.query import Tradeoff
+from wallflower.query.forms import blanks, entries_of
 from wallflower.schema import Schema
 
 ROLES = ("anonymous", "analyst", "other", "steward")

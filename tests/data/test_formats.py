@@ -10,10 +10,10 @@ import pyarrow.parquet
 import pytest
 
 import wallflower as wf
-from wallflower.columns import Format, join_list, split_list
 from wallflower.data import Column, Schema, describe, load, survey
 from wallflower.errors import DataError, ParameterError, SourceError
 from wallflower.ledger import Ledger
+from wallflower.schema.columns import Format, join_list, split_list
 
 SECRETS = ("SECRET-42", "8675309.125")
 

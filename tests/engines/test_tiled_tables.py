@@ -17,7 +17,6 @@ import wallflower as wf
 from scripted import Scripted
 from wallflower import progress
 from wallflower.cli import build
-from wallflower.columns import Selection
 from wallflower.data import Schema, TiledTable, load, scans, texts
 from wallflower.data import fingerprints as prints
 from wallflower.data.scans import load_into
@@ -35,6 +34,7 @@ from wallflower.queries.radius import Radius
 from wallflower.queries.scale import Scale
 from wallflower.queries.subspaces import Subspaces
 from wallflower.release.views import view_of
+from wallflower.schema.columns import Selection
 
 N = 3000
 FACTS = Schema.of(

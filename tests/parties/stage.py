@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from forks import Script
+from wallflower.machine.vault import make_key, read_vault
 from wallflower.parties.client import Link, Unreachable
 from wallflower.parties.device import Device
 from wallflower.parties.keys import Identity, make
 from wallflower.parties.parameter_file import ParameterFile, sign_parameters
 from wallflower.queries.sensors.parameters import Column, Exact, Mode, Parameters
-from wallflower.vault import make_key, read_vault
 
 HERE = Path(__file__).parent
 EXACT = Exact(bits=12, unit=Fraction(1, 10), thresholds=(Fraction(20),))

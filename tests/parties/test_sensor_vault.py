@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from stage import ROLES, Stage, died, fill, flagged, parameters, readings, sending
 
+from wallflower.machine.vault import SealedStore, make_key, read_vault
 from wallflower.noise import system_noise
 from wallflower.parties.keys import Identity
 from wallflower.parties.outbox import Outbox
 from wallflower.parties.windows import Windows
-from wallflower.vault import SealedStore, make_key, read_vault
 
 
 def sealed_box(keys: Path, folder: Path, key: Path | None) -> Outbox:

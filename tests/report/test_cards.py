@@ -16,11 +16,11 @@ from wallflower import cards
 from wallflower.data import Points
 from wallflower.errors import PackageMissing, PrivacyError
 from wallflower.ledger import Ledger
-from wallflower.picture import Band, Bars, Choices, Curve, Dot, Figures, HeatMap, Picture, Ranks, Ticks
-from wallflower.plan import Plan
 from wallflower.privacy import Loss
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.queries.count import Count
+from wallflower.query.picture import Band, Bars, Choices, Curve, Dot, Figures, HeatMap, Picture, Ranks, Ticks
+from wallflower.query.plan import Plan
 from wallflower.release import Release, release
 from wallflower.report.miniatures import miniature
 

@@ -15,10 +15,10 @@ from watches import COIN, EVENT, FAR, PERSON, labels, opened
 from wallflower.data import Points
 from wallflower.errors import EpochClosed, ParameterError, StateError
 from wallflower.ledger import Ledger
+from wallflower.machine.vault import SealedStore, make_key
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.release import release
-from wallflower.vault import SealedStore, make_key
 
 door: Any = import_module("wallflower.watching")  # the function of this name stands before it in the package
 

@@ -29,9 +29,9 @@ from wallflower.cli.serve import serve
 from wallflower.cli.show import failure, notice, show
 from wallflower.config import ConfigNotice, find_config
 from wallflower.errors import PrivacyError
-from wallflower.forms import Question
+from wallflower.machine.version import VERSION
 from wallflower.queries import COMPANIONS, QUERIES
-from wallflower.version import VERSION
+from wallflower.query.forms import Question
 
 COMPLETION: Final = "_WALLFLOWER_COMPLETE"  # how a shell asks what may come next
 _INTERRUPTED: Final = 130

@@ -15,8 +15,8 @@ from wallflower.cli.options import JsonOption
 from wallflower.cli.show import show, show_json
 from wallflower.config import ANALYST, FILE, LEDGER, VARIABLE, Config, Source, find_config
 from wallflower.data.scans import MEMORY
-from wallflower.forms import Question, blanks
 from wallflower.ledger.store import home_of
+from wallflower.query.forms import Question, blanks
 from wallflower.release import system_user
 
 _PASSWORD: Final = re.compile(r"(://[^/@:]*):[^/@]*@")

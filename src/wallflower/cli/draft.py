@@ -19,16 +19,16 @@ import typer
 from wallflower.cli.domain import bounds_fact
 from wallflower.cli.options import numbers, written_of
 from wallflower.cli.show import notice, show, sign_of_life
-from wallflower.columns import FORMAT
 from wallflower.data import Column, Schema, load, survey
 from wallflower.errors import DataError, ParameterError, SourceError
-from wallflower.files import write_text
 from wallflower.ledger import Ledger
+from wallflower.machine.files import write_text
 from wallflower.privacy import Loss
 from wallflower.queries.scale import Scale
 from wallflower.rehearsal import TYPES, Draft, labels_fact
 from wallflower.release import default_analyst, pay
 from wallflower.release import notice as notice_records
+from wallflower.schema.columns import FORMAT
 from wallflower.units import Protection
 
 _DATES: Final = ("date", "time of day")

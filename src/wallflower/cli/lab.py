@@ -13,10 +13,10 @@ from rich.text import Text
 from wallflower.cli.options import JsonOption, option, with_signature
 from wallflower.cli.show import notice, show, show_json, sign_of_life
 from wallflower.errors import ParameterError
-from wallflower.forms import Question, closest, find
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.papers import ALL, DATA_FOLDER, PAPERS, STUDIES, draw_all
 from wallflower.queries import WITHOUT
+from wallflower.query.forms import Question, closest, find
 
 if TYPE_CHECKING:
     import wallflower.demo as _demo

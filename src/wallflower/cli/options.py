@@ -13,17 +13,17 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from wallflower.columns import join_list, pieces_of, split_list
 from wallflower.config import ANALYST, LEDGER, find_config, find_ledger, settle
 from wallflower.config import FILE as CONFIG
 from wallflower.data import Schema
 from wallflower.data.scans import MEMORY
 from wallflower.errors import ParameterError
-from wallflower.forms import LOSS_HELP, Blank, Question, blanks, fill, spends
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch.seasons import Seasons
 from wallflower.query import Query
+from wallflower.query.forms import LOSS_HELP, Blank, Question, blanks, fill, spends
 from wallflower.schema import WayToRead
+from wallflower.schema.columns import join_list, pieces_of, split_list
 
 QUESTION: Final = "The question"
 PRIVACY: Final = "Its privacy"

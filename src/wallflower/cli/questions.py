@@ -35,11 +35,11 @@ from wallflower.cli.options import (
 from wallflower.cli.show import notice, price_words, say_cap, show, show_json, sign_of_life
 from wallflower.data.scans import load_into
 from wallflower.errors import BudgetExhausted, ParameterError, SourceError
-from wallflower.files import replacement, write_text
-from wallflower.forms import REQUIRED, Question
-from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
+from wallflower.machine.files import replacement, write_text
+from wallflower.machine.lazy import Lazy
 from wallflower.query import Plan, Query
+from wallflower.query.forms import REQUIRED, Question
 from wallflower.release import Release, default_analyst, pay, plan_for, quote, require_room
 from wallflower.release import notice as notice_records
 from wallflower.release.guarantee import Guarantee

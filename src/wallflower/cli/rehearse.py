@@ -17,9 +17,9 @@ from wallflower.cli.options import settle_source, written_of
 from wallflower.cli.show import notice, show, show_json, sign_of_life
 from wallflower.data import Schema, Table, survey
 from wallflower.errors import ParameterError
-from wallflower.forms import Question
-from wallflower.lazy import Lazy
 from wallflower.ledger import Ledger
+from wallflower.machine.lazy import Lazy
+from wallflower.query.forms import Question
 from wallflower.rehearsal import PLENTY, USUAL, Trial, make_up, try_question
 
 if TYPE_CHECKING:

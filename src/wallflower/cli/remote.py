@@ -10,10 +10,10 @@ import typer
 
 from wallflower.cli.options import READING
 from wallflower.cli.show import show, show_json
-from wallflower.columns import call_or_refuse
 from wallflower.errors import ParameterError, SourceError
 from wallflower.query import Query
 from wallflower.remote import VARIABLE, Remote, RemoteQuote, connect
+from wallflower.schema.columns import call_or_refuse
 
 _PANEL: Final = "A service"
 OPTIONS: Final[Mapping[str, Any]] = {

@@ -19,8 +19,8 @@ import typer
 from wallflower.cli.options import OUTPUT, SOURCE, JsonOption
 from wallflower.cli.show import notice, show, show_json
 from wallflower.errors import ParameterError, SourceError
-from wallflower.files import replacement
-from wallflower.lazy import Lazy
+from wallflower.machine.files import replacement
+from wallflower.machine.lazy import Lazy
 from wallflower.queries.detector import OWN_RECORDS
 from wallflower.queries.detector.grids import Floats
 from wallflower.queries.detector.model import Model

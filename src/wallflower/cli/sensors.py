@@ -14,11 +14,11 @@ import typer
 from wallflower.cli.options import DATA, OUTPUT, PRIVACY, JsonOption, names
 from wallflower.cli.sensors_live import show_windows
 from wallflower.cli.show import notice, show, show_json
-from wallflower.columns import Selection, call_or_refuse
 from wallflower.data.lines import stream
 from wallflower.errors import ParameterError, PrivacyError, SourceError
-from wallflower.lazy import Lazy, load
-from wallflower.vault import make_key, read_vault
+from wallflower.machine.lazy import Lazy, load
+from wallflower.machine.vault import make_key, read_vault
+from wallflower.schema.columns import Selection, call_or_refuse
 
 if TYPE_CHECKING:
     import wallflower.parties.demo as _demo

@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 from wallflower.cli.options import DATA, JsonOption, LedgerOption
 from wallflower.cli.show import notice, show, show_json
 from wallflower.errors import NotAllowed, ParameterError
-from wallflower.lazy import Lazy, load
+from wallflower.machine.lazy import Lazy, load
 
 if TYPE_CHECKING:
     import wallflower.curator.demo as _demo

@@ -17,7 +17,6 @@ from rich.spinner import Spinner
 from rich.table import Table as Grid
 from rich.text import Text
 
-from wallflower.description import TableWords, names_of
 from wallflower.errors import PrivacyError
 from wallflower.ledger import Account, Ledger, Quote
 from wallflower.ledger.chain import Entry, Verification
@@ -26,6 +25,7 @@ from wallflower.progress import report_to
 from wallflower.query import Plan
 from wallflower.release import Release, starter_note
 from wallflower.release.words import as_words, readable, rows_of, symbol
+from wallflower.schema.description import TableWords, names_of
 
 _WIDE: Final = 160
 _QUALITY: Final = {"reliable": "green", "use with care": "yellow", "unreliable": "bold red"}

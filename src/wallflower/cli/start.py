@@ -25,7 +25,7 @@ from wallflower.cli.options import (
     with_signature,
 )
 from wallflower.cli.rehearse import rehearse
-from wallflower.forms import REQUIRED, Question
+from wallflower.query.forms import REQUIRED, Question
 from wallflower.rehearsal import TYPES
 
 _PUBLIC: Final = "What is public"

@@ -32,10 +32,10 @@ from wallflower.cli.options import (
 from wallflower.cli.show import budgets, notice, show, show_json, table_facts
 from wallflower.data import Schema, describe, load, survey
 from wallflower.errors import ParameterError
-from wallflower.files import replacement
-from wallflower.forms import REQUIRED, loss_of
 from wallflower.ledger import Ledger
+from wallflower.machine.files import replacement
 from wallflower.privacy import Kind, Loss, Unit, protect
+from wallflower.query.forms import REQUIRED, loss_of
 from wallflower.release import default_analyst
 from wallflower.units import Protection
 

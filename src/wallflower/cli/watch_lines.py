@@ -15,13 +15,13 @@ from wallflower.cli.fleet_lines import decide_fleet, require_fleet
 from wallflower.cli.options import DATA, OUTPUT, READING, facts_of
 from wallflower.cli.remote import open_remote
 from wallflower.cli.show import notice, say_cap
-from wallflower.columns import Selection, call_or_refuse, list_names
 from wallflower.data import Schema
 from wallflower.data.lines import STDIN, Stream, stream
 from wallflower.errors import BudgetExhausted, ParameterError, PrivacyError, SourceError
-from wallflower.forms import Question
 from wallflower.ledger import Ledger
 from wallflower.queries.watch.seasons import Seasons
+from wallflower.query.forms import Question
+from wallflower.schema.columns import Selection, call_or_refuse, list_names
 from wallflower.watching import Decisions, Watching, watching
 
 _ASK: Final[Mapping[str, Any]] = {

@@ -27,10 +27,10 @@ from wallflower.curator.desk.watches import Watches
 from wallflower.curator.pages import mount
 from wallflower.curator.settings import VARIABLE, Settings
 from wallflower.errors import LedgerError, PrivacyError
-from wallflower.forms import Question
-from wallflower.listener import end_with_parent
+from wallflower.machine.listener import end_with_parent
+from wallflower.machine.version import VERSION
 from wallflower.queries import COMPANIONS, QUERIES
-from wallflower.version import VERSION
+from wallflower.query.forms import Question
 
 ASKED: Final[tuple[Question, ...]] = (*QUERIES, *COMPANIONS)
 _STATUSES = {400: "malformed", 404: "not-found", 405: "method", 413: "too-large"}

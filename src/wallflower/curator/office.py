@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from wallflower.columns import call_or_refuse
 from wallflower.errors import ParameterError, SourceError
-from wallflower.forms import closest
+from wallflower.query.forms import closest
+from wallflower.schema.columns import call_or_refuse
 
 LOGOS: Final[Mapping[str, str]] = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg"}
 _LOGO_BYTES: Final = 2**18

@@ -14,13 +14,13 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
-from wallflower.columns import call_or_refuse
 from wallflower.curator.app import ASKED, application
 from wallflower.curator.desk import logs
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.settings import VARIABLE, Settings
 from wallflower.errors import SourceError
-from wallflower.listener import Listener, bind_socket
+from wallflower.machine.listener import Listener, bind_socket
+from wallflower.schema.columns import call_or_refuse
 
 _FACTORY: Final = "wallflower.curator.app:from_environment"
 _HEALTH: Final = 60  # seconds: a worker is killed if it shows no life for so long, as on a busy machine it may for some

@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from wallflower.columns import call_or_refuse
 from wallflower.curator.office import UNNAMED, Office
 from wallflower.errors import ParameterError, SourceError
-from wallflower.forms import closest
 from wallflower.names import account_name
+from wallflower.query.forms import closest
 from wallflower.schema import Schema
+from wallflower.schema.columns import call_or_refuse
 from wallflower.units import Protection
 
 VARIABLE: Final = "WALLFLOWER_SERVICE"  # how a server tells its workers

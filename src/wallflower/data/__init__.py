@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wallflower.columns import SourceTable, numbers_of, pick
 from wallflower.data.cells import (
     ROWS,
     check_numbers,
@@ -32,9 +31,10 @@ from wallflower.data.coordinates import measured_names, number_names, places_of
 from wallflower.data.sources import number_columns, read, select, view_matrix
 from wallflower.data.tiled_table import TiledPoints, TiledTable
 from wallflower.errors import DataError, EngineMismatch
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.names import nearest_name
 from wallflower.schema import Column, Schema, WayToRead
+from wallflower.schema.columns import SourceTable, numbers_of, pick
 
 __all__ = [
     "Column",

@@ -15,11 +15,19 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.columns import EXACT_BELOW, call_or_refuse, float_array, list_names, numbers_of, text_array, too_precise
 from wallflower.data.texts import MISSING
 from wallflower.errors import DataError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.schema import UNITS, Column, Schema
+from wallflower.schema.columns import (
+    EXACT_BELOW,
+    call_or_refuse,
+    float_array,
+    list_names,
+    numbers_of,
+    text_array,
+    too_precise,
+)
 
 if TYPE_CHECKING:
     import pyarrow as _pa

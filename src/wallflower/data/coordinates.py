@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from wallflower.columns import list_names, pick
 from wallflower.errors import DataError
 from wallflower.schema import Schema
+from wallflower.schema.columns import list_names, pick
 
 
 def number_names(asked: Iterable[str], columns: Sequence[str], schema: Schema) -> tuple[str, ...]:

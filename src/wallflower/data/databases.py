@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 
-from wallflower.columns import Selection, SourceTable, arrow_of, call_or_refuse, list_names, too_large
 from wallflower.errors import ParameterError, SourceError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
+from wallflower.schema.columns import Selection, SourceTable, arrow_of, call_or_refuse, list_names, too_large
 
 if TYPE_CHECKING:
     import duckdb as _duck

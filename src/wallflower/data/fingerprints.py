@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.columns import EXACT_BELOW, numbers_of
 from wallflower.data import Points, Table, TablePoints, TiledTable
 from wallflower.engines.order import sort_block, sort_rows
 from wallflower.errors import ParameterError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
+from wallflower.schema.columns import EXACT_BELOW, numbers_of
 
 if TYPE_CHECKING:
     import pyarrow.compute as _compute

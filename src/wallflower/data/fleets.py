@@ -17,9 +17,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.columns import list_names
 from wallflower.data.lines import STDIN, number, read_lines
 from wallflower.errors import DataError
+from wallflower.schema.columns import list_names
 
 VALUE: Final = "value"  # what a fleet of one column may call it
 RESERVED: Final = ("stream", "time")

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.columns import Selection, call_or_refuse
 from wallflower.data.sources import number_columns
 from wallflower.data.texts import name_columns
 from wallflower.errors import DataError, SourceError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
+from wallflower.schema.columns import Selection, call_or_refuse
 
 if TYPE_CHECKING:
     import pyarrow as _pa

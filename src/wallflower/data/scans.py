@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from numpy.typing import NDArray
 
-from wallflower.columns import Selection, call_or_refuse, list_names, numbers_of, text_array
 from wallflower.data import Table, load
 from wallflower.data.cells import fit_cells, is_text, not_numbers, text_bytes
 from wallflower.data.databases import scan
@@ -31,9 +30,10 @@ from wallflower.engines.local import LocalEngine
 from wallflower.engines.spark import connect, is_frame
 from wallflower.engines.spark.session import is_master, is_session
 from wallflower.errors import DataError, ParameterError, SourceError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.names import nearest_name
 from wallflower.schema import Column, Schema, WayToRead
+from wallflower.schema.columns import Selection, call_or_refuse, list_names, numbers_of, text_array
 
 if TYPE_CHECKING:
     import pyarrow as _pa

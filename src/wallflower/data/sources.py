@@ -12,7 +12,13 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.columns import (
+from wallflower.data.databases import ask
+from wallflower.data.texts import GUESSED, json_lines, not_open, not_readable, reader_of, type_cells
+from wallflower.data.workbooks import WORKBOOKS, workbook
+from wallflower.errors import DataError, ParameterError, SourceError
+from wallflower.machine.lazy import Lazy
+from wallflower.schema import TEXTS, Schema
+from wallflower.schema.columns import (
     EXACT_BELOW,
     FORMAT,
     LIMIT_VARIABLE,
@@ -27,12 +33,6 @@ from wallflower.columns import (
     too_large,
     too_precise,
 )
-from wallflower.data.databases import ask
-from wallflower.data.texts import GUESSED, json_lines, not_open, not_readable, reader_of, type_cells
-from wallflower.data.workbooks import WORKBOOKS, workbook
-from wallflower.errors import DataError, ParameterError, SourceError
-from wallflower.lazy import Lazy
-from wallflower.schema import TEXTS, Schema
 
 if TYPE_CHECKING:
     import polars.exceptions as _polars_errors

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from wallflower.columns import call_or_refuse
 from wallflower.errors import SourceError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
+from wallflower.schema.columns import call_or_refuse
 
 if TYPE_CHECKING:
     import pyarrow.fs as _fs

@@ -19,7 +19,9 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from wallflower.columns import (
+from wallflower.errors import DataError, SourceError
+from wallflower.machine.lazy import Lazy
+from wallflower.schema.columns import (
     EXACT_BELOW,
     Format,
     Selection,
@@ -29,8 +31,6 @@ from wallflower.columns import (
     too_large,
     too_precise,
 )
-from wallflower.errors import DataError, SourceError
-from wallflower.lazy import Lazy
 
 if TYPE_CHECKING:
     import pyarrow as _pa

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.columns import pick
 from wallflower.data.cells import group_cells, not_identifying, scale_columns
 from wallflower.data.coordinates import measured_names, number_names, places_of
 from wallflower.engines import Cells, Floats, Given, Sheet, Task, Tiles
 from wallflower.schema import Column, Schema
+from wallflower.schema.columns import pick
 
 
 @dataclass(frozen=True, slots=True)

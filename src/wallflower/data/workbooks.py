@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from wallflower.columns import Selection, arrow_of, list_names, too_large
 from wallflower.data.texts import name_columns
 from wallflower.errors import DataError, SourceError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
+from wallflower.schema.columns import Selection, arrow_of, list_names, too_large
 
 if TYPE_CHECKING:
     import pyarrow as _pa

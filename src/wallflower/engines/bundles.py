@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.engines import Cells, Given
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 
 if TYPE_CHECKING:
     import pyarrow as _pa

@@ -19,7 +19,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from wallflower.errors import BudgetExhausted, LedgerError, ParameterError
-from wallflower.lazy import Lazy
 from wallflower.ledger.account import Account, Declaration
 from wallflower.ledger.blocks import Block, append_block, find_latest
 from wallflower.ledger.budget import declarations, records_named
@@ -44,6 +43,7 @@ from wallflower.ledger.rows import (
 )
 from wallflower.ledger.statements import entries
 from wallflower.ledger.store import Store
+from wallflower.machine.lazy import Lazy
 from wallflower.names import nearest_name, require_names
 from wallflower.privacy import Chargeable, Exact, Kind, Loss, Neighbours, exact
 from wallflower.units import Claim, Price, Protection

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from wallflower.errors import EpochClosed, KeyConflict
-from wallflower.lazy import Lazy
 from wallflower.ledger.chain import Entry, canonical
 from wallflower.ledger.rows import append, columns_of, find_first
 from wallflower.ledger.statements import entries
+from wallflower.machine.lazy import Lazy
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

@@ -14,7 +14,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from wallflower.errors import LedgerError
-from wallflower.lazy import Lazy
 from wallflower.ledger.account import Account, Declaration, Fence, Share
 from wallflower.ledger.chain import Entry
 from wallflower.ledger.limits import STARTER, Limit, Spending
@@ -27,6 +26,7 @@ from wallflower.ledger.statements import (
     find_declarations,
     find_time,
 )
+from wallflower.machine.lazy import Lazy
 from wallflower.privacy import Loss
 from wallflower.units import Price
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

@@ -16,11 +16,11 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import Untranslatable
-from wallflower.lazy import Lazy
 from wallflower.ledger.account import Account, Fence, Obstacle, Share
 from wallflower.ledger.budget import year_begun
 from wallflower.ledger.limits import STARTER, Limit, Spending
 from wallflower.ledger.statements import entries
+from wallflower.machine.lazy import Lazy
 from wallflower.names import account_name, nearest_name, require_account_name
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.units import BASES, UNITS_OF_ROWS, Claim, Protection, price

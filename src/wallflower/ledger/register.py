@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wallflower.errors import ParameterError, SameRecords
-from wallflower.lazy import Lazy
 from wallflower.ledger.account import Account, Declaration
 from wallflower.ledger.budget import account_of, declarations, members_of, year_begun
 from wallflower.ledger.decision import Quote, make_quote
@@ -22,6 +21,7 @@ from wallflower.ledger.rows import (
     last_hash,
     newer_losses,
 )
+from wallflower.machine.lazy import Lazy
 from wallflower.privacy import Loss, Neighbours
 from wallflower.units import BASES, UNITS_OF_ROWS, Claim, Protection
 

@@ -9,11 +9,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import KeyConflict, ParameterError
-from wallflower.lazy import Lazy
 from wallflower.ledger.account import Declaration
 from wallflower.ledger.budget import latest_time
 from wallflower.ledger.chain import GENESIS, Entry, Event, canonical, seal
 from wallflower.ledger.statements import entries, find_end, insertion
+from wallflower.machine.lazy import Lazy
 from wallflower.privacy import Loss
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from wallflower.lazy import Lazy
 from wallflower.ledger.chain import COLUMNS
+from wallflower.machine.lazy import Lazy
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

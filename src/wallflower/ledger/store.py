@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from wallflower.config import LEDGER as VARIABLE
 from wallflower.config import find_ledger
 from wallflower.errors import LedgerError, LedgerUnreachable
-from wallflower.lazy import Lazy
 from wallflower.ledger.newest import HEAD, STATEMENTS
+from wallflower.machine.lazy import Lazy
 
 if TYPE_CHECKING:
     import alembic.command as _alembic

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 import numpy as np
 
 from wallflower.errors import LossMismatch, ParameterError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.noise import Noise, round_up
 from wallflower.privacy import Kind, Loss
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import ParameterError
-from wallflower.jit import light_kernel
+from wallflower.machine.jit import light_kernel
 from wallflower.neighbours.limits import check_neighbours
 from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, grow_tree, lists
 from wallflower.neighbours.region import Certificate, Part, Region, add

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wallflower.jit import light_kernel
+from wallflower.machine.jit import light_kernel
 from wallflower.neighbours.limits import check_neighbours
 from wallflower.neighbours.pairs import Index, Ints, Tree, grow_tree, lists
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wallflower.jit import light_kernel
+from wallflower.machine.jit import light_kernel
 from wallflower.neighbours.pairs import Floats, Ints
 
 SMALL = 96  # suppliers that are not worth halving

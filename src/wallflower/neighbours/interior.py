@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wallflower.jit import light_kernel
+from wallflower.machine.jit import light_kernel
 from wallflower.neighbours.fronts import Fronts, factor, solve
 from wallflower.neighbours.pairs import Floats, Ints
 

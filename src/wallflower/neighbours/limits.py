@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from wallflower.data import Points, TiledPoints, TiledTable, points_of
 from wallflower.errors import DataError, LossMismatch, ParameterError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.progress import Effort
 

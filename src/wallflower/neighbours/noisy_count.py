@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.data import TiledPoints
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.mechanisms import Additive, calibrate
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import DataError, ParameterError
-from wallflower.jit import light_kernel
+from wallflower.machine.jit import light_kernel
 from wallflower.progress import count_cores
 
 Floats = NDArray[np.float64]

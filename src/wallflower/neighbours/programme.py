@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wallflower.jit import light_kernel
-from wallflower.lazy import Lazy
+from wallflower.machine.jit import light_kernel
+from wallflower.machine.lazy import Lazy
 from wallflower.neighbours.fronts import dissect
 from wallflower.neighbours.interior import interior
 from wallflower.neighbours.pairs import Floats, Ints

@@ -22,7 +22,7 @@ from wallflower import progress
 from wallflower.data import TiledPoints
 from wallflower.engines import Tiles
 from wallflower.errors import ParameterError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.mechanisms import choose_together
 from wallflower.neighbours.limits import check_radius, per_column
 from wallflower.neighbours.noisy_count import GAP, STEP

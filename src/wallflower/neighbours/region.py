@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.jit import light_kernel
+from wallflower.machine.jit import light_kernel
 from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, counts, lists
 from wallflower.neighbours.programme import Contest, decide
 

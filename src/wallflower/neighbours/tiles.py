@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wallflower.engines import Floats, Given, Tiles
-from wallflower.jit import kernel
+from wallflower.machine.jit import kernel
 from wallflower.neighbours.extension import UNIT, equal_shares, generous
 from wallflower.neighbours.pairs import MARGIN, Ints
 from wallflower.neighbours.tasks import find_strays, pack, serve_home

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from wallflower.lazy import load
+from wallflower.machine.lazy import load
 
 
 def _reproduced(module: str, folder: Path, quick: bool, say: Callable[[str], None]) -> Iterable[Path]:

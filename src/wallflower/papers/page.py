@@ -10,7 +10,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.papers.facts import Comparison
 from wallflower.papers.methods import INVALID, NOT_PRIVATE, CurveLabel
 from wallflower.report.colours import ACCENT, INK, QUIET

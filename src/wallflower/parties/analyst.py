@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from wallflower.machine.vault import OpenVault, Vault
 from wallflower.parties.client import Link, Unreachable
 from wallflower.parties.intake import BadCall
 from wallflower.parties.keys import Identity
@@ -18,7 +19,6 @@ from wallflower.parties.server import Server
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode, encode
 from wallflower.queries.sensors.holdings import ReadingList
 from wallflower.queries.sensors.rounds import conclude, rows, steps
-from wallflower.vault import OpenVault, Vault
 
 
 class Analyst(Server):

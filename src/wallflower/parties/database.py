@@ -13,7 +13,7 @@ from threading import RLock
 from typing import Final, Self
 
 from wallflower.errors import StateError
-from wallflower.vault import OpenVault, SealedStore, Vault
+from wallflower.machine.vault import OpenVault, SealedStore, Vault
 
 # Large pages: a batch of keys is millions of bytes, and is stored twice as fast.
 _SETTINGS: Final = ("page_size = 16384", "journal_mode = WAL", "synchronous = FULL", "secure_delete = ON")

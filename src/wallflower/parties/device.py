@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.errors import DataError
+from wallflower.machine.vault import OpenVault, Vault
 from wallflower.noise import Noise, system_noise
 from wallflower.parties.client import Link, Unreachable, pauses
 from wallflower.parties.database import DiskFull
@@ -22,7 +23,6 @@ from wallflower.parties.outbox import Outbox, PendingFrame, WindowError
 from wallflower.parties.parameter_file import ParameterFile, verify_parameters
 from wallflower.privacy import Exact
 from wallflower.queries.sensors.batches import targets
-from wallflower.vault import OpenVault, Vault
 
 Floats = NDArray[np.float64]
 Told = Callable[[str, int, int], None]  # reader, readings of the batch, status

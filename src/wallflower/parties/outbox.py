@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import BudgetExhausted, DataError, StateError
+from wallflower.machine.vault import OpenVault, Vault
 from wallflower.noise import Noise, words
 from wallflower.parties.database import Database
 from wallflower.parties.keys import Identity
@@ -30,7 +31,6 @@ from wallflower.privacy import Exact, Loss
 from wallflower.queries.sensors.batches import TAG_KEY, Place, commit_frame, prepare_batch, targets
 from wallflower.queries.sensors.parameters import Parameters
 from wallflower.queries.sensors.seals import signature
-from wallflower.vault import OpenVault, Vault
 
 _NAME: Final = 0x77666F32
 _FIRST: Final = 0x77666F31  # took a place for the same under every set, and did not know which readings were there

@@ -11,7 +11,8 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from wallflower.errors import PrivacyError
-from wallflower.files import write_text
+from wallflower.machine.files import write_text
+from wallflower.machine.vault import OpenVault, Vault
 from wallflower.parties.commitments import Words, weigh_commits
 from wallflower.parties.intake import BadCall, body_digest
 from wallflower.parties.keys import Identity, Peer
@@ -23,7 +24,6 @@ from wallflower.queries.sensors.findings import UNSOUND, Report, Tally, tally_re
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode
 from wallflower.queries.sensors.parameters import Direct
 from wallflower.queries.sensors.seals import Forgery, require_signature, unseal
-from wallflower.vault import OpenVault, Vault
 
 SERVERS: Final = ("analyst", "correction")
 _RESULT: Final = "told"

@@ -16,6 +16,7 @@ from threading import Event, RLock, Thread
 from typing import ClassVar, Final
 
 from wallflower.errors import PrivacyError
+from wallflower.machine.vault import OpenVault, Vault
 from wallflower.noise import Noise, system_noise
 from wallflower.parties.client import Unreachable, pauses
 from wallflower.parties.intake import Collector
@@ -24,7 +25,6 @@ from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.revocations import Revocations
 from wallflower.parties.windows import Windows
 from wallflower.queries.sensors.parameters import Parameters
-from wallflower.vault import OpenVault, Vault
 
 log: Final = logging.getLogger("wallflower.sensors")
 _TICK: Final = 0.2  # seconds between two looks at the clock

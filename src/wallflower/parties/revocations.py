@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from wallflower.errors import ParameterError, SourceError
-from wallflower.files import replacement
+from wallflower.machine.files import replacement
 from wallflower.parties.keys import ISSUED, PARTIES, Peer, read_authority
 from wallflower.queries.sensors.seals import Forgery
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from wallflower.machine.vault import OpenVault, Vault
 from wallflower.parties.client import Link, Unreachable
 from wallflower.parties.intake import body_digest
 from wallflower.parties.keys import Identity
@@ -21,7 +22,6 @@ from wallflower.queries.sensors.frames import Frame, Kind, encode
 from wallflower.queries.sensors.holdings import ReadingList, hold, list_readings
 from wallflower.queries.sensors.rounds import Holdings
 from wallflower.queries.sensors.seals import seal
-from wallflower.vault import OpenVault, Vault
 
 Array = NDArray[Any]
 

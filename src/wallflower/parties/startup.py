@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wallflower.errors import ParameterError, StateError
-from wallflower.listener import bind_socket
+from wallflower.machine.listener import bind_socket
 from wallflower.parties.analyst import Analyst
 from wallflower.parties.correction import CorrectionServer
 from wallflower.parties.keys import Identity

@@ -23,7 +23,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from wallflower.errors import PrivacyError
-from wallflower.listener import Listener
+from wallflower.machine.listener import Listener
 from wallflower.parties.client import CERTIFICATE, SIGNATURE
 from wallflower.parties.correction import CorrectionServer
 from wallflower.parties.database import DiskFull

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from wallflower.errors import StateError
+from wallflower.machine.vault import OpenVault, Vault
 from wallflower.parties.database import Database
 from wallflower.queries.sensors.findings import SignedCommit
-from wallflower.vault import OpenVault, Vault
 
 _SIDES: Final = ("asked", "answered")
 STATES: Final = ("open", "collecting", "sealed", "exchanged", "delivered", "purged")

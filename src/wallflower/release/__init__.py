@@ -22,8 +22,9 @@ from wallflower.config import ANALYST, find_analyst
 from wallflower.data import Points, Schema, Table, TiledPoints, TiledTable, load
 from wallflower.data.fingerprints import fingerprint
 from wallflower.errors import LedgerUnreachable, NotUseful
-from wallflower.lazy import Lazy
 from wallflower.ledger import Declaration, Ledger, Quote, Receipt
+from wallflower.machine.lazy import Lazy
+from wallflower.machine.version import VERSION
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.query import COVERS, A, D, Plan, Quality, Query
@@ -34,7 +35,6 @@ from wallflower.release.steward_key import steward_key
 from wallflower.release.views import Records, view_of
 from wallflower.release.words import readable
 from wallflower.units import Protection
-from wallflower.version import VERSION
 
 _PATIENCE: Final = 10.0  # seconds for a ledger to take what was paid for
 _PAUSE: Final = 0.25

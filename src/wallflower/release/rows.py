@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import PackageMissing
-from wallflower.lazy import Lazy, is_there
+from wallflower.machine.lazy import Lazy, is_there
 from wallflower.release.words import readable
 
 if TYPE_CHECKING:

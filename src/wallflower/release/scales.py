@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wallflower.columns import list_names
 from wallflower.data import Points
 from wallflower.errors import ScaleMismatch
 from wallflower.ledger import Ledger
 from wallflower.names import account_name
 from wallflower.query import Query
 from wallflower.release.views import Records
+from wallflower.schema.columns import list_names
 
 KIND: Final = "scale"
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from wallflower import cards
 from wallflower.errors import ParameterError
-from wallflower.files import write_text
 from wallflower.ledger import Ledger
 from wallflower.ledger.chain import Entry, Verification
+from wallflower.machine.files import write_text
 from wallflower.query import Plan
 from wallflower.release import Release
 from wallflower.release.words import readable, rows_of

@@ -16,11 +16,11 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from wallflower.errors import ParameterError
-from wallflower.lazy import Lazy
-from wallflower.picture import Bars, Choices, Dot, Picture
+from wallflower.machine.lazy import Lazy
 from wallflower.privacy import Loss
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.query import Plan, Query, Scale
+from wallflower.query.picture import Bars, Choices, Dot, Picture
 from wallflower.release import Release
 from wallflower.release.words import symbol
 from wallflower.report.colours import ACCENT, INK, QUIET, STYLE

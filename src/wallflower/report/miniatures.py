@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import Any, Final
 
-from wallflower.picture import Band, Bars, Choices, Curve, Dot, Figures, HeatMap, Picture, Ranks, Ticks
-from wallflower.plan import Plan, Scale
+from wallflower.query.picture import Band, Bars, Choices, Curve, Dot, Figures, HeatMap, Picture, Ranks, Ticks
+from wallflower.query.plan import Plan, Scale
 from wallflower.release.words import readable, rough, symbol
 
 _MOST: Final = 12  # rows of bars, or rows and columns of a heat map

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from textwrap import fill, shorten
 from typing import TYPE_CHECKING, Any, Final
 
-from wallflower.lazy import Lazy
-from wallflower.picture import Band, Bars, Choices, Curve, Dot, Figures, HeatMap, Picture, Ranks, Ticks
+from wallflower.machine.lazy import Lazy
+from wallflower.query.picture import Band, Bars, Choices, Curve, Dot, Figures, HeatMap, Picture, Ranks, Ticks
 from wallflower.release import Release
 from wallflower.release.words import readable
 from wallflower.report.colours import ACCENT, INK, QUIET

@@ -10,14 +10,14 @@ from textwrap import wrap
 from typing import Any, Final
 
 from wallflower import cards
-from wallflower.files import write_text
-from wallflower.plan import Plan
+from wallflower.machine.files import write_text
+from wallflower.machine.version import VERSION
+from wallflower.query.plan import Plan
 from wallflower.release.rows import to_frame
 from wallflower.release.words import as_words, rows_of, symbol
 from wallflower.report.drawing import figure_of_plan, svg
 from wallflower.report.miniatures import slope
 from wallflower.report.style import PAGE_STYLE
-from wallflower.version import VERSION
 
 __all__ = ["card", "figure", "frame", "text", "write"]
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.columns import pick
 from wallflower.errors import ParameterError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.queries.detector.model import Model
 from wallflower.report.colours import ACCENT, INK, QUIET, STYLE
+from wallflower.schema.columns import pick
 
 if TYPE_CHECKING:
     import matplotlib as _matplotlib

@@ -13,7 +13,7 @@ from string import Template
 from typing import Any, Final
 
 from wallflower.errors import ParameterError
-from wallflower.files import write_text
+from wallflower.machine.files import write_text
 from wallflower.query import Query, Tradeoff
 from wallflower.release.words import symbol
 

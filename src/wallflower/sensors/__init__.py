@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import DataError, ParameterError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.noise import system_noise, words
 from wallflower.privacy import Exact
 from wallflower.queries.sensors.history import usual_ranges

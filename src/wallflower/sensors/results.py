@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower import cards
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.privacy import Loss
 from wallflower.queries.sensors.parameters import Parameters
 from wallflower.sensors.constants import SENSOR, WINDOW, Columns

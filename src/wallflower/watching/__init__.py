@@ -31,12 +31,12 @@ from numpy.typing import NDArray
 from wallflower.data import Schema
 from wallflower.errors import LedgerError, ParameterError, StateError
 from wallflower.ledger import Ledger
+from wallflower.machine.vault import read_vault
 from wallflower.noise import Noise, system_noise, words
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.claims import LiveStream
 from wallflower.queries.watch.detectors import Decisions as Found
 from wallflower.release import declaration_of, default_analyst, require_use
-from wallflower.vault import read_vault
 from wallflower.watching.frames import rows_of
 from wallflower.watching.hold import Hold
 from wallflower.watching.payer import OpenEpoch, Payer

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import EpochClosed, LedgerError, StateError, StateUnreachable
-from wallflower.lazy import Lazy
 from wallflower.ledger.chain import canonical
 from wallflower.ledger.store import open_engine
+from wallflower.machine.lazy import Lazy
 from wallflower.watching.state import FORM, Epoch, Row, lock_file
 
 if TYPE_CHECKING:

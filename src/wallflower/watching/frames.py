@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.columns import list_names
 from wallflower.data.lines import number
 from wallflower.errors import DataError
+from wallflower.schema.columns import list_names
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.columns import list_names, pick
 from wallflower.data import Column, Schema
 from wallflower.data.cells import scale_columns
 from wallflower.data.lines import number
@@ -18,6 +17,7 @@ from wallflower.queries.watch import Watch
 from wallflower.queries.watch.gauge import Gauge
 from wallflower.queries.watch.modes import mode_of
 from wallflower.queries.watch.staircase import Table
+from wallflower.schema.columns import list_names, pick
 from wallflower.watching.frames import times_of
 
 Floats = NDArray[np.float64]

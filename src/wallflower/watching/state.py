@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from wallflower.errors import EpochClosed, StateError, StateUnreachable
 from wallflower.ledger.chain import canonical
-from wallflower.vault import OpenVault, SealedStore, Vault
+from wallflower.machine.vault import OpenVault, SealedStore, Vault
 
 FORM: Final = 2  # of an epoch: the first noted no blocks in the ledger
 _NAMES: Final = {1: 0x77666C31, FORM: 0x77666C32}  # who made the file, in its head

@@ -20,8 +20,8 @@ from wallflower.curator.api.docs import Docs, answer_docs, problem_docs
 from wallflower.curator.api.files import ARROW, arrow_stream, release_docs, respond
 from wallflower.curator.api.views import Page, Plain, account_json, dataset_json, price_json, question_json
 from wallflower.curator.desk.jobs import Job, Jobs
-from wallflower.forms import Question
 from wallflower.queries.detector.model import Model
+from wallflower.query.forms import Question
 from wallflower.release import Release
 
 DatasetName = Annotated[str, Path(max_length=200, description="name of a data set", examples=["tumours"])]

@@ -15,11 +15,11 @@ from starlette.responses import Response
 
 from wallflower.curator.desk.tokens import Scope
 from wallflower.errors import ParameterError
-from wallflower.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, entries_of, fill, loss_of, spends
 from wallflower.ledger.limits import Accounting
 from wallflower.privacy import Loss
 from wallflower.queries.watch.seasons import Seasons
 from wallflower.query import Query
+from wallflower.query.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, entries_of, fill, loss_of, spends
 from wallflower.release import Release
 from wallflower.release.baselines import take_baseline
 from wallflower.schema import Schema

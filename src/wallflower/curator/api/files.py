@@ -12,7 +12,7 @@ from wallflower.curator.api.answers import JSON, example_of
 from wallflower.curator.api.answers import Release as Told
 from wallflower.curator.api.docs import Docs, answer_docs
 from wallflower.curator.api.views import Plain
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.release import Release
 
 if TYPE_CHECKING:

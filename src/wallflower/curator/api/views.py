@@ -14,9 +14,9 @@ from starlette.responses import JSONResponse, Response
 from wallflower.curator.api.bodies import example
 from wallflower.curator.desk.desk import DatasetView
 from wallflower.curator.desk.problems import loss_json, problem
-from wallflower.forms import LOSS_HELP, REQUIRED, Question, blanks, spends
 from wallflower.ledger import Quote
 from wallflower.ledger.chain import Entry
+from wallflower.query.forms import LOSS_HELP, REQUIRED, Question, blanks, spends
 
 
 class Plain(JSONResponse):

@@ -26,7 +26,6 @@ from wallflower.curator.desk.tokens import Caller, Token, Tokens
 from wallflower.curator.settings import Settings
 from wallflower.data import Table, TiledTable
 from wallflower.errors import LedgerUnreachable, ParameterError, PrivacyError, SourceError
-from wallflower.forms import Question, find
 from wallflower.ledger import Account, Ledger, Quote
 from wallflower.ledger.chain import Entry, Event, Verification, canonical
 from wallflower.ledger.limits import Accounting, Limit, limit_of
@@ -35,6 +34,7 @@ from wallflower.privacy import Exact, Loss, Neighbours
 from wallflower.progress import Effort
 from wallflower.queries import QUERIES
 from wallflower.query import Plan, Query
+from wallflower.query.forms import Question, find
 from wallflower.release import Release, notice, pay, plan_for
 from wallflower.release.scales import rescale
 from wallflower.release.steward_key import steward_key

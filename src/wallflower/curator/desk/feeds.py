@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from wallflower.columns import list_names
 from wallflower.data.lines import number
 from wallflower.errors import DataError
+from wallflower.schema.columns import list_names
 
 MOST: Final = 100_000  # observations at a time
 _TIME: Final = "time"

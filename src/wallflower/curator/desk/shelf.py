@@ -9,7 +9,6 @@ from pathlib import Path
 from threading import Lock, RLock
 from typing import Any
 
-from wallflower.columns import pick
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.records import DATASETS, Records
 from wallflower.curator.settings import Registration, state_account
@@ -18,6 +17,7 @@ from wallflower.data.scans import load_into
 from wallflower.errors import DataError, ParameterError, PrivacyError
 from wallflower.names import account_name, require_account_name
 from wallflower.schema import Schema
+from wallflower.schema.columns import pick
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from markupsafe import Markup
 from wallflower.curator.pages import charts
 from wallflower.curator.pages.numbers import Numbers, numbers_of, words_of
 from wallflower.curator.pages.pictures import Sketch, draw, legend
-from wallflower.lazy import Lazy
-from wallflower.picture import Dot
+from wallflower.machine.lazy import Lazy
 from wallflower.query import Plan
+from wallflower.query.picture import Dot
 from wallflower.release import Release
 from wallflower.release.words import rows_of
 from wallflower.report.drawing import figure, picture_of, plan_of

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from wallflower.errors import DataError, ParameterError, PrivacyError
-from wallflower.forms import LOSS_HELP, Blank, Question, blanks
+from wallflower.query.forms import LOSS_HELP, Blank, Question, blanks
 
 _NAMED: Final = re.compile(r"^(?:[\w-]+: )?(\w+)(?:, \w+)*: +")
 _SHOWN: Final = 40  # characters of what was typed

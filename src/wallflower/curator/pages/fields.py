@@ -13,7 +13,6 @@ from typing import Any, Final, Literal
 
 from pydantic import ValidationError
 
-from wallflower.columns import join_list, pieces_of, split_list
 from wallflower.curator.api.bodies import Body, Find, model, query_of
 from wallflower.curator.pages.faults import EmptyFields, faults_in
 from wallflower.curator.pages.pickers import Choice, offers_for, tick
@@ -21,11 +20,12 @@ from wallflower.curator.pages.scales import OWN, Ruler, asides, is_typed_own, ow
 from wallflower.curator.pages.suggestions import Suggestion
 from wallflower.curator.pages.translation import chosen_columns, translate
 from wallflower.errors import ParameterError
-from wallflower.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, entries_of, spends
 from wallflower.queries.watch.seasons import ReleasedBaseline, Seasons
 from wallflower.query import Condition, Query, ReleaseLike
+from wallflower.query.forms import LOSS_HELP, REQUIRED, Blank, Question, blanks, entries_of, spends
 from wallflower.release import Release
 from wallflower.schema import Schema
+from wallflower.schema.columns import join_list, pieces_of, split_list
 
 Control = Literal["text", "number", "choice", "ticks", "kept"]
 

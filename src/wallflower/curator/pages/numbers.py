@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from wallflower.picture import Cell, Sheet
+from wallflower.query.picture import Cell, Sheet
 from wallflower.release.words import as_words, readable
 
 _LONGEST: Final = 100  # characters of a value that are read at a glance

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from wallflower.curator.desk.desk import DatasetView, Desk
 from wallflower.curator.desk.tokens import Caller
 from wallflower.curator.pages.pickers import columns_for
-from wallflower.forms import REQUIRED, Question, blanks
+from wallflower.query.forms import REQUIRED, Question, blanks
 
 _NEEDED = {
     "numbers": "a column of numbers",

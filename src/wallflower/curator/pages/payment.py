@@ -17,9 +17,9 @@ from wallflower.curator.desk.tokens import new_id
 from wallflower.curator.pages import fields, planner
 from wallflower.curator.pages.visits import BASE, Visit, page, place, refusal_page, to
 from wallflower.errors import PrivacyError
-from wallflower.forms import LOSS_HELP, Question
 from wallflower.ledger.chain import canonical
 from wallflower.query import Query
+from wallflower.query.forms import LOSS_HELP, Question
 from wallflower.release import Release
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from wallflower.columns import join_list, list_names, split_list
 from wallflower.errors import ParameterError
-from wallflower.forms import Blank
+from wallflower.query.forms import Blank
 from wallflower.schema import Column, Schema
+from wallflower.schema.columns import join_list, list_names, split_list
 
 
 @dataclass(frozen=True, slots=True)

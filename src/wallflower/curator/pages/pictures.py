@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from wallflower.curator.pages.canvas import LINE, Canvas, Span, around, broken, cut_short, number_words, width_of
 from wallflower.curator.pages.numbers import cell_words
-from wallflower.picture import Band, Bars, Choices, Curve, Dot, HeatMap, Picture, Ranks, Ticks
+from wallflower.query.picture import Band, Bars, Choices, Curve, Dot, HeatMap, Picture, Ranks, Ticks
 
 WIDE: Final = 760.0
 NARROW: Final = 340.0

@@ -26,10 +26,10 @@ from wallflower.curator.pages.standing import ADVICE, factor_words
 from wallflower.curator.pages.translation import chosen_columns
 from wallflower.curator.pages.visits import BASE, Visit, page, place
 from wallflower.errors import ParameterError, PrivacyError
-from wallflower.forms import LOSS_HELP, Question, blanks
 from wallflower.ledger import Quote
 from wallflower.privacy import Kind
 from wallflower.query import Plan, Query, Tradeoff
+from wallflower.query.forms import LOSS_HELP, Question, blanks
 from wallflower.release import Release
 from wallflower.release.guarantee import certainty
 from wallflower.release.words import rough, rows_of, symbol

@@ -13,16 +13,16 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.routing import Route
 
-from wallflower.columns import split_list
 from wallflower.curator.desk.problems import problem
 from wallflower.curator.desk.wizard import MOST_COLUMNS, RECORDS, draft_source, rehearse, sources
 from wallflower.curator.pages.confirmation import with_token
 from wallflower.curator.pages.steward import PROTECTIONS, protection_stated
 from wallflower.curator.pages.visits import Visit, page, place, to
-from wallflower.description import ColumnWords, TableWords, names_of
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.rehearsal import TYPES, Draft, Trial, labels_fact
 from wallflower.schema import Schema
+from wallflower.schema.columns import split_list
+from wallflower.schema.description import ColumnWords, TableWords, names_of
 
 _LONGEST: Final = 2000
 KINDS: Final[Mapping[str, str]] = {

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Final
 
 from wallflower.errors import ParameterError
-from wallflower.forms import Blank, Span
+from wallflower.query.forms import Blank, Span
 from wallflower.schema import Column, Schema
 
 OWN: Final = "-own"  # ends the name of a field that is typed in the units of the columns

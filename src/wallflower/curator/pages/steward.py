@@ -18,10 +18,10 @@ from wallflower.curator.pages.confirmation import with_token
 from wallflower.curator.pages.standing import standing_of
 from wallflower.curator.pages.visits import Visit, page, place, to
 from wallflower.errors import ParameterError, PrivacyError
-from wallflower.forms import loss_of
 from wallflower.ledger.chain import Entry
 from wallflower.ledger.limits import Accounting
 from wallflower.privacy import Loss
+from wallflower.query.forms import loss_of
 from wallflower.units import Protection
 
 _PAGE: Final = 100

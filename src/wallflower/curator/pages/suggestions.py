@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from wallflower.columns import join_list
 from wallflower.curator.pages.pickers import Choice
 from wallflower.curator.pages.scales import brief, exact, numbers_of, ruler_of
 from wallflower.curator.pages.translation import chosen_columns
-from wallflower.forms import LOSS_HELP, Blank, Question, blanks
+from wallflower.query.forms import LOSS_HELP, Blank, Question, blanks
 from wallflower.schema import Schema
+from wallflower.schema.columns import join_list
 
 _SHARE: Final = "2%"  # of the records, where no radius can be suggested
 _TEXTS: Final = (str, tuple[str, ...], tuple[float, ...], tuple[tuple[str, ...], ...], tuple[tuple[float, ...], ...])

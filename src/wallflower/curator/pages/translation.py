@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from wallflower.columns import join_list, split_list
 from wallflower.curator.pages.faults import FieldFaults
 from wallflower.curator.pages.pickers import bits_of, cut, cut_names
 from wallflower.curator.pages.scales import OWN, ruler_of, scaled_text
 from wallflower.errors import ParameterError
-from wallflower.forms import Blank, Question, blanks
+from wallflower.query.forms import Blank, Question, blanks
 from wallflower.schema import Schema
+from wallflower.schema.columns import join_list, split_list
 
 
 def translate(question: Question, form: Mapping[str, str], schema: Schema) -> dict[str, str]:

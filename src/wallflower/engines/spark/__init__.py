@@ -29,8 +29,8 @@ from wallflower.engines.spark import session as _session
 from wallflower.engines.spark import tasks
 from wallflower.engines.tiling import SAMPLE, plan_tiles
 from wallflower.errors import DataError, ParameterError, SourceError
-from wallflower.lazy import Lazy
-from wallflower.version import VERSION
+from wallflower.machine.lazy import Lazy
+from wallflower.machine.version import VERSION
 
 if TYPE_CHECKING:
     import pyspark as _pyspark

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from wallflower.engines.scratch import FOLDER
 from wallflower.errors import ParameterError, PrivacyError, SourceError
-from wallflower.lazy import Lazy, is_there
+from wallflower.machine.lazy import Lazy, is_there
 
 if TYPE_CHECKING:
     import py4j.protocol as _py4j

@@ -21,9 +21,9 @@ from wallflower.engines.bundles import bundle, bundle_cells, unbundle, unbundle_
 from wallflower.engines.order import sort_block
 from wallflower.engines.tiling import Ints, Tiling
 from wallflower.errors import DataError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
+from wallflower.machine.version import VERSION
 from wallflower.progress import one_core
-from wallflower.version import VERSION
 
 if TYPE_CHECKING:
     import pyarrow as _pa

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from wallflower.errors import SourceError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.papers.data.tables import find_file
 from wallflower.queries.sensors import perturb
 from wallflower.queries.sensors.parameters import Column

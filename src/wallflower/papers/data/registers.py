@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.papers.data.tables import find_file
 from wallflower.synthetic import Floats, Ints, salaries
 

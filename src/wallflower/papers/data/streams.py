@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.errors import SourceError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.neighbours.pairs import Floats
 from wallflower.papers.data.tables import find_file
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from wallflower.demo import MALIGNANT, REFERENCE
 from wallflower.errors import SourceError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.neighbours.pairs import Floats
 from wallflower.papers import DATA_FOLDER
 from wallflower.papers.facts import printed_table

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from wallflower.data import Points
-from wallflower.lazy import load
+from wallflower.machine.lazy import load
 from wallflower.neighbours.pairs import Floats
 from wallflower.noise import system_noise
 from wallflower.papers.data.streams import Bools, Stream

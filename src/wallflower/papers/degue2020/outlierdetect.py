@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from wallflower.data import Points
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.neighbours.pairs import Floats
 from wallflower.papers.degue2020.detection import flags
 from wallflower.papers.facts import printed_facts

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.noise import Noise, system_noise, words
 from wallflower.papers.methods import CurveLabel
 from wallflower.papers.pcor2021.exact import Outlier

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from wallflower.data import Points, TiledPoints, TiledTable
 from wallflower.errors import ParameterError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.mechanisms import Additive, calibrate, smooth_additive, smooth_beta
 from wallflower.neighbours.limits import (
     SCALE_HELP,
@@ -37,7 +37,6 @@ from wallflower.neighbours.noisy_count import GAP, STEP, SURE, count_noise, nois
 from wallflower.neighbours.noisy_count import interval as noise_interval
 from wallflower.neighbours.radii import read_share
 from wallflower.noise import Noise
-from wallflower.picture import Dot, Picture
 from wallflower.privacy import Kind, Loss
 from wallflower.progress import Effort
 from wallflower.queries.count import words
@@ -60,6 +59,7 @@ from wallflower.query import (
     require_settings_of_mode,
     settle,
 )
+from wallflower.query.picture import Dot, Picture
 
 if TYPE_CHECKING:
     import wallflower.neighbours.pairs as _pairs

@@ -17,13 +17,13 @@ import numpy as np
 from wallflower.audit import Finding, Floats, ScriptedNoise, World, audit_bound, audit_exact
 from wallflower.audit.laws import audit_numbers
 from wallflower.audit.scripts import ShortNoise
-from wallflower.columns import float_array, text_array
 from wallflower.data import Column, Schema, Table
-from wallflower.lazy import load
+from wallflower.machine.lazy import load
 from wallflower.mechanisms import Additive, calibrate
 from wallflower.neighbours.noisy_count import STEP
 from wallflower.privacy import Loss
 from wallflower.queries.count.groups import OUTLIERS, SIZE, SIZES, GroupCount, Row
+from wallflower.schema.columns import float_array, text_array
 
 LOSS: Final = Loss("1")
 SLACK, PLENTY = 2, 1000

@@ -13,12 +13,12 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Finding, Floats, ScriptedNoise, World, audit_bound, audit_exact
-from wallflower.columns import float_array, text_array
 from wallflower.data import Column, Points, Schema, Table
-from wallflower.lazy import load
+from wallflower.machine.lazy import load
 from wallflower.neighbours.radii import Tally
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
+from wallflower.schema.columns import float_array, text_array
 
 WARDS: Final = ("A", "B", "C")
 WEIGHT: Final = 1.25

@@ -19,7 +19,7 @@ import numpy as np
 from wallflower.audit import Finding, Floats, ScriptedNoise, World, audit_bound, audit_exact
 from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.data import Points
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.neighbours.noisy_count import GAP, STEP, whole
 from wallflower.neighbours.pairs import plant
 from wallflower.noise import Noise

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from wallflower.data import Points, TiledPoints, TiledTable
 from wallflower.errors import EngineMismatch
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.neighbours.limits import require_single_coordinates, view_tiles
 from wallflower.neighbours.noisy_count import exact_count
 

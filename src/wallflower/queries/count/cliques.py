@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.jit import kernel
+from wallflower.machine.jit import kernel
 from wallflower.neighbours.pairs import Floats, Ints
 
 Bits = NDArray[np.uint64]

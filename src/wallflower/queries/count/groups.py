@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower import progress
-from wallflower.columns import pick
 from wallflower.data import Points, Table, TiledPoints, TiledTable
 from wallflower.data.cells import group_labels
 from wallflower.errors import DataError, LossMismatch, ParameterError
@@ -27,11 +26,12 @@ from wallflower.mechanisms import Additive, calibrate
 from wallflower.neighbours.limits import per_column, view_all
 from wallflower.neighbours.noisy_count import STEP, SURE, count_noise, exact_steps, interval, whole
 from wallflower.noise import Noise
-from wallflower.picture import Bars, HeatMap, Picture
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.count.words import EPSILONS, USEFUL
 from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Reading, least_amount
+from wallflower.query.picture import Bars, HeatMap, Picture
 from wallflower.schema import Column
+from wallflower.schema.columns import pick
 
 Row = dict[str, Any]
 Floats = NDArray[np.float64]

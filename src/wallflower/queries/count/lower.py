@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from wallflower.errors import ParameterError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.neighbours.limits import check_neighbours
 from wallflower.neighbours.pairs import MARGIN, Floats, Index, Ints, Tree, counts, grow_tree, lists, plant
 from wallflower.neighbours.programme import SOLVERS

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import ParameterError
-from wallflower.jit import kernel
+from wallflower.machine.jit import kernel
 from wallflower.neighbours.limits import check_neighbours, global_bound, kissing_number, rounding_bound
 from wallflower.neighbours.pairs import MARGIN, Floats, Ints, Tree, counts, grow_tree, plant
 

@@ -34,7 +34,6 @@ from wallflower.neighbours.spreads import (
     value_of,
 )
 from wallflower.noise import Noise, draws
-from wallflower.picture import Figures, Picture
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.detector.by_tiles import cells_of, numbers_above
 from wallflower.queries.detector.grids import Coins, Floats, Ints, lay_grids
@@ -53,6 +52,7 @@ from wallflower.query import (
     least_amount,
     settle,
 )
+from wallflower.query.picture import Figures, Picture
 
 KEY: Final = 2**128
 FEWEST, MOST_GRIDS = 20, 50

@@ -13,15 +13,15 @@ import numpy as np
 from wallflower.audit import Finding, Floats, ScriptedNoise, World, audit_bound, audit_exact
 from wallflower.audit.laws import audit_numbers
 from wallflower.audit.scripts import ShortNoise
-from wallflower.columns import float_array, text_array
 from wallflower.data import Column, Schema, Table
-from wallflower.lazy import load
+from wallflower.machine.lazy import load
 from wallflower.mechanisms import Additive, calibrate
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.detector.flags import FLAGGED, OTHERS, Flags, FlagView, Row
 from wallflower.queries.detector.grids import CELLS, Grid
 from wallflower.queries.detector.model import Model
+from wallflower.schema.columns import float_array, text_array
 
 LOSS: Final = Loss("1")
 WARDS: Final = ("A", "B", "C")

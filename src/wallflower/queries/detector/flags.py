@@ -17,7 +17,6 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, ClassVar, Final, Self
 
-from wallflower.columns import pick
 from wallflower.data import Table, TiledTable, load
 from wallflower.data.cells import group_labels
 from wallflower.errors import DataError, LossMismatch, ParameterError
@@ -25,7 +24,6 @@ from wallflower.mechanisms import Additive, calibrate
 from wallflower.names import account_name
 from wallflower.neighbours.limits import check_loss
 from wallflower.noise import Noise
-from wallflower.picture import Bars, Picture
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.detector.by_tiles import flags_by
 from wallflower.queries.detector.grids import Ints
@@ -43,6 +41,8 @@ from wallflower.query import (
     least_amount,
     settle,
 )
+from wallflower.query.picture import Bars, Picture
+from wallflower.schema.columns import pick
 
 Row = dict[str, Any]
 

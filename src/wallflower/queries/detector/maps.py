@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from wallflower.picture import HeatMap
 from wallflower.queries.detector.model import Model
+from wallflower.query.picture import HeatMap
 from wallflower.schema import Column
 
 STEPS: Final = 11  # values of each column that are shown

@@ -17,7 +17,7 @@ from wallflower.data.cells import check_numbers, scale_columns
 from wallflower.data.scans import read_parts
 from wallflower.data.sources import view_matrix
 from wallflower.errors import ParameterError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.queries.detector.drift import Drift, drift_of
 from wallflower.queries.detector.grids import CELLS, MANY, SIDE, Floats, Grid, Ints, add_surprises, parts_of
 from wallflower.schema import Schema

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from wallflower.data import Points, Table, TiledTable, load
 from wallflower.errors import DataError, ParameterError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.noise import Noise
-from wallflower.picture import Choices
 from wallflower.privacy import Loss
 from wallflower.privacy import exact as exactly
 from wallflower.progress import Effort
@@ -32,6 +31,7 @@ from wallflower.queries.explain.rules import MODES, SEARCHES, UTILITIES, check
 from wallflower.queries.explain.space.contexts import Domain, pandas_filter, polars_filter, predicate, where
 from wallflower.queries.explain.words import SILENT, SURE
 from wallflower.query import Condition, Option, Plan, PublicFacts, Query, Reading, Status, least_amount, settle
+from wallflower.query.picture import Choices
 from wallflower.schema import Column, Schema
 from wallflower.units import Claim
 

@@ -9,13 +9,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.columns import pick
 from wallflower.data import Points, Table, TiledTable
 from wallflower.errors import DataError
 from wallflower.queries.explain.detectors import HUGE, Detector
 from wallflower.queries.explain.space.cells import CellTable
 from wallflower.queries.explain.space.contexts import Domain
 from wallflower.queries.explain.space.ranked_table import RankedTable, rank_table
+from wallflower.schema.columns import pick
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,7 +10,6 @@ from typing import Any, Final, get_type_hints
 import numpy as np
 
 from wallflower.errors import ParameterError
-from wallflower.forms import closest
 from wallflower.queries.explain.detectors import (
     ClampedGrubbs,
     Custom,
@@ -23,6 +22,7 @@ from wallflower.queries.explain.detectors import (
     Pyod,
     Tukey,
 )
+from wallflower.query.forms import closest
 from wallflower.schema import Column
 
 DETECTORS: Final[Mapping[str, type]] = {

@@ -19,7 +19,7 @@ from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
 
 from wallflower.errors import ParameterError
-from wallflower.lazy import Lazy, load
+from wallflower.machine.lazy import Lazy, load
 
 if TYPE_CHECKING:
     import scipy.special as _special

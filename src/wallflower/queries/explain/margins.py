@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import DataError, ParameterError
-from wallflower.jit import kernel
+from wallflower.machine.jit import kernel
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Distance, FixedBins, Tukey, kappas, kappas_at
 from wallflower.queries.explain.engines.sums import beyond, fences, near, nothing
 from wallflower.queries.explain.exact import HELD

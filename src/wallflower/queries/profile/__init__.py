@@ -33,11 +33,11 @@ from wallflower.neighbours.limits import (
 from wallflower.neighbours.noisy_count import usual_slack
 from wallflower.neighbours.radii import USUAL, Tally, choose_radii, outlier_curve, read_share
 from wallflower.noise import Noise
-from wallflower.picture import Curve
 from wallflower.privacy import Kind, Loss
 from wallflower.progress import Effort
 from wallflower.queries.profile.exact import bend_of, smooth
 from wallflower.query import Option, Plan, PublicFacts, Query, Reading, ReleaseLike, Status, least_amount, settle
+from wallflower.query.picture import Curve
 from wallflower.units import Claim
 
 RADII: Final = tuple(0.18 * math.sqrt(2) ** place for place in range(12))

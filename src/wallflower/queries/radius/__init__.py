@@ -39,7 +39,6 @@ from wallflower.neighbours.radii import (
     read_share,
 )
 from wallflower.noise import Noise
-from wallflower.picture import Dot
 from wallflower.privacy import Kind, Loss
 from wallflower.progress import Effort
 from wallflower.query import (
@@ -53,6 +52,7 @@ from wallflower.query import (
     least_amount,
     settle,
 )
+from wallflower.query.picture import Dot
 from wallflower.units import Claim
 
 ENOUGH: Final = 11  # times what one record moves: so many records times ε must the share be

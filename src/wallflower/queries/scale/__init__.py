@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from wallflower.columns import list_names, pick
 from wallflower.data import Points, TiledPoints, TiledTable, points_of
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.mechanisms import choose_together
@@ -39,11 +38,12 @@ from wallflower.neighbours.spreads import (
     value_of,
 )
 from wallflower.noise import Noise
-from wallflower.picture import Figures
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.scale.locations import CellCounts, Cells, error_limit
 from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount, settle
+from wallflower.query.picture import Figures
 from wallflower.schema import Column, Schema
+from wallflower.schema.columns import list_names, pick
 from wallflower.units import Claim
 
 ENOUGH: Final = 50  # records times ε for each spread, from which nearly all are right within a factor of 2

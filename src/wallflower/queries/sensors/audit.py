@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.audit import Attack, Finding, Sampler, Way, audit
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.noise import Noise, SystemNoise, system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.sensors import comparison, perturb, threshold

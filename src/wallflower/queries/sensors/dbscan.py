@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import ParameterError
-from wallflower.jit import kernel
+from wallflower.machine.jit import kernel
 from wallflower.neighbours.pairs import MARGIN, matrix, squared_reach
 from wallflower.queries.sensors.dbscan_tree import by_tree, number_clusters, root, roots, union
 

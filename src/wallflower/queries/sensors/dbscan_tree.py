@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.jit import kernel
+from wallflower.machine.jit import kernel
 from wallflower.neighbours.pairs import MARGIN, counts, plant
 
 Floats = NDArray[np.float64]

@@ -17,7 +17,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from wallflower.jit import kernel
+from wallflower.machine.jit import kernel
 
 Words = NDArray[np.uint64]
 Shares = NDArray[np.uint32]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.errors import ParameterError
-from wallflower.jit import kernel
+from wallflower.machine.jit import kernel
 from wallflower.noise import Noise, words
 
 Ints = NDArray[np.int64]

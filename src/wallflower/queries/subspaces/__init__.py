@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from wallflower.data import Points, TiledPoints
 from wallflower.errors import ParameterError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.mechanisms import peel
 from wallflower.neighbours.limits import (
     SCALE_HELP,
@@ -37,7 +37,6 @@ from wallflower.neighbours.limits import (
 )
 from wallflower.neighbours.noisy_count import SURE, count_noise, interval, noisy_steps, usual_slack, whole
 from wallflower.noise import Noise
-from wallflower.picture import Bars, Ranks
 from wallflower.privacy import Kind, Loss
 from wallflower.privacy import exact as exactly
 from wallflower.progress import Effort
@@ -57,6 +56,7 @@ from wallflower.queries.subspaces.choice import (
 from wallflower.queries.subspaces.family import Family, Subspace
 from wallflower.queries.subspaces.words import RIGHT
 from wallflower.query import Option, Plan, PublicFacts, Query, Reading, ReleaseLike, Status, least_amount, settle
+from wallflower.query.picture import Bars, Ranks
 from wallflower.units import Claim
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from wallflower import progress
 from wallflower.errors import ParameterError
-from wallflower.jit import kernel
+from wallflower.machine.jit import kernel
 from wallflower.neighbours.flow import augment, largest_flow, pair
 from wallflower.neighbours.limits import check_neighbours
 from wallflower.neighbours.pairs import Floats, Ints, counts, matrix, plant, squared_reach

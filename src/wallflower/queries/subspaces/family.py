@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import Final
 
-from wallflower.columns import list_names
 from wallflower.errors import DataError, ParameterError
+from wallflower.schema.columns import list_names
 
 Subspace = tuple[int, ...]
 

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from wallflower.data import Points, Schema, points_of
 from wallflower.errors import ParameterError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.noise import Noise
-from wallflower.picture import Band, Ticks
 from wallflower.privacy import Loss, exact
 from wallflower.progress import Effort
 from wallflower.queries.watch.claims import claim_of
@@ -39,6 +38,7 @@ from wallflower.queries.watch.modes import (
 from wallflower.queries.watch.seasons import LIMIT, ReleasedBaseline, Seasons
 from wallflower.queries.watch.statement import Statement
 from wallflower.query import Condition, Plan, PublicFacts, Query, Reading, Status, Tradeoff, settle
+from wallflower.query.picture import Band, Ticks
 from wallflower.units import Claim
 
 if TYPE_CHECKING:

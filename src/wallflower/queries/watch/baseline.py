@@ -19,13 +19,13 @@ from wallflower.data import Points, points_of
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.mechanisms import Additive, calibrate
 from wallflower.noise import Noise
-from wallflower.picture import Band, Dot
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.seasons import Seasons
 from wallflower.queries.watch.seasons.learner import Learner
 from wallflower.queries.watch.seasons.phases import KINDS
 from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount, settle
+from wallflower.query.picture import Band, Dot
 from wallflower.units import Claim
 
 COARSE: Final = 64  # steps of the grid that one entry can move a distance by

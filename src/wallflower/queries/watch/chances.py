@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.mechanisms import calibrate
 from wallflower.noise import round_up
 from wallflower.queries.watch.detectors import FINEST, Detector, Every, PaperDetector, Sparse, Staircase

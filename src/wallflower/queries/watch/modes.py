@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import LossMismatch, ParameterError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.privacy import Kind, Loss, Neighbours, zcdp_of_epsilon
 from wallflower.queries.watch.gauge import STATISTICS, Bounds
 from wallflower.query import require_settings_of_mode

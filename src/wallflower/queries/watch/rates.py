@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, Literal, Required, TypedDict, Unpack, g
 import numpy as np
 
 from wallflower.errors import ParameterError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.queries.watch.integrals import Floats, Side, Tail, log_integral, log_slice, log_stairs
 
 __all__ = [

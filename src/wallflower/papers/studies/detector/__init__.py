@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Final
 
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.papers.methods import NOT_PRIVATE
 from wallflower.papers.page import Curve, Panel, Section, Sheet, leave, write_page
 from wallflower.papers.studies.detector.sets import CHOSEN_ON, LabelledTable, available

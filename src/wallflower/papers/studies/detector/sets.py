@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.errors import SourceError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 from wallflower.papers.data.tables import find_file
 from wallflower.synthetic import mixture
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from wallflower.data import Points
-from wallflower.lazy import Lazy, load
 from wallflower.ledger import Ledger
+from wallflower.machine.lazy import Lazy, load
 from wallflower.papers.data.tables import standardise
 from wallflower.papers.studies.detector.sets import Floats, LabelledTable, table_of
 from wallflower.privacy import Loss

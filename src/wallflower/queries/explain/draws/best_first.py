@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.errors import ParameterError
-from wallflower.jit import kernel
+from wallflower.machine.jit import kernel
 from wallflower.noise import Noise, words
 from wallflower.queries.explain.detectors import Detector
 from wallflower.queries.explain.draws.utilities import Utility

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from wallflower.errors import ParameterError
-from wallflower.jit import kernel
+from wallflower.machine.jit import kernel
 from wallflower.mechanisms import exponential_level
 from wallflower.noise import Noise
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Distance, FixedBins, Tukey, kappas

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wallflower.jit import kernel
+from wallflower.machine.jit import kernel
 from wallflower.queries.explain.detectors import EPSILON
 from wallflower.queries.explain.space.bitsets import ALL, ONE, Words, highest, lead, lowest
 from wallflower.queries.explain.space.cube import Bools, Counts, Ints

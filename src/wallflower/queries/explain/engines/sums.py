@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from wallflower.jit import kernel
+from wallflower.machine.jit import kernel
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, Distance, FixedBins, Grubbs, Tukey
 from wallflower.queries.explain.space.cells import CellTable
 from wallflower.queries.explain.space.cube import Bools, Counts, Ints, changed_bit, descend

@@ -14,7 +14,7 @@ import numpy as np
 from numba.cpython.unsafe import numbers
 from numpy.typing import NDArray
 
-from wallflower.jit import kernel
+from wallflower.machine.jit import kernel
 from wallflower.queries.explain.space.cube import Bools, Counts, Ints
 from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
 

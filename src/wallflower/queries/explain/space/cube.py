@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.jit import kernel
+from wallflower.machine.jit import kernel
 from wallflower.queries.explain.space.cells import CellTable
 from wallflower.queries.explain.space.ranked_table import Floats, RankedTable, Slots, choose_records
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.jit import kernel
+from wallflower.machine.jit import kernel
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.errors import DataError, ParameterError
-from wallflower.picture import Band
 from wallflower.queries.watch.seasons.phases import ALWAYS, Phases, require_kind
+from wallflower.query.picture import Band
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

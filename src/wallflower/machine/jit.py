@@ -2,7 +2,7 @@
 
 The compiler costs more to import than all the rest, so a kernel waits for it until its first call: a process that only
 serves or plans never pays for it. A `light_kernel` waits longer: a few hundred records are through with it, as plain
-Python, before the compiler would be there. Both ways give the same bits (tests/test_jit.py).
+Python, before the compiler would be there. Both ways give the same bits (tests/machine/test_jit.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import numpy as np
 
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 
 if TYPE_CHECKING:
     import numba as _numba

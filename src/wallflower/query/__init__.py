@@ -17,25 +17,25 @@ from fractions import Fraction
 from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from wallflower.errors import ParameterError
-from wallflower.lazy import is_there, load
+from wallflower.machine.lazy import is_there, load
 from wallflower.noise import Noise
-from wallflower.picture import Band as Band
-from wallflower.picture import Bars as Bars
-from wallflower.picture import Choices as Choices
-from wallflower.picture import Curve as Curve
-from wallflower.picture import Dot as Dot
-from wallflower.picture import Figures as Figures
-from wallflower.picture import HeatMap as HeatMap
-from wallflower.picture import Picture as Picture  # what a question says is drawn: plugins import it from here
-from wallflower.picture import Ranks as Ranks
-from wallflower.picture import Ticks as Ticks
-from wallflower.plan import Label as Label
-from wallflower.plan import Option as Option
-from wallflower.plan import Plan as Plan
-from wallflower.plan import Quality as Quality
-from wallflower.plan import Scale as Scale
 from wallflower.privacy import Loss
 from wallflower.progress import Effort
+from wallflower.query.picture import Band as Band
+from wallflower.query.picture import Bars as Bars
+from wallflower.query.picture import Choices as Choices
+from wallflower.query.picture import Curve as Curve
+from wallflower.query.picture import Dot as Dot
+from wallflower.query.picture import Figures as Figures
+from wallflower.query.picture import HeatMap as HeatMap
+from wallflower.query.picture import Picture as Picture  # what a question says is drawn: plugins import it from here
+from wallflower.query.picture import Ranks as Ranks
+from wallflower.query.picture import Ticks as Ticks
+from wallflower.query.plan import Label as Label
+from wallflower.query.plan import Option as Option
+from wallflower.query.plan import Plan as Plan
+from wallflower.query.plan import Quality as Quality
+from wallflower.query.plan import Scale as Scale
 from wallflower.schema import Schema
 from wallflower.units import Claim
 

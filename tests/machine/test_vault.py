@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallflower.errors import SourceError, StateError
-from wallflower.vault import SIZE, OpenVault, SealedStore, Vault, make_key, read_vault
+from wallflower.machine.vault import SIZE, OpenVault, SealedStore, Vault, make_key, read_vault
 
 KEY = bytes(range(SIZE))
 

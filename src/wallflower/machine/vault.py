@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from wallflower.errors import SourceError, StateError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 
 if TYPE_CHECKING:
     import cryptography.exceptions as _exceptions

@@ -7,10 +7,10 @@ from dataclasses import fields
 import pytest
 
 from wallflower.errors import ParameterError
-from wallflower.forms import blanks, describe, fill, settings
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.queries.explain import Explain
 from wallflower.queries.watch import Watch
+from wallflower.query.forms import blanks, describe, fill, settings
 
 ALL = (*QUERIES, *COMPANIONS)
 

@@ -15,9 +15,9 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Final, Self, TypedDict
 
-from wallflower.columns import FORMAT, Format, call_or_refuse, list_names
-from wallflower.description import ColumnWords, TableWords, names_of
 from wallflower.errors import ParameterError, SourceError
+from wallflower.schema.columns import FORMAT, Format, call_or_refuse, list_names
+from wallflower.schema.description import ColumnWords, TableWords, names_of
 from wallflower.units import Protection
 
 

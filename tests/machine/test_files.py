@@ -12,7 +12,7 @@ import pytest
 
 import wallflower as wf
 from wallflower.cli import main
-from wallflower.files import replacement, write_text
+from wallflower.machine.files import replacement, write_text
 from wallflower.query import Tradeoff
 from wallflower.report import tradeoff
 

@@ -15,7 +15,7 @@ HEAVY = ("numba", "sqlalchemy", "scipy", "pyarrow", "duckdb", "matplotlib", "skl
 PARTIES = "import sys, wallflower.cli, wallflower.parties.startup"
 
 ONE = """
-from wallflower.jit import kernel
+from wallflower.machine.jit import kernel
 
 @kernel
 def halved(value):
@@ -27,7 +27,7 @@ def even(value):
 """
 OTHER = """
 from one import halved
-from wallflower.jit import kernel
+from wallflower.machine.jit import kernel
 
 @kernel
 def quartered(value):
@@ -80,7 +80,7 @@ def test_kernels_name_each_other_without_a_module() -> None:
 
 
 LIGHT = """
-from wallflower.jit import light_kernel
+from wallflower.machine.jit import light_kernel
 
 @light_kernel
 def total(values):
@@ -99,7 +99,7 @@ def doubled(value):
 def test_light_kernels_are_compiled_if_there_is_much_to_do_or_they_have_taken_long(tmp_path: Path) -> None:
     (tmp_path / "one.py").write_text(LIGHT)
     code = (
-        "import sys, one, numpy as np\nfrom wallflower.jit import LightKernel\n"
+        "import sys, one, numpy as np\nfrom wallflower.machine.jit import LightKernel\n"
         "before, told = LightKernel.left, [one.total(np.ones(9)), 'numba' in sys.modules]\n"
         "after, LightKernel.left = LightKernel.left, float(sys.argv[1])\n"
         "told += [one.total(np.ones(int(sys.argv[2]))), 'numba' in sys.modules]\n"
@@ -114,7 +114,7 @@ BOTH_WAYS = """
 import sys
 from hashlib import sha256
 import numpy as np
-from wallflower import jit
+from wallflower.machine import jit
 from wallflower.neighbours.extension import certify
 from wallflower.neighbours.pairs import counts, lists, plant, visit
 

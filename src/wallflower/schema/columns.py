@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.errors import DataError, ParameterError, PrivacyError, SourceError
-from wallflower.lazy import Lazy
+from wallflower.machine.lazy import Lazy
 
 if TYPE_CHECKING:
     import pyarrow as _pa
