@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from threading import Lock, local
-from time import perf_counter
+from time import thread_time
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import numpy as np
@@ -24,8 +24,8 @@ else:
 
 _turn: Final = Lock()
 
-SMALL: Final = 1 << 14  # cells that a light kernel is given, to be run as it is
-PATIENCE: Final = 0.3  # seconds of a process that light kernels may take before all are compiled
+SMALL: Final = 1 << 15  # cells that a light kernel is given, to be run as it is
+PATIENCE: Final = 0.3  # seconds of processor time that light kernels may take before all are compiled
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -89,12 +89,12 @@ class LightKernel(Kernel):
         if LightKernel.left <= 0 or sum(np.size(value) for value in given) > SMALL:
             LightKernel.left = 0.0
             return self._ready(*given)
-        start = perf_counter()
+        start = thread_time()
         self._thread.is_inside = True
         try:
             with np.errstate(all="ignore"):  # as compiled code does
                 found = self._function(*given)
         finally:
             self._thread.is_inside = False
-            LightKernel.left -= perf_counter() - start
+            LightKernel.left -= thread_time() - start
         return found.item() if isinstance(found, np.generic) else found

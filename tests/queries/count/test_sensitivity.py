@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import betainc
 from test_exact import points_of
 from worlds import FINE_LINE, LINE, SQUARE, neighbours_of, outliers, tables
 
@@ -104,6 +105,13 @@ def test_kissing_numbers_never_fall_and_continue_past_the_table():
     assert kissing_number(5000) > 0
     with pytest.raises(ParameterError, match="dimension"):
         kissing_number(0)
+
+
+@pytest.mark.parametrize("dimension", [25, 26, 30, 61, 300, 900])
+def test_beyond_the_table_a_cap_of_the_sphere_is_measured(dimension):
+    share = float(betainc((dimension - 1) / 2, 0.5, 0.25))
+    assert kissing_number(dimension) == pytest.approx(min(1e15, 2 / share), rel=1e-8)
+    assert kissing_number(dimension) >= math.floor(min(1e15, 2 / share))
 
 
 @pytest.mark.parametrize("radius", [0.7, 1.0, 1.5])
