@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Route, expect, sync_playwright
 from served import Service, serving
 
 from browser import CHROMIUM, needs_chromium
@@ -257,6 +257,45 @@ def test_an_answer_that_comes_late_does_not_replace_a_later_one(
     ana.page.wait_for_timeout(300)
     expect(ana.page.locator("#plan")).to_contain_text("ε = 0.38")
     expect(ana.page.locator("#plan")).not_to_contain_text("late")
+
+
+def test_what_comes_late_moves_no_button_that_is_pressed(chromium: Browser, served: tuple[Trial, Service]) -> None:
+    offered, service = served
+    ana, held = visitor(chromium, service, viewport={"width": 390, "height": 844}), list[Route]()
+    ana.sign_in(offered.analyst)
+
+    def is_late(request: Request) -> bool:
+        return "example=yes" in (request.post_data or "")
+
+    ana.page.route("**/plan/count", lambda route: held.append(route) if is_late(route.request) else route.continue_())
+    with ana.page.expect_request(is_late):
+        ana.page.goto(planner(service))
+    button = ana.page.get_by_role("button", name="Ask and pay")
+    button.hover()
+    ana.page.mouse.down()
+    with ana.page.expect_response(lambda answer: is_late(answer.request)) as answered:
+        held[0].continue_()
+    answered.value.finished()
+    ana.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    ana.page.mouse.up()
+    expect(ana.page.get_by_role("button", name="Pay and answer")).to_be_visible()
+    assert ana.complaints == []
+
+
+def test_what_waited_for_a_button_is_shown_when_it_is_let_go(chromium: Browser, served: tuple[Trial, Service]) -> None:
+    offered, service = served
+    ana = visitor(chromium, service)
+    ana.sign_in(offered.analyst)
+    ana.page.goto(planner(service))
+    expect(ana.page.locator("#plan")).to_contain_text("of made-up records:")
+    ana.page.get_by_text("More settings").hover()
+    ana.page.mouse.down()
+    with ana.page.expect_response("**/plan/count") as answered:
+        ana.page.get_by_label(LOSS).fill("0.37")
+    answered.value.finished()
+    assert "ε = 0.37" not in ana.page.locator("#plan").inner_text()
+    ana.page.mouse.up()
+    expect(ana.page.locator("#plan")).to_contain_text("ε = 0.37")
 
 
 def test_a_form_shows_the_settings_of_the_mode_that_is_chosen(chromium: Browser, served: tuple[Trial, Service]) -> None:

@@ -21,6 +21,24 @@ const paying = pay => pay.form.addEventListener("submit", () => setTimeout(() =>
   pay.textContent = "Asking…";
 }));
 
+// While something is pressed that acts when it is let go, nothing moves: what came in between would push it from under
+// the pointer, and the press be lost. Gives a function to wait with. The slider is not meant: plans follow it as it goes.
+const stillness = () => {
+  let isPressed = false;
+  const held = [];
+  const release = () => {
+    isPressed = false;
+    setTimeout(() => held.splice(0).forEach(go => go()));  // a click comes right behind the release
+  };
+  addEventListener("pointerdown", event => {
+    isPressed = Boolean(event.target.closest("a, button, label, summary, select, [type=checkbox]"));
+  }, true);
+  addEventListener("pointermove", event => event.buttons || release(), true);  // let go outside of the window
+  for (const end of ["pointerup", "pointercancel"]) addEventListener(end, release, true);
+  addEventListener("blur", release);  // of the window: a field that loses the focus to a button does not count
+  return () => new Promise(go => isPressed ? held.push(go) : go());
+};
+
 const amountOf = text => {
   const [whole, part] = text.split("/");
   return Number(whole) / (part === undefined ? 1 : Number(part));
@@ -124,6 +142,7 @@ const planning = form => {
   choosing(form);
   const slider = document.getElementById("slider"), loss = document.getElementById("f-epsilon");
   const fit = slider && loss ? sliding(slider, loss) : () => {};
+  const still = stillness();
   let wanted = untouched(form);  // the form whose plan is shown, or on its way
   let waiting, asked;
   const settle = () => {
@@ -175,6 +194,8 @@ const planning = form => {
       const answer = await fetch(form.dataset.plan, {method: "POST", body, headers: {"X-Fragment": "1"}, signal});
       if (answer.redirected) return location.reload();  // signed out: the address brings the form back
       const text = await answer.text();
+      await still();
+      if (signal.aborted) return;
       if (answer.ok) {
         show(text);
         if (!more.length) follow();
