@@ -11,7 +11,7 @@ from served import TIMED, Service, serving, settings
 from test_curator_browser import FLAGS, LOSS, PATIENCE, Visitor
 
 from browser import CHROMIUM, needs_chromium
-from wallflower.curator.pages import fields
+from wallflower.curator.pages.forms import fields
 from wallflower.curator.settings import Registration
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count

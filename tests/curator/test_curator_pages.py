@@ -21,7 +21,8 @@ import sqlalchemy as sa
 from served import Answer, Caller, Service, serving, settings
 from slow import Slow, held
 
-from wallflower.curator.pages import fields, mount
+from wallflower.curator.pages import mount
+from wallflower.curator.pages.forms import fields
 from wallflower.curator.pages.sessions import _digest as sessions_digest
 from wallflower.curator.pages.visits import POLICY
 from wallflower.curator.settings import Registration

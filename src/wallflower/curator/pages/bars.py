@@ -11,7 +11,7 @@ from typing import Final
 from markupsafe import Markup
 
 from wallflower.curator.desk.expenses import History
-from wallflower.curator.pages.fields import decimal
+from wallflower.curator.pages.forms.fields import decimal
 
 _LEFT, _TOP, _BOTTOM, _HIGH = 58.0, 14.0, 236.0, 268.0
 _WIDTHS: Final = {"on-wide": 720.0, "on-narrow": 340.0}  # a window shows one of them, whole

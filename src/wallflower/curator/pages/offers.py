@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wallflower.curator.desk.desk import DatasetView, Desk
 from wallflower.curator.desk.tokens import Caller
-from wallflower.curator.pages.pickers import columns_for
+from wallflower.curator.pages.forms.pickers import columns_for
 from wallflower.query.forms import REQUIRED, Question, blanks
 
 _NEEDED = {

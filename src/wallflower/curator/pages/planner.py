@@ -17,13 +17,14 @@ from wallflower.curator.desk.desk import DatasetView
 from wallflower.curator.desk.problems import Refusal, problem
 from wallflower.curator.desk.tokens import new_id
 from wallflower.curator.desk.tradeoffs import Tradeoffs
-from wallflower.curator.pages import charts, fields
-from wallflower.curator.pages.faults import EmptyFields, faults_of
+from wallflower.curator.pages import charts
+from wallflower.curator.pages.forms import fields
+from wallflower.curator.pages.forms.faults import EmptyFields, faults_of
+from wallflower.curator.pages.forms.scales import OWN, asides
+from wallflower.curator.pages.forms.translation import chosen_columns
 from wallflower.curator.pages.offers import obstacle_of
 from wallflower.curator.pages.samples import Samples
-from wallflower.curator.pages.scales import OWN, asides
 from wallflower.curator.pages.standing import ADVICE, factor_words
-from wallflower.curator.pages.translation import chosen_columns
 from wallflower.curator.pages.visits import BASE, Visit, page, place
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.ledger import Quote

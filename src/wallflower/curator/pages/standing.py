@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from wallflower.curator.desk.desk import DatasetView
 from wallflower.curator.desk.others import OTHERS
-from wallflower.curator.pages.fields import decimal
+from wallflower.curator.pages.forms.fields import decimal
 from wallflower.errors import PrivacyError
 from wallflower.ledger import Account, Entry, Quote
 from wallflower.ledger.limits import Limit, Spending

@@ -14,11 +14,11 @@ from typing import Any, Final, Literal
 from pydantic import ValidationError
 
 from wallflower.curator.api.bodies import Body, Find, model, query_of
-from wallflower.curator.pages.faults import EmptyFields, faults_in
-from wallflower.curator.pages.pickers import Choice, offers_for, tick
-from wallflower.curator.pages.scales import OWN, Ruler, asides, is_typed_own, own_text, ruler_of
-from wallflower.curator.pages.suggestions import Suggestion
-from wallflower.curator.pages.translation import chosen_columns, translate
+from wallflower.curator.pages.forms.faults import EmptyFields, faults_in
+from wallflower.curator.pages.forms.pickers import Choice, offers_for, tick
+from wallflower.curator.pages.forms.scales import OWN, Ruler, asides, is_typed_own, own_text, ruler_of
+from wallflower.curator.pages.forms.suggestions import Suggestion
+from wallflower.curator.pages.forms.translation import chosen_columns, translate
 from wallflower.errors import ParameterError
 from wallflower.queries.watch.seasons import ReleasedBaseline, Seasons
 from wallflower.query import Condition, Query, ReleaseLike

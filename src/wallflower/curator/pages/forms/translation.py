@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from wallflower.curator.pages.faults import FieldFaults
-from wallflower.curator.pages.pickers import bits_of, cut, cut_names
-from wallflower.curator.pages.scales import OWN, ruler_of, scaled_text
+from wallflower.curator.pages.forms.faults import FieldFaults
+from wallflower.curator.pages.forms.pickers import bits_of, cut, cut_names
+from wallflower.curator.pages.forms.scales import OWN, ruler_of, scaled_text
 from wallflower.errors import ParameterError
 from wallflower.query.forms import Blank, Question, blanks
 from wallflower.schema import Schema

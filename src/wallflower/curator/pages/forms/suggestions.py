@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from wallflower.curator.pages.pickers import Choice
-from wallflower.curator.pages.scales import brief, exact, numbers_of, ruler_of
-from wallflower.curator.pages.translation import chosen_columns
+from wallflower.curator.pages.forms.pickers import Choice
+from wallflower.curator.pages.forms.scales import brief, exact, numbers_of, ruler_of
+from wallflower.curator.pages.forms.translation import chosen_columns
 from wallflower.query.forms import LOSS_HELP, Blank, Question, blanks
 from wallflower.schema import Schema
 from wallflower.schema.columns import join_list
