@@ -24,7 +24,7 @@ from wallflower.curator.desk.expenses import (
     letter_of,
     projection,
 )
-from wallflower.curator.pages.bars import bars
+from wallflower.curator.pages.figures.bars import bars
 from wallflower.curator.pages.forms.fields import decimal
 from wallflower.curator.pages.standing import Standing, standing_of
 from wallflower.curator.pages.visits import Visit, page

@@ -32,7 +32,7 @@ from wallflower.curator.pages import (
     streams,
 )
 from wallflower.curator.pages.assets import Assets
-from wallflower.curator.pages.displays import Displays
+from wallflower.curator.pages.figures.displays import Displays
 from wallflower.curator.pages.samples import Samples
 from wallflower.curator.pages.sessions import Sessions
 from wallflower.curator.pages.visits import BASE, POLICY, page, refusal_page

@@ -17,7 +17,7 @@ from wallflower.curator.desk.desk import DatasetView
 from wallflower.curator.desk.problems import Refusal, problem
 from wallflower.curator.desk.tokens import new_id
 from wallflower.curator.desk.tradeoffs import Tradeoffs
-from wallflower.curator.pages import charts
+from wallflower.curator.pages.figures import charts
 from wallflower.curator.pages.forms import fields
 from wallflower.curator.pages.forms.faults import EmptyFields, faults_of
 from wallflower.curator.pages.forms.scales import OWN, asides

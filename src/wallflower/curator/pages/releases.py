@@ -11,9 +11,9 @@ from wallflower.curator.api.analyst import release_arrow
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.pages.analyst import whole
-from wallflower.curator.pages.displays import MEDIA, Displays, Format
+from wallflower.curator.pages.figures.displays import MEDIA, Displays, Format
+from wallflower.curator.pages.figures.numbers import is_brief
 from wallflower.curator.pages.forms import fields
-from wallflower.curator.pages.numbers import is_brief
 from wallflower.curator.pages.planner import bases
 from wallflower.curator.pages.visits import BASE, Visit, page
 from wallflower.query import Plan

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from markupsafe import Markup
 
-from wallflower.curator.pages import charts
-from wallflower.curator.pages.numbers import Numbers, numbers_of, words_of
-from wallflower.curator.pages.pictures import Sketch, draw, legend
+from wallflower.curator.pages.figures import charts
+from wallflower.curator.pages.figures.numbers import Numbers, numbers_of, words_of
+from wallflower.curator.pages.figures.pictures import Sketch, draw, legend
 from wallflower.machine.lazy import Lazy
 from wallflower.query import Plan
 from wallflower.query.picture import Dot

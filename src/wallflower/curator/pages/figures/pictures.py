@@ -12,8 +12,17 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from wallflower.curator.pages.canvas import LINE, Canvas, Span, around, broken, cut_short, number_words, width_of
-from wallflower.curator.pages.numbers import cell_words
+from wallflower.curator.pages.figures.canvas import (
+    LINE,
+    Canvas,
+    Span,
+    around,
+    broken,
+    cut_short,
+    number_words,
+    width_of,
+)
+from wallflower.curator.pages.figures.numbers import cell_words
 from wallflower.query.picture import Band, Bars, Choices, Curve, Dot, HeatMap, Picture, Ranks, Ticks
 
 WIDE: Final = 760.0
