@@ -13,8 +13,8 @@ from served import Caller, Service, serving, settings
 from test_curator_pages import COUNT, Browser, assert_nothing_inline, text, words
 
 from wallflower.curator.office import Office
-from wallflower.curator.pages.environments import LANGUAGES, environment_of
-from wallflower.curator.pages.languages import CATALOGUES, ENGLISH, Catalogue, best_of, catalogues, read_catalogue
+from wallflower.curator.pages.words.environments import LANGUAGES, environment_of
+from wallflower.curator.pages.words.languages import CATALOGUES, ENGLISH, Catalogue, best_of, catalogues, read_catalogue
 
 TEMPLATES = sorted((CATALOGUES.parent / "templates").glob("*.html"))
 OTHERS = [code for code in LANGUAGES if code != ENGLISH]

@@ -6,9 +6,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from wallflower.curator.desk.problems import Refusal
-from wallflower.curator.pages.environments import LANGUAGES
 from wallflower.curator.pages.reference import groups_of
 from wallflower.curator.pages.visits import Visit, page, to
+from wallflower.curator.pages.words.environments import LANGUAGES
 
 
 def routes() -> list[Route]:

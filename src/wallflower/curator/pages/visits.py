@@ -24,10 +24,10 @@ from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.problems import PREFIX, Refusal, problem, unanswered_refusal
 from wallflower.curator.desk.tokens import Caller
 from wallflower.curator.pages.comeback import sign_in_at, wanted_place
-from wallflower.curator.pages.environments import LANGUAGES, environment_of
-from wallflower.curator.pages.languages import ENGLISH, best_of
 from wallflower.curator.pages.sessions import Sessions, form_proof, is_proof, new_cookie
-from wallflower.curator.pages.standing import ADVICE
+from wallflower.curator.pages.words.environments import LANGUAGES, environment_of
+from wallflower.curator.pages.words.languages import ENGLISH, best_of
+from wallflower.curator.pages.words.standing import ADVICE
 from wallflower.curator.settings import Settings
 from wallflower.errors import PrivacyError
 from wallflower.privacy import Loss

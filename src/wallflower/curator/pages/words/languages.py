@@ -19,7 +19,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 ENGLISH: Final = "en"
-CATALOGUES: Final = Path(__file__).parent / "catalogues"
+CATALOGUES: Final = Path(__file__).parents[1] / "catalogues"
 _LINE: Final = re.compile(r'(?:(msgid|msgid_plural|msgstr)(?:\[(\d+)\])?\s+)?("(?:[^"\\]|\\.)*")')
 _PLURALS: Final = re.compile(r"Plural-Forms:[^;]*;\s*plural=([^;\n]+)")
 _NAMES: Final = re.compile(r"X-Language-Name: ([^\n]+)")

@@ -10,8 +10,8 @@ import jinja2
 
 from wallflower.curator.api.callers import PAGES
 from wallflower.curator.pages.assets import version_of
-from wallflower.curator.pages.languages import catalogues
-from wallflower.curator.pages.standing import event_words, loss_words, room_words
+from wallflower.curator.pages.words.languages import catalogues
+from wallflower.curator.pages.words.standing import event_words, loss_words, room_words
 from wallflower.release.words import readable
 
 LANGUAGES: Final = catalogues()
