@@ -15,7 +15,7 @@ from above import Above
 from wallflower.curator.desk import clock
 from wallflower.curator.desk.records import JOBS, TOKENS, Records
 from wallflower.curator.desk.tokens import Tokens
-from wallflower.curator.pages.sessions import Sessions
+from wallflower.curator.pages.visitors.sessions import Sessions
 
 YEAR = timedelta(days=365)
 

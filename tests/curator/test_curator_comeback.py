@@ -13,7 +13,7 @@ from served import Caller, Service, serving, settings
 from test_curator_pages import Browser, text, words
 
 from wallflower.curator.pages.assets import FOLDER
-from wallflower.curator.pages.comeback import safe_place
+from wallflower.curator.pages.visitors.comeback import safe_place
 
 COUNT = {"neighbours": "3", "radius": "0.5", "epsilon": "0.01"}
 OUTSIDE = [

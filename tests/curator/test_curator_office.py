@@ -10,7 +10,7 @@ from test_curator_pages import EVIL, Browser, assert_nothing_inline, text, words
 
 from wallflower.curator.office import Office
 from wallflower.curator.pages.reference import groups_of
-from wallflower.curator.pages.visits import POLICY
+from wallflower.curator.pages.visitors.visits import POLICY
 from wallflower.curator.settings import Settings
 from wallflower.errors import ParameterError, SourceError
 from wallflower.queries import QUERIES

@@ -23,8 +23,8 @@ from slow import Slow, held
 
 from wallflower.curator.pages import mount
 from wallflower.curator.pages.forms import fields
-from wallflower.curator.pages.sessions import _digest as sessions_digest
-from wallflower.curator.pages.visits import POLICY
+from wallflower.curator.pages.visitors.sessions import _digest as sessions_digest
+from wallflower.curator.pages.visitors.visits import POLICY
 from wallflower.curator.settings import Registration
 from wallflower.privacy import Loss
 from wallflower.queries import COMPANIONS, QUERIES

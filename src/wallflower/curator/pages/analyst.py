@@ -10,8 +10,8 @@ from wallflower.curator.api.callers import address_of, authenticate, require_cod
 from wallflower.curator.desk.logs import tell
 from wallflower.curator.desk.problems import Refusal, problem
 from wallflower.curator.pages import datasets, payment, planner
-from wallflower.curator.pages.comeback import NEXT, safe_place
-from wallflower.curator.pages.visits import Visit, page, problem_page, to
+from wallflower.curator.pages.visitors.comeback import NEXT, safe_place
+from wallflower.curator.pages.visitors.visits import Visit, page, problem_page, to
 
 
 def routes() -> list[Route]:

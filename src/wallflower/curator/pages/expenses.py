@@ -26,7 +26,7 @@ from wallflower.curator.desk.expenses import (
 )
 from wallflower.curator.pages.figures.bars import bars
 from wallflower.curator.pages.forms.fields import decimal
-from wallflower.curator.pages.visits import Visit, page
+from wallflower.curator.pages.visitors.visits import Visit, page
 from wallflower.curator.pages.words.standing import Standing, standing_of
 
 _PERIODS: Final[Mapping[str, int | None]] = {"30": 30, "90": 90, "365": 365, "all": None}

@@ -34,8 +34,8 @@ from wallflower.curator.pages import (
 from wallflower.curator.pages.assets import Assets
 from wallflower.curator.pages.figures.displays import Displays
 from wallflower.curator.pages.samples import Samples
-from wallflower.curator.pages.sessions import Sessions
-from wallflower.curator.pages.visits import BASE, POLICY, page, refusal_page
+from wallflower.curator.pages.visitors.sessions import Sessions
+from wallflower.curator.pages.visitors.visits import BASE, POLICY, page, refusal_page
 
 _ROOMS: Final = (analyst, releases, lists, steward, review, requests, expenses, registration, streams, office)
 

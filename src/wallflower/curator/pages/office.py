@@ -7,7 +7,7 @@ from starlette.routing import Route
 
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.pages.reference import groups_of
-from wallflower.curator.pages.visits import Visit, page, to
+from wallflower.curator.pages.visitors.visits import Visit, page, to
 from wallflower.curator.pages.words.environments import LANGUAGES
 
 

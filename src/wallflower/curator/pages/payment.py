@@ -16,7 +16,7 @@ from wallflower.curator.desk.desk import DatasetView
 from wallflower.curator.desk.tokens import new_id
 from wallflower.curator.pages import planner
 from wallflower.curator.pages.forms import fields
-from wallflower.curator.pages.visits import BASE, Visit, page, place, refusal_page, to
+from wallflower.curator.pages.visitors.visits import BASE, Visit, page, place, refusal_page, to
 from wallflower.errors import PrivacyError
 from wallflower.ledger.chain import canonical
 from wallflower.query import Query

@@ -24,7 +24,7 @@ from wallflower.curator.pages.forms.scales import OWN, asides
 from wallflower.curator.pages.forms.translation import chosen_columns
 from wallflower.curator.pages.offers import obstacle_of
 from wallflower.curator.pages.samples import Samples
-from wallflower.curator.pages.visits import BASE, Visit, page, place
+from wallflower.curator.pages.visitors.visits import BASE, Visit, page, place
 from wallflower.curator.pages.words.standing import ADVICE, factor_words
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.ledger import Quote

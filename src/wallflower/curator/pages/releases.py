@@ -15,7 +15,7 @@ from wallflower.curator.pages.figures.displays import MEDIA, Displays, Format
 from wallflower.curator.pages.figures.numbers import is_brief
 from wallflower.curator.pages.forms import fields
 from wallflower.curator.pages.planner import bases
-from wallflower.curator.pages.visits import BASE, Visit, page
+from wallflower.curator.pages.visitors.visits import BASE, Visit, page
 from wallflower.query import Plan
 from wallflower.release import Release
 from wallflower.release.citation import citation, day_words

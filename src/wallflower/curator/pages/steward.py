@@ -14,8 +14,8 @@ from wallflower.curator.desk.desk import LARGE
 from wallflower.curator.desk.problems import problem
 from wallflower.curator.desk.requests import Requests
 from wallflower.curator.desk.tokens import SCOPES
-from wallflower.curator.pages.confirmation import with_token
-from wallflower.curator.pages.visits import Visit, page, place, to
+from wallflower.curator.pages.visitors.confirmation import with_token
+from wallflower.curator.pages.visitors.visits import Visit, page, place, to
 from wallflower.curator.pages.words.standing import standing_of
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.ledger.chain import Entry

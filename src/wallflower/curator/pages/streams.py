@@ -16,7 +16,7 @@ from wallflower.curator.desk.watches import Watches, WatchView
 from wallflower.curator.pages import planner
 from wallflower.curator.pages.figures.timeline import Block, timeline
 from wallflower.curator.pages.payment import form_key, is_ticked
-from wallflower.curator.pages.visits import BASE, Visit, page, place, refusal_page, to
+from wallflower.curator.pages.visitors.visits import BASE, Visit, page, place, refusal_page, to
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.query import Query
 from wallflower.watching import USUAL, Decisions

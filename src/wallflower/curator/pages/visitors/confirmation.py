@@ -17,7 +17,7 @@ from starlette.responses import Response
 from wallflower.curator.api.callers import address_of, authenticate, require_code
 from wallflower.curator.desk.logs import tell
 from wallflower.curator.desk.problems import Refusal, problem
-from wallflower.curator.pages.visits import Visit
+from wallflower.curator.pages.visitors.visits import Visit
 
 _TYPED: Final = ("again", "code")  # fields that no form of ours has
 

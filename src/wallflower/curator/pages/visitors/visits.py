@@ -23,8 +23,8 @@ from wallflower.curator.desk.jobs import Jobs
 from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.problems import PREFIX, Refusal, problem, unanswered_refusal
 from wallflower.curator.desk.tokens import Caller
-from wallflower.curator.pages.comeback import sign_in_at, wanted_place
-from wallflower.curator.pages.sessions import Sessions, form_proof, is_proof, new_cookie
+from wallflower.curator.pages.visitors.comeback import sign_in_at, wanted_place
+from wallflower.curator.pages.visitors.sessions import Sessions, form_proof, is_proof, new_cookie
 from wallflower.curator.pages.words.environments import LANGUAGES, environment_of
 from wallflower.curator.pages.words.languages import ENGLISH, best_of
 from wallflower.curator.pages.words.standing import ADVICE
