@@ -15,8 +15,7 @@ from starlette.routing import Route
 
 from wallflower.curator.api.views import Plain, entry_json
 from wallflower.curator.desk.problems import problem
-from wallflower.curator.pages.analyst import number_of
-from wallflower.curator.pages.visitors.visits import Visit, page
+from wallflower.curator.pages.visitors.visits import Visit, number_of, page
 from wallflower.curator.pages.words.standing import event_words, loss_words
 from wallflower.errors import ChainBroken, ParameterError
 from wallflower.ledger.chain import GENESIS, Entry, Event, Verification, require_head

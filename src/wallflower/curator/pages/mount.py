@@ -20,10 +20,12 @@ from wallflower.curator.api.compression import LEAST
 from wallflower.curator.desk.problems import KINDS, Refusal
 from wallflower.curator.desk.tradeoffs import Tradeoffs
 from wallflower.curator.pages import (
-    analyst,
+    datasets,
     expenses,
     lists,
     office,
+    payment,
+    planner,
     registration,
     releases,
     requests,
@@ -34,10 +36,25 @@ from wallflower.curator.pages import (
 from wallflower.curator.pages.assets import Assets
 from wallflower.curator.pages.figures.displays import Displays
 from wallflower.curator.pages.samples import Samples
+from wallflower.curator.pages.visitors import sign_in
 from wallflower.curator.pages.visitors.sessions import Sessions
 from wallflower.curator.pages.visitors.visits import BASE, POLICY, page, refusal_page
 
-_ROOMS: Final = (analyst, releases, lists, steward, review, requests, expenses, registration, streams, office)
+_ROOMS: Final = (
+    sign_in,
+    datasets,
+    planner,
+    payment,
+    releases,
+    lists,
+    steward,
+    review,
+    requests,
+    expenses,
+    registration,
+    streams,
+    office,
+)
 
 
 class Strict:

@@ -1,4 +1,5 @@
-"""Before anything is paid: what is asked, which account pays, what is left afterwards. Then the question is asked."""
+"""Before anything is paid: what is asked, which account pays, what is left afterwards. Then the question is asked, and
+whoever has to wait for the answer sees its job."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from wallflower.curator.desk.desk import DatasetView
 from wallflower.curator.desk.tokens import new_id
 from wallflower.curator.pages import planner
 from wallflower.curator.pages.forms import fields
-from wallflower.curator.pages.visitors.visits import BASE, Visit, page, place, refusal_page, to
+from wallflower.curator.pages.visitors.visits import BASE, Visit, page, place, problem_page, refusal_page, to
 from wallflower.errors import PrivacyError
 from wallflower.ledger.chain import canonical
 from wallflower.query import Query
@@ -30,6 +31,7 @@ def routes() -> list[Route]:
         Route("/datasets/{dataset}/confirm/{kind}", page(confirmation)),
         Route("/datasets/{dataset}/confirm/{kind}", page(confirm), methods=["POST"]),
         Route("/datasets/{dataset}/ask/{kind}", page(ask), methods=["POST"]),
+        Route("/jobs/{job}", page(job)),
     ]
 
 
@@ -77,6 +79,16 @@ async def ask(visit: Visit) -> Response:
         again = f"{planner.plan_at(shown, question)}?{urlencode(planner.settings_in(question, visit.form))}"
         return refusal_page(visit, refusal, again=again, dataset=name, question=question.kind)
     return to(f"/releases/{found.ledger_id}" if isinstance(found, Release) else f"/jobs/{found.id}")
+
+
+def job(visit: Visit) -> Response:
+    """A question on its way: the page looks again by itself until there is an answer."""
+    found = visit.jobs.find(visit.by, visit.path("job"))
+    if found.release is not None:
+        return to(f"/releases/{found.release}")
+    if found.problem is not None:
+        return problem_page(visit, found.problem, dataset=found.dataset)
+    return visit.render("job.html", job=found)
 
 
 def is_ticked(visit: Visit) -> bool:

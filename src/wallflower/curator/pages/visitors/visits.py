@@ -213,6 +213,17 @@ def to(place: str) -> Response:
     return RedirectResponse(f"{BASE}{place}", 303)
 
 
+def number_of(visit: Visit, name: str) -> int | None:
+    """A number from the address, if it is one."""
+    text = visit.request.query_params.get(name, "")
+    return whole(text)
+
+
+def whole(text: str) -> int | None:
+    """The number of an entry that a text is, if it is one."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 11 and 0 < int(text) < 2**31 else None
+
+
 def refusal_page(visit: Visit, refusal: PrivacyError, **context: Any) -> Response:
     """A refusal as a page, in the words that a program would be told."""
     return problem_page(visit, problem(refusal), **context)

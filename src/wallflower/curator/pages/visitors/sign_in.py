@@ -1,4 +1,4 @@
-"""Pages for everybody with a token: sign in, data sets, the planner, questions, jobs."""
+"""Signing in with a token, and out again."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ from starlette.routing import Route
 from wallflower.curator.api.callers import address_of, authenticate, require_code
 from wallflower.curator.desk.logs import tell
 from wallflower.curator.desk.problems import Refusal, problem
-from wallflower.curator.pages import datasets, payment, planner
 from wallflower.curator.pages.visitors.comeback import NEXT, safe_place
-from wallflower.curator.pages.visitors.visits import Visit, page, problem_page, to
+from wallflower.curator.pages.visitors.visits import Visit, page, to
 
 
 def routes() -> list[Route]:
-    """The pages for everybody."""
+    """Where one signs in and out."""
     return [
         Route("/sign-in", page(sign_in_form, "anybody")),
         Route("/sign-in", page(sign_in, "anybody"), methods=["POST"]),
         Route("/sign-out", page(sign_out, "anybody"), methods=["POST"]),
-        *datasets.routes(),
-        *planner.routes(),
-        *payment.routes(),
-        Route("/jobs/{job}", page(job)),
     ]
 
 
@@ -58,24 +53,3 @@ def sign_out(visit: Visit) -> Response:
     found = to("/sign-in")
     visit.forget(found)
     return found
-
-
-def job(visit: Visit) -> Response:
-    """A question on its way: the page looks again by itself until there is an answer."""
-    found = visit.jobs.find(visit.by, visit.path("job"))
-    if found.release is not None:
-        return to(f"/releases/{found.release}")
-    if found.problem is not None:
-        return problem_page(visit, found.problem, dataset=found.dataset)
-    return visit.render("job.html", job=found)
-
-
-def number_of(visit: Visit, name: str) -> int | None:
-    """A number from the address, if it is one."""
-    text = visit.request.query_params.get(name, "")
-    return whole(text)
-
-
-def whole(text: str) -> int | None:
-    """The number of an entry that a text is, if it is one."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 11 and 0 < int(text) < 2**31 else None
