@@ -19,23 +19,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wallflower.curator.api.compression import LEAST
 from wallflower.curator.desk.problems import KINDS, Refusal
 from wallflower.curator.desk.tradeoffs import Tradeoffs
-from wallflower.curator.pages import (
-    datasets,
-    expenses,
-    lists,
-    office,
-    payment,
-    planner,
-    registration,
-    releases,
-    requests,
-    review,
-    steward,
-    streams,
-)
+from wallflower.curator.pages import datasets, lists, office, payment, planner, releases, requests, streams
 from wallflower.curator.pages.assets import Assets
 from wallflower.curator.pages.figures.displays import Displays
 from wallflower.curator.pages.samples import Samples
+from wallflower.curator.pages.steward import budgets, expenses, registration, review
 from wallflower.curator.pages.visitors import sign_in
 from wallflower.curator.pages.visitors.sessions import Sessions
 from wallflower.curator.pages.visitors.visits import BASE, POLICY, page, refusal_page
@@ -47,7 +35,7 @@ _ROOMS: Final = (
     payment,
     releases,
     lists,
-    steward,
+    budgets,
     review,
     requests,
     expenses,

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from wallflower.curator.desk.desk import require_meant
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.pages.forms.fields import decimal
-from wallflower.curator.pages.steward import budget_refused, limit_stated, share_stated
+from wallflower.curator.pages.steward.budgets import budget_refused, limit_stated, share_stated
 from wallflower.curator.pages.visitors.visits import Visit, page
 from wallflower.curator.pages.words.standing import RULES, limit_words, loss_words, standing_of
 from wallflower.errors import ParameterError, PrivacyError

@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from wallflower.curator.desk.problems import problem
 from wallflower.curator.desk.wizard import MOST_COLUMNS, RECORDS, draft_source, rehearse, sources
-from wallflower.curator.pages.steward import PROTECTIONS, protection_stated
+from wallflower.curator.pages.steward.budgets import PROTECTIONS, protection_stated
 from wallflower.curator.pages.visitors.confirmation import with_token
 from wallflower.curator.pages.visitors.visits import Visit, page, place, to
 from wallflower.errors import ParameterError, PrivacyError
