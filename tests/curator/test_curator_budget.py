@@ -18,7 +18,7 @@ from test_curator_pages import Browser, text, words
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.problems import problem
 from wallflower.curator.desk.records import DATASETS
-from wallflower.curator.pages.steward.budgets import PROTECTIONS
+from wallflower.curator.pages.steward.terms import PROTECTIONS
 from wallflower.curator.pages.words.standing import ADVICE, event_words
 from wallflower.curator.settings import Settings
 from wallflower.errors import BudgetExhausted, ParameterError, Untranslatable

@@ -23,7 +23,7 @@ from wallflower.curator.pages import datasets, lists, office, payment, planner, 
 from wallflower.curator.pages.assets import Assets
 from wallflower.curator.pages.figures.displays import Displays
 from wallflower.curator.pages.samples import Samples
-from wallflower.curator.pages.steward import budgets, expenses, registration, review
+from wallflower.curator.pages.steward import budgets, expenses, registration, review, tokens
 from wallflower.curator.pages.visitors import sign_in
 from wallflower.curator.pages.visitors.sessions import Sessions
 from wallflower.curator.pages.visitors.visits import BASE, POLICY, page, refusal_page
@@ -36,6 +36,7 @@ _ROOMS: Final = (
     releases,
     lists,
     budgets,
+    tokens,
     review,
     requests,
     expenses,

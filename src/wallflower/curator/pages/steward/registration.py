@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from wallflower.curator.desk.problems import problem
 from wallflower.curator.desk.wizard import MOST_COLUMNS, RECORDS, draft_source, rehearse, sources
-from wallflower.curator.pages.steward.budgets import PROTECTIONS, protection_stated
+from wallflower.curator.pages.steward.terms import PROTECTIONS, read_protection
 from wallflower.curator.pages.visitors.confirmation import with_token
 from wallflower.curator.pages.visitors.visits import Visit, page, place, to
 from wallflower.errors import ParameterError, PrivacyError
@@ -117,7 +117,7 @@ def schema_stated(visit: Visit, entries: list[Entry]) -> Schema:
     draft.scale_by_bounds()
     numbers = any(_text(visit, name) for name in ("window", "units_per_person", "times"))
     usual = {"protects": PROTECTIONS[0][0]} if numbers and not _text(visit, "protects") else {}
-    protection = protection_stated(replace(visit, form={**visit.form, **usual}))
+    protection = read_protection(replace(visit, form={**visit.form, **usual}))
     schema = draft.schema(account=_text(visit, "account") or None, protection=protection)
     said: dict[str, Any] = {name: text for name in names_of(TableWords) if (text := _text(visit, name))}
     return replace(schema, **said)

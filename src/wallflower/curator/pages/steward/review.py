@@ -15,7 +15,8 @@ from starlette.routing import Route
 from wallflower.curator.desk.desk import require_meant
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.pages.forms.fields import decimal
-from wallflower.curator.pages.steward.budgets import budget_refused, limit_stated, share_stated
+from wallflower.curator.pages.steward.budgets import budget_refused
+from wallflower.curator.pages.steward.terms import read_limit, read_share
 from wallflower.curator.pages.visitors.visits import Visit, page
 from wallflower.curator.pages.words.standing import RULES, limit_words, loss_words, standing_of
 from wallflower.errors import ParameterError, PrivacyError
@@ -69,7 +70,7 @@ def review(visit: Visit) -> Response:
 
 
 def _limit(visit: Visit, account: Account) -> Review:
-    loss, terms = limit_stated(visit)
+    loss, terms = read_limit(visit)
     limit = limit_of(loss, accounting=terms["accounting"])
     require_meant(limit, confirm=terms["confirm"])
     pace = None if terms["pace"] is None else exact(terms["pace"], "pace")
@@ -108,7 +109,7 @@ def _cautions(before: Account, after: Account) -> Iterator[str]:
 
 
 def _share(visit: Visit, account: Account) -> Review:
-    analyst, loss = share_stated(visit)
+    analyst, loss = read_share(visit)
     kept = next((one for one in account.shares if one.analyst == analyst), None)
     none = "none"
     before = none if kept is None else loss_words(kept.allocated)
