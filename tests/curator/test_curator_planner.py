@@ -10,9 +10,9 @@ import pytest
 from served import Service, serving, settings
 from test_curator_pages import Browser, Tags, text, words
 
+from wallflower.curator.pages.analyst.samples import Samples
 from wallflower.curator.pages.forms import fields
 from wallflower.curator.pages.forms.faults import EmptyFields, FieldFaults
-from wallflower.curator.pages.samples import Samples
 from wallflower.curator.settings import Registration
 from wallflower.errors import ParameterError
 from wallflower.privacy import Loss

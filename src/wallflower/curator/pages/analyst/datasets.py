@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from wallflower.curator.desk.requests import Requests
-from wallflower.curator.pages.offers import offers_of
+from wallflower.curator.pages.analyst.offers import offers_of
 from wallflower.curator.pages.visitors.visits import Visit, page
 from wallflower.curator.pages.words.standing import standing_of
 from wallflower.release.words import readable

@@ -10,10 +10,10 @@ from starlette.routing import Route
 from wallflower.curator.api.analyst import release_arrow
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk.problems import Refusal
+from wallflower.curator.pages.analyst.planner import bases
 from wallflower.curator.pages.figures.displays import MEDIA, Displays, Format
 from wallflower.curator.pages.figures.numbers import is_brief
 from wallflower.curator.pages.forms import fields
-from wallflower.curator.pages.planner import bases
 from wallflower.curator.pages.visitors.visits import BASE, Visit, page, whole
 from wallflower.query import Plan
 from wallflower.release import Release

@@ -17,13 +17,13 @@ from wallflower.curator.desk.desk import DatasetView
 from wallflower.curator.desk.problems import Refusal, problem
 from wallflower.curator.desk.tokens import new_id
 from wallflower.curator.desk.tradeoffs import Tradeoffs
+from wallflower.curator.pages.analyst.offers import obstacle_of
+from wallflower.curator.pages.analyst.samples import Samples
 from wallflower.curator.pages.figures import charts
 from wallflower.curator.pages.forms import fields
 from wallflower.curator.pages.forms.faults import EmptyFields, faults_of
 from wallflower.curator.pages.forms.scales import OWN, asides
 from wallflower.curator.pages.forms.translation import chosen_columns
-from wallflower.curator.pages.offers import obstacle_of
-from wallflower.curator.pages.samples import Samples
 from wallflower.curator.pages.visitors.visits import BASE, Visit, page, place
 from wallflower.curator.pages.words.standing import ADVICE, factor_words
 from wallflower.errors import ParameterError, PrivacyError

@@ -13,9 +13,9 @@ from starlette.routing import Route
 from wallflower.curator.desk.feeds import MOST, read_feed
 from wallflower.curator.desk.problems import problem
 from wallflower.curator.desk.watches import Watches, WatchView
-from wallflower.curator.pages import planner
+from wallflower.curator.pages.analyst import planner
+from wallflower.curator.pages.analyst.payment import form_key, is_ticked
 from wallflower.curator.pages.figures.timeline import Block, timeline
-from wallflower.curator.pages.payment import form_key, is_ticked
 from wallflower.curator.pages.visitors.visits import BASE, Visit, page, place, refusal_page, to
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.query import Query

@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from wallflower.curator.desk.desk import DatasetView
 from wallflower.curator.desk.tokens import new_id
-from wallflower.curator.pages import planner
+from wallflower.curator.pages.analyst import planner
 from wallflower.curator.pages.forms import fields
 from wallflower.curator.pages.visitors.visits import BASE, Visit, page, place, problem_page, refusal_page, to
 from wallflower.errors import PrivacyError
