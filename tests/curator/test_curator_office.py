@@ -9,7 +9,7 @@ from served import Caller, serving, settings
 from test_curator_pages import EVIL, Browser, assert_nothing_inline, text, words
 
 from wallflower.curator.office import Office
-from wallflower.curator.pages.reference import groups_of
+from wallflower.curator.pages.public.reference import groups_of
 from wallflower.curator.pages.visitors.visits import POLICY
 from wallflower.curator.settings import Settings
 from wallflower.errors import ParameterError, SourceError

@@ -19,11 +19,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wallflower.curator.api.compression import LEAST
 from wallflower.curator.desk.problems import KINDS, Refusal
 from wallflower.curator.desk.tradeoffs import Tradeoffs
-from wallflower.curator.pages import office
 from wallflower.curator.pages.analyst import datasets, lists, payment, planner, releases, requests, streams
 from wallflower.curator.pages.analyst.samples import Samples
 from wallflower.curator.pages.assets import Assets
 from wallflower.curator.pages.figures.displays import Displays
+from wallflower.curator.pages.public import office
 from wallflower.curator.pages.steward import budgets, expenses, registration, review, tokens
 from wallflower.curator.pages.visitors import sign_in
 from wallflower.curator.pages.visitors.sessions import Sessions

@@ -6,7 +6,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from wallflower.curator.desk.problems import Refusal
-from wallflower.curator.pages.reference import groups_of
+from wallflower.curator.pages.public.reference import groups_of
 from wallflower.curator.pages.visitors.visits import Visit, page, to
 from wallflower.curator.pages.words.environments import LANGUAGES
 
