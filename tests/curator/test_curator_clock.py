@@ -13,8 +13,8 @@ from test_curator_asking import ASK, finished
 
 from above import Above
 from wallflower.curator.desk import clock
+from wallflower.curator.desk.access.tokens import Tokens
 from wallflower.curator.desk.records import JOBS, TOKENS, Records
-from wallflower.curator.desk.tokens import Tokens
 from wallflower.curator.pages.visitors.sessions import Sessions
 
 YEAR = timedelta(days=365)

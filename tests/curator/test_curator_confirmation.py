@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from served import Answer, Service, serving, settings
 from test_curator_pages import TABLE, Browser, assert_nothing_inline, text, words
 
-from wallflower.curator.desk.tokens import token_id
+from wallflower.curator.desk.access.tokens import token_id
 
 ACTS = {
     "/datasets/ward/budget/grants": {"epsilon": "3", "reason": 'study "12" <b>', "confirm": "yes", "pace": "1"},

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from served import Answer, Caller, process, settings
 
+from wallflower.curator.desk.access.tokens import Tokens
 from wallflower.curator.desk.records import Records
-from wallflower.curator.desk.tokens import Tokens
 from wallflower.curator.settings import Settings
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss

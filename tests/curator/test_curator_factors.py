@@ -18,12 +18,12 @@ from test_curator_pages import Browser, words
 
 from above import Above
 from wallflower import cli
-from wallflower.curator.desk import factors as module
-from wallflower.curator.desk.acts import Acts
-from wallflower.curator.desk.factors import STEP, Factors, code_at
+from wallflower.curator.desk.access import factors as module
+from wallflower.curator.desk.access.acts import Acts
+from wallflower.curator.desk.access.factors import STEP, Factors, code_at
+from wallflower.curator.desk.access.tokens import Tokens, token_id
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.records import FACTORS, Records
-from wallflower.curator.desk.tokens import Tokens, token_id
 from wallflower.errors import ParameterError
 
 GRANT = {"epsilon": "2", "reason": "study 12"}

@@ -22,10 +22,10 @@ from served import Caller, process, serving, settings
 
 from above import Above
 from wallflower import cli
-from wallflower.curator.desk.acts import Acts
+from wallflower.curator.desk.access.acts import Acts
+from wallflower.curator.desk.access.tokens import Tokens, token_id
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.records import TOKENS, Records
-from wallflower.curator.desk.tokens import Tokens, token_id
 from wallflower.curator.settings import Registration, Settings
 from wallflower.errors import LedgerError, ParameterError, PrivacyError, SourceError
 from wallflower.ledger import Ledger
@@ -72,7 +72,7 @@ def test_tokens_expire_and_are_revoked(tokens: Tokens) -> None:
 
 
 def test_another_worker_honours_a_revocation_within_seconds(tokens: Tokens, monkeypatch: Any) -> None:
-    monkeypatch.setattr("wallflower.curator.desk.tokens._FRESH", 0.2)
+    monkeypatch.setattr("wallflower.curator.desk.access.tokens._FRESH", 0.2)
     other = Tokens(tokens._records)
     made, text = tokens.create("ana", "analyst")
     assert other.caller(text) is not None

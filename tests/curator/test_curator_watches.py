@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from served import Caller, process, serving, settings
 
+from wallflower.curator.desk.access.tokens import Tokens
 from wallflower.curator.desk.records import Records
-from wallflower.curator.desk.tokens import Tokens
 from wallflower.curator.settings import Settings
 from wallflower.ledger import Ledger
 

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 from starlette.responses import Response
 
-from wallflower.curator.desk.tokens import Scope
+from wallflower.curator.desk.access.tokens import Scope
 from wallflower.errors import ParameterError
 from wallflower.ledger.limits import Accounting
 from wallflower.privacy import Loss

@@ -12,10 +12,10 @@ from fastapi.security.utils import get_authorization_scheme_param
 from starlette.types import Scope
 
 from wallflower.curator.api.gate import Admit, Attempts
+from wallflower.curator.desk.access.tokens import Caller, token_id
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.logs import tell
 from wallflower.curator.desk.problems import Refusal
-from wallflower.curator.desk.tokens import Caller, token_id
 
 PAGES: Final = "/ui"
 _OPEN: Final = frozenset({"/", "/docs", "/healthz", "/readyz", "/openapi.json"})

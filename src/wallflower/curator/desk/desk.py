@@ -14,15 +14,15 @@ from datetime import date
 from threading import Lock
 from typing import Any, Final
 
-from wallflower.curator.desk.acts import Acts
-from wallflower.curator.desk.factors import Factors
+from wallflower.curator.desk.access.acts import Acts
+from wallflower.curator.desk.access.factors import Factors
+from wallflower.curator.desk.access.tokens import Caller, Token, Tokens
 from wallflower.curator.desk.logs import log_failure, tell
 from wallflower.curator.desk.metrics import Metrics
 from wallflower.curator.desk.others import OTHERS, merge_shares, merge_spenders
 from wallflower.curator.desk.problems import Refusal, unanswered_refusal, unrecorded_refusal
 from wallflower.curator.desk.records import Records
 from wallflower.curator.desk.shelf import Shelf
-from wallflower.curator.desk.tokens import Caller, Token, Tokens
 from wallflower.curator.settings import Settings
 from wallflower.data import Table, TiledTable
 from wallflower.errors import LedgerUnreachable, ParameterError, PrivacyError, SourceError

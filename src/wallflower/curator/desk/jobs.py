@@ -21,11 +21,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
+from wallflower.curator.desk.access.tokens import Caller, new_id
 from wallflower.curator.desk.clock import moment
 from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.problems import Refusal, problem, unanswered_refusal
 from wallflower.curator.desk.records import JOBS, Records
-from wallflower.curator.desk.tokens import Caller, new_id
 from wallflower.curator.desk.turns import Turns
 from wallflower.curator.settings import Settings
 from wallflower.errors import LedgerUnreachable, PrivacyError

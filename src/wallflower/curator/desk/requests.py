@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
 from typing import Any, Final, Self
 
+from wallflower.curator.desk.access.tokens import Caller
 from wallflower.curator.desk.clock import moment, now
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.records import REQUESTS
-from wallflower.curator.desk.tokens import Caller
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.ledger.chain import Entry
 from wallflower.privacy import Exact, Loss, exact

@@ -16,11 +16,11 @@ from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, Final
 
+from wallflower.curator.desk.access.tokens import Caller, new_id
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.problems import Refusal, unanswered_refusal, unrecorded_refusal
 from wallflower.curator.desk.records import WATCHES
-from wallflower.curator.desk.tokens import Caller, new_id
 from wallflower.errors import (
     EpochClosed,
     KeyConflict,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from wallflower.curator.desk.access.tokens import Caller
 from wallflower.curator.desk.desk import DatasetView, Desk
-from wallflower.curator.desk.tokens import Caller
 from wallflower.curator.pages.forms.pickers import columns_for
 from wallflower.query.forms import REQUIRED, Question, blanks
 

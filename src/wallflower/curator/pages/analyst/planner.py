@@ -13,9 +13,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from wallflower.curator.api.bodies import Find
+from wallflower.curator.desk.access.tokens import new_id
 from wallflower.curator.desk.desk import DatasetView
 from wallflower.curator.desk.problems import Refusal, problem
-from wallflower.curator.desk.tokens import new_id
 from wallflower.curator.desk.tradeoffs import Tradeoffs
 from wallflower.curator.pages.analyst.offers import obstacle_of
 from wallflower.curator.pages.analyst.samples import Samples

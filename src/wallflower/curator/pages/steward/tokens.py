@@ -8,8 +8,8 @@ from typing import Final
 from starlette.responses import Response
 from starlette.routing import Route
 
+from wallflower.curator.desk.access.tokens import SCOPES
 from wallflower.curator.desk.problems import problem
-from wallflower.curator.desk.tokens import SCOPES
 from wallflower.curator.pages.steward.acts import act_route, done_words
 from wallflower.curator.pages.visitors.visits import Visit, page, to
 from wallflower.errors import ParameterError, PrivacyError

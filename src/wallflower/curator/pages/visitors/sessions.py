@@ -14,9 +14,9 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from wallflower.curator.desk.access.tokens import Caller, Token, new_id
 from wallflower.curator.desk.clock import moment, now
 from wallflower.curator.desk.records import TOKENS, Records
-from wallflower.curator.desk.tokens import Caller, Token, new_id
 from wallflower.ledger.store import Store
 
 LIFETIME: Final = timedelta(hours=12)

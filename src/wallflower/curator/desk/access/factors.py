@@ -12,9 +12,9 @@ import time
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+from wallflower.curator.desk.access.tokens import Token, new_id, new_secret, token_id
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.records import FACTORS, Records
-from wallflower.curator.desk.tokens import Token, new_id, new_secret, token_id
 from wallflower.errors import ParameterError
 
 STEP: Final = 30  # seconds that a code is shown for

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
+from wallflower.curator.desk.access.tokens import Caller, new_id
 from wallflower.curator.desk.logs import tell
 from wallflower.curator.desk.records import ACTS, Records
-from wallflower.curator.desk.tokens import Caller, new_id
 
 TOLD: Final = ("created", "act", "by", "token", "address", "about")
 
