@@ -26,7 +26,7 @@ from slow import Slow, held
 
 from above import Above
 from wallflower.curator.api.files import ARROW
-from wallflower.curator.desk.jobs import Jobs, _begun_at
+from wallflower.curator.desk.questions.jobs import Jobs, _begun_at
 from wallflower.curator.desk.records import JOBS
 from wallflower.curator.settings import Registration
 from wallflower.data import Points

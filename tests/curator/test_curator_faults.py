@@ -20,7 +20,7 @@ from test_curator_watches import OPEN, WATCH, post
 
 from above import Above
 from postgres import SEGMENT, Server
-from wallflower.curator.desk.jobs import Jobs
+from wallflower.curator.desk.questions.jobs import Jobs
 from wallflower.errors import LedgerUnreachable
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss

@@ -8,7 +8,7 @@ import pytest
 from served import Service, serving, settings
 from test_curator_pages import EVIL, Browser, text, words
 
-from wallflower.curator.desk.feeds import MOST, read_feed
+from wallflower.curator.desk.questions.feeds import MOST, read_feed
 from wallflower.curator.pages.figures.timeline import Block, timeline
 from wallflower.errors import DataError
 from wallflower.privacy import Loss

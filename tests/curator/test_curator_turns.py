@@ -16,8 +16,8 @@ from slow import Slow, held
 from test_curator_asking import ASK, charges, finished
 
 from above import Above
-from wallflower.curator.desk.jobs import Jobs
-from wallflower.curator.desk.turns import Turns
+from wallflower.curator.desk.questions.jobs import Jobs
+from wallflower.curator.desk.questions.turns import Turns
 
 STEPS = [("add", "ana"), ("add", "bo"), ("take", ""), ("free", "ana"), ("free", "bo")]
 

@@ -19,7 +19,7 @@ from wallflower.curator.api.callers import AnyCaller, TheDesk
 from wallflower.curator.api.docs import Docs, answer_docs, problem_docs
 from wallflower.curator.api.files import ARROW, arrow_stream, release_docs, respond
 from wallflower.curator.api.views import Page, Plain, account_json, dataset_json, price_json, question_json
-from wallflower.curator.desk.jobs import Job, Jobs
+from wallflower.curator.desk.questions.jobs import Job, Jobs
 from wallflower.queries.detector.model import Model
 from wallflower.query.forms import Question
 from wallflower.release import Release

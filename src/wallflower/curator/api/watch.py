@@ -14,7 +14,7 @@ from wallflower.curator.api.bodies import Body, Observations, StrictRoute, is_wa
 from wallflower.curator.api.callers import AnyCaller
 from wallflower.curator.api.docs import answer_docs
 from wallflower.curator.api.views import Plain
-from wallflower.curator.desk.watches import Watches, decisions_json
+from wallflower.curator.desk.questions.watches import Watches, decisions_json
 from wallflower.query.forms import Question
 
 WatchId = Annotated[str, Path(max_length=64, description="id of a watch")]

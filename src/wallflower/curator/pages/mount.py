@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wallflower.curator.api.compression import LEAST
 from wallflower.curator.desk.problems import KINDS, Refusal
-from wallflower.curator.desk.tradeoffs import Tradeoffs
+from wallflower.curator.desk.questions.tradeoffs import Tradeoffs
 from wallflower.curator.pages.analyst import datasets, lists, payment, planner, releases, requests, streams
 from wallflower.curator.pages.analyst.samples import Samples
 from wallflower.curator.pages.assets import Assets

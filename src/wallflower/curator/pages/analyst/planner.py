@@ -16,7 +16,7 @@ from wallflower.curator.api.bodies import Find
 from wallflower.curator.desk.access.tokens import new_id
 from wallflower.curator.desk.desk import DatasetView
 from wallflower.curator.desk.problems import Refusal, problem
-from wallflower.curator.desk.tradeoffs import Tradeoffs
+from wallflower.curator.desk.questions.tradeoffs import Tradeoffs
 from wallflower.curator.pages.analyst.offers import obstacle_of
 from wallflower.curator.pages.analyst.samples import Samples
 from wallflower.curator.pages.figures import charts

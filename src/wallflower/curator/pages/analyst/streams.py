@@ -10,9 +10,9 @@ from anyio.to_thread import run_sync
 from starlette.responses import Response
 from starlette.routing import Route
 
-from wallflower.curator.desk.feeds import MOST, read_feed
 from wallflower.curator.desk.problems import problem
-from wallflower.curator.desk.watches import Watches, WatchView
+from wallflower.curator.desk.questions.feeds import MOST, read_feed
+from wallflower.curator.desk.questions.watches import Watches, WatchView
 from wallflower.curator.pages.analyst import planner
 from wallflower.curator.pages.analyst.payment import form_key, is_ticked
 from wallflower.curator.pages.figures.timeline import Block, timeline

@@ -20,9 +20,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from wallflower.curator.api.callers import PAGES, address_of
 from wallflower.curator.desk.access.tokens import Caller
 from wallflower.curator.desk.desk import Desk
-from wallflower.curator.desk.jobs import Jobs
 from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.problems import PREFIX, Refusal, problem, unanswered_refusal
+from wallflower.curator.desk.questions.jobs import Jobs
 from wallflower.curator.pages.visitors.comeback import sign_in_at, wanted_place
 from wallflower.curator.pages.visitors.sessions import Sessions, form_proof, is_proof, new_cookie
 from wallflower.curator.pages.words.environments import LANGUAGES, environment_of

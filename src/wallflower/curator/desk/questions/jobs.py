@@ -25,8 +25,8 @@ from wallflower.curator.desk.access.tokens import Caller, new_id
 from wallflower.curator.desk.clock import moment
 from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.problems import Refusal, problem, unanswered_refusal
+from wallflower.curator.desk.questions.turns import Turns
 from wallflower.curator.desk.records import JOBS, Records
-from wallflower.curator.desk.turns import Turns
 from wallflower.curator.settings import Settings
 from wallflower.errors import LedgerUnreachable, PrivacyError
 from wallflower.release import Release
