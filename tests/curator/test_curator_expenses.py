@@ -11,7 +11,7 @@ import pytest
 from served import Service, serving, settings
 from test_curator_pages import COUNT, Browser, text, words
 
-from wallflower.curator.desk.expenses import Expense, history, letter_of, projection
+from wallflower.curator.desk.budgets.expenses import Expense, history, letter_of, projection
 from wallflower.curator.pages.figures.bars import bars
 from wallflower.ledger import Account, Ledger
 from wallflower.privacy import Loss

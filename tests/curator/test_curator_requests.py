@@ -9,7 +9,7 @@ import pytest
 from served import Answer, Caller, Service, serving, settings
 from test_curator_pages import EVIL, Browser, text, words
 
-from wallflower.curator.desk import requests as room
+from wallflower.curator.desk.budgets import requests as room
 
 
 @pytest.fixture(scope="module")

@@ -19,11 +19,11 @@ from wallflower.curator.api.docs import flatten, problem_docs
 from wallflower.curator.api.gate import Attempts, Gate
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk import logs
+from wallflower.curator.desk.budgets.requests import Requests
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.problems import KINDS, document, problem, response
 from wallflower.curator.desk.questions.jobs import Jobs
 from wallflower.curator.desk.questions.watches import Watches
-from wallflower.curator.desk.requests import Requests
 from wallflower.curator.pages import mount
 from wallflower.curator.settings import VARIABLE, Settings
 from wallflower.errors import LedgerError, PrivacyError

@@ -14,7 +14,7 @@ from wallflower.curator.api.callers import AnyCaller, Steward, TheDesk
 from wallflower.curator.api.docs import answer_docs
 from wallflower.curator.api.steward_answers import BudgetRequest, BudgetRequests
 from wallflower.curator.api.views import Plain
-from wallflower.curator.desk.requests import Requests
+from wallflower.curator.desk.budgets.requests import Requests
 from wallflower.ledger.chain import Entry
 
 RequestId = Annotated[str, Path(max_length=64, description="id of a request")]

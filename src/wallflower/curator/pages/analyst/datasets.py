@@ -9,7 +9,7 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.routing import Route
 
-from wallflower.curator.desk.requests import Requests
+from wallflower.curator.desk.budgets.requests import Requests
 from wallflower.curator.pages.analyst.offers import offers_of
 from wallflower.curator.pages.visitors.visits import Visit, page
 from wallflower.curator.pages.words.standing import standing_of

@@ -7,8 +7,8 @@ from typing import Final
 from starlette.responses import Response
 from starlette.routing import Route
 
+from wallflower.curator.desk.budgets.requests import LONGEST, BudgetRequest, Requests
 from wallflower.curator.desk.problems import problem
-from wallflower.curator.desk.requests import LONGEST, BudgetRequest, Requests
 from wallflower.curator.pages.visitors.confirmation import with_token
 from wallflower.curator.pages.visitors.visits import Visit, page, place, to
 from wallflower.curator.pages.words.standing import standing_of

@@ -10,7 +10,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from wallflower.curator.desk.expenses import History
+from wallflower.curator.desk.budgets.expenses import History
 from wallflower.curator.pages.forms.fields import decimal
 
 _LEFT, _TOP, _BOTTOM, _HIGH = 58.0, 14.0, 236.0, 268.0

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from starlette.responses import Response
 from starlette.routing import Route
 
+from wallflower.curator.desk.budgets.requests import Requests
 from wallflower.curator.desk.desk import LARGE
 from wallflower.curator.desk.problems import problem
-from wallflower.curator.desk.requests import Requests
 from wallflower.curator.pages.steward.acts import act_route, done_words
 from wallflower.curator.pages.steward.terms import (
     PROTECTIONS,

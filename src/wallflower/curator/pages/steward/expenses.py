@@ -11,9 +11,7 @@ from typing import Final, get_args
 from starlette.responses import Response
 from starlette.routing import Route
 
-from wallflower.curator.desk.clock import moment
-from wallflower.curator.desk.desk import DatasetView
-from wallflower.curator.desk.expenses import (
+from wallflower.curator.desk.budgets.expenses import (
     WINDOW,
     By,
     Expense,
@@ -24,6 +22,8 @@ from wallflower.curator.desk.expenses import (
     letter_of,
     projection,
 )
+from wallflower.curator.desk.clock import moment
+from wallflower.curator.desk.desk import DatasetView
 from wallflower.curator.pages.figures.bars import bars
 from wallflower.curator.pages.forms.fields import decimal
 from wallflower.curator.pages.visitors.visits import Visit, page

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
+from wallflower.curator.desk.budgets.others import OTHERS
 from wallflower.curator.desk.desk import DatasetView
-from wallflower.curator.desk.others import OTHERS
 from wallflower.curator.pages.forms.fields import decimal
 from wallflower.errors import PrivacyError
 from wallflower.ledger import Account, Entry, Quote
