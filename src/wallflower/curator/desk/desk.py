@@ -18,11 +18,11 @@ from wallflower.curator.desk.access.acts import Acts
 from wallflower.curator.desk.access.factors import Factors
 from wallflower.curator.desk.access.tokens import Caller, Token, Tokens
 from wallflower.curator.desk.budgets.others import OTHERS, merge_shares, merge_spenders
+from wallflower.curator.desk.datasets.shelf import Shelf
 from wallflower.curator.desk.logs import log_failure, tell
 from wallflower.curator.desk.metrics import Metrics
 from wallflower.curator.desk.problems import Refusal, unanswered_refusal, unrecorded_refusal
 from wallflower.curator.desk.records import Records
-from wallflower.curator.desk.shelf import Shelf
 from wallflower.curator.settings import Settings
 from wallflower.data import Table, TiledTable
 from wallflower.errors import LedgerUnreachable, ParameterError, PrivacyError, SourceError

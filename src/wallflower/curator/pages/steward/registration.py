@@ -13,8 +13,8 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.routing import Route
 
+from wallflower.curator.desk.datasets.wizard import MOST_COLUMNS, RECORDS, draft_source, rehearse, sources
 from wallflower.curator.desk.problems import problem
-from wallflower.curator.desk.wizard import MOST_COLUMNS, RECORDS, draft_source, rehearse, sources
 from wallflower.curator.pages.steward.terms import PROTECTIONS, read_protection
 from wallflower.curator.pages.visitors.confirmation import with_token
 from wallflower.curator.pages.visitors.visits import Visit, page, place, to
