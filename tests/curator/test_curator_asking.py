@@ -437,6 +437,6 @@ def test_metrics_name_no_data_set_unless_they_may(service: Service, ana: Caller,
 def test_a_plan_is_made_once(service: Service, ana: Caller) -> None:
     desk = service.app.state.desk
     first = ana.post("/v1/datasets/ward/plan/above", {**ASK, "epsilon": "0.125"}).json
-    (cached,) = [outline for outline in desk._outlines.values() if outline.plan.cost == Loss("0.125")]
+    (cached,) = [outline for outline in desk.outlines._known.values() if outline.plan.cost == Loss("0.125")]
     assert first == ana.post("/v1/datasets/ward/plan/above", {**ASK, "epsilon": "0.125"}).json
     assert {name: value for name, value in first.items() if name != "price"} == cached.plan.to_json()

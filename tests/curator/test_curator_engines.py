@@ -31,7 +31,7 @@ def stated(folder, **more):
 
 def test_a_question_over_http_is_answered_from_tiles(folder, monkeypatch):
     """Within fewer bytes than such a table in memory would take."""
-    monkeypatch.setattr("wallflower.curator.desk.desk.AT_A_TIME", 100)
+    monkeypatch.setattr("wallflower.curator.desk.questions.outlines.AT_A_TIME", 100)
     with serving(stated(folder, question_bytes=2**20)) as service:
         desk, ana = service.app.state.desk, service.token("ana")
         assert isinstance(desk.shelf.table("many"), TiledTable)
