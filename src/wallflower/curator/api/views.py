@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from starlette.responses import JSONResponse, Response
 
 from wallflower.curator.api.bodies import example
-from wallflower.curator.desk.desk import DatasetView
+from wallflower.curator.desk.datasets.views import DatasetView
 from wallflower.curator.desk.problems import loss_json, problem
 from wallflower.ledger import Quote
 from wallflower.ledger.chain import Entry

@@ -8,15 +8,16 @@ sentence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 
 from wallflower.curator.desk.access.acts import Acts
 from wallflower.curator.desk.access.factors import Factors
 from wallflower.curator.desk.access.tokens import Caller, Token, Tokens
-from wallflower.curator.desk.budgets.others import OTHERS, merge_shares, merge_spenders
+from wallflower.curator.desk.budgets.others import visible_account
 from wallflower.curator.desk.datasets.shelf import Shelf
+from wallflower.curator.desk.datasets.views import DatasetView
 from wallflower.curator.desk.logs import log_failure, tell
 from wallflower.curator.desk.metrics import Metrics
 from wallflower.curator.desk.problems import Refusal, unanswered_refusal, unrecorded_refusal
@@ -25,7 +26,7 @@ from wallflower.curator.desk.records import Records
 from wallflower.curator.settings import Settings
 from wallflower.data import Table, TiledTable
 from wallflower.errors import LedgerUnreachable, ParameterError, PrivacyError, SourceError
-from wallflower.ledger import Account, Ledger, Quote
+from wallflower.ledger import Ledger, Quote
 from wallflower.ledger.chain import Entry, Event, Verification
 from wallflower.ledger.limits import Accounting, Limit, limit_of
 from wallflower.names import account_name
@@ -40,21 +41,6 @@ from wallflower.units import Protection
 LARGE: Final = 10  # a limit above this epsilon promises next to nothing, and is confirmed
 
 _LONGEST_KEY: Final = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetView:
-    """A data set as a caller sees it: public facts, its budget, and what they may still spend."""
-
-    name: str
-    facts: dict[str, Any]
-    budget: Account
-    left: Loss
-
-    @property
-    def protection(self) -> Protection:
-        """Whose loss is counted for this data set; others on the same account may count another's."""
-        return self.budget.members.get(account_name(self.name) or self.name, self.budget.protection)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +104,7 @@ class Desk:
         found = self.shelf.find(name)
         facts, account = self.shelf.facts(found.name), self.ledger.account(found.name)
         facts |= {"rows": None} if found.source is not None and self.outlines.hides_size(found.name) else {}
-        shown = self._shown(caller, account)
+        shown = visible_account(account, caller, self.shelf)
         return DatasetView(name=found.name, facts=facts, budget=shown, left=account.left_for(caller.name))
 
     def is_charged(self, name: str) -> bool:
@@ -299,17 +285,6 @@ class Desk:
         if not self.is_charged(name) and not self.ledger.history(name, event="account", last=1):
             protection = schema.protects or Protection()
             self.ledger.declare(name, protection, by=by, account=schema.account, reason=reason)
-
-    def _shown(self, caller: Caller, account: Account) -> Account:
-        """An account as the caller may see it: of others only sums, of records only those that may be named."""
-        if caller.is_steward:
-            return account
-        members = [name for name in self.shelf.names() if (account_name(name) or name) in account.members]
-        opened = {record for name in members for record in self.shelf.find(name).records}
-        hidden = (OTHERS,) if set(account.names) - opened else ()
-        names = (*(name for name in account.names if name in opened), *hidden)
-        spenders = merge_spenders(account, caller.name)
-        return replace(account, shares=merge_shares(account, caller.name), spenders=spenders, names=names)
 
     def _require_named(self, caller: Caller, name: str, query: Query[Any, Any]) -> None:
         """Whoever may name any record can find out who is in the table, so the steward says which may be named."""

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from wallflower.curator.desk.access.tokens import Caller
-from wallflower.curator.desk.desk import DatasetView, Desk
+from wallflower.curator.desk.datasets.views import DatasetView
+from wallflower.curator.desk.desk import Desk
 from wallflower.curator.pages.forms.pickers import columns_for
 from wallflower.query.forms import REQUIRED, Question, blanks
 

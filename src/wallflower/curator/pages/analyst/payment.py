@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from wallflower.curator.desk.access.tokens import new_id
-from wallflower.curator.desk.desk import DatasetView
+from wallflower.curator.desk.datasets.views import DatasetView
 from wallflower.curator.pages.analyst import planner
 from wallflower.curator.pages.forms import fields
 from wallflower.curator.pages.visitors.visits import BASE, Visit, page, place, problem_page, refusal_page, to

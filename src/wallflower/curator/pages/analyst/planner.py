@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from wallflower.curator.api.bodies import Find
 from wallflower.curator.desk.access.tokens import new_id
-from wallflower.curator.desk.desk import DatasetView
+from wallflower.curator.desk.datasets.views import DatasetView
 from wallflower.curator.desk.problems import Refusal, problem
 from wallflower.curator.desk.questions.tradeoffs import Tradeoffs
 from wallflower.curator.pages.analyst.offers import obstacle_of

@@ -23,7 +23,7 @@ from wallflower.curator.desk.budgets.expenses import (
     projection,
 )
 from wallflower.curator.desk.clock import moment
-from wallflower.curator.desk.desk import DatasetView
+from wallflower.curator.desk.datasets.views import DatasetView
 from wallflower.curator.pages.figures.bars import bars
 from wallflower.curator.pages.forms.fields import decimal
 from wallflower.curator.pages.visitors.visits import Visit, page

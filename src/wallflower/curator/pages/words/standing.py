@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from wallflower.curator.desk.budgets.others import OTHERS
-from wallflower.curator.desk.desk import DatasetView
+from wallflower.curator.desk.datasets.views import DatasetView
 from wallflower.curator.pages.forms.fields import decimal
 from wallflower.errors import PrivacyError
 from wallflower.ledger import Account, Entry, Quote
