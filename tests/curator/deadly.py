@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from wallflower.curator import server
-from wallflower.curator.api import analyst
+from wallflower.curator.api.routes import analyst
 from wallflower.curator.app import application
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.settings import Settings

@@ -13,10 +13,11 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from wallflower.curator.api import analyst, callers, requests, steward, watch
+from wallflower.curator.api import callers
 from wallflower.curator.api.compression import Compression
 from wallflower.curator.api.docs import flatten, problem_docs
 from wallflower.curator.api.gate import Attempts, Gate
+from wallflower.curator.api.routes import analyst, requests, steward, watch
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk import logs
 from wallflower.curator.desk.budgets.requests import Requests

@@ -7,7 +7,7 @@ from typing import Any, get_args
 from starlette.responses import Response
 from starlette.routing import Route
 
-from wallflower.curator.api.analyst import release_arrow
+from wallflower.curator.api.routes.analyst import release_arrow
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.pages.analyst.planner import bases
