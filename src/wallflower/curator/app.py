@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from wallflower.curator.api import callers
 from wallflower.curator.api.compression import Compression
-from wallflower.curator.api.docs import flatten, problem_docs
+from wallflower.curator.api.description.docs import flatten, problem_docs
 from wallflower.curator.api.gate import Attempts, Gate
 from wallflower.curator.api.routes import analyst, requests, steward, watch
 from wallflower.curator.api.views import Plain

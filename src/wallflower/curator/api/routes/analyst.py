@@ -13,10 +13,10 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.responses import Response
 
-from wallflower.curator.api import answers
 from wallflower.curator.api.bodies import Body, Records, StrictRoute, is_wanted, model, query_of
 from wallflower.curator.api.callers import AnyCaller, TheDesk
-from wallflower.curator.api.docs import Docs, answer_docs, problem_docs
+from wallflower.curator.api.description import answers
+from wallflower.curator.api.description.docs import Docs, answer_docs, problem_docs
 from wallflower.curator.api.files import ARROW, arrow_stream, release_docs, respond
 from wallflower.curator.api.views import Page, Plain, account_json, dataset_json, price_json, question_json
 from wallflower.curator.desk.questions.jobs import Job, Jobs

@@ -10,9 +10,9 @@ from pydantic import Field
 
 from wallflower.curator.api.bodies import Body, Exactly, Grant, Reason, StrictRoute, Text
 from wallflower.curator.api.callers import AnyCaller, Steward, TheDesk
-from wallflower.curator.api.docs import answer_docs
+from wallflower.curator.api.description.docs import answer_docs
+from wallflower.curator.api.description.steward_answers import BudgetRequest, BudgetRequests
 from wallflower.curator.api.routes.analyst import DatasetName
-from wallflower.curator.api.steward_answers import BudgetRequest, BudgetRequests
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk.budgets.requests import Requests
 from wallflower.ledger.chain import Entry

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response, StreamingResponse
 
-from wallflower.curator.api.answers import Dataset
 from wallflower.curator.api.bodies import (
     Allocation,
     Allowance,
@@ -21,9 +20,18 @@ from wallflower.curator.api.bodies import (
     StrictRoute,
 )
 from wallflower.curator.api.callers import Steward, TheDesk
-from wallflower.curator.api.docs import Docs, answer_docs, problem_docs
+from wallflower.curator.api.description.answers import Dataset
+from wallflower.curator.api.description.docs import Docs, answer_docs, problem_docs
+from wallflower.curator.api.description.steward_answers import (
+    Acts,
+    Change,
+    Entries,
+    IssuedToken,
+    Token,
+    Tokens,
+    Verification,
+)
 from wallflower.curator.api.routes.analyst import Before, DatasetName, Last
-from wallflower.curator.api.steward_answers import Acts, Change, Entries, IssuedToken, Token, Tokens, Verification
 from wallflower.curator.api.views import Page, Plain, changed_json, dataset_json, entry_json
 from wallflower.errors import ParameterError
 from wallflower.ledger.chain import Event

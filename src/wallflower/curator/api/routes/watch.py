@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Path, Request
 
-from wallflower.curator.api.answers import Decisions, WatchList, WatchState
 from wallflower.curator.api.bodies import Body, Observations, StrictRoute, is_wanted, model, query_of
 from wallflower.curator.api.callers import AnyCaller
-from wallflower.curator.api.docs import answer_docs
+from wallflower.curator.api.description.answers import Decisions, WatchList, WatchState
+from wallflower.curator.api.description.docs import answer_docs
 from wallflower.curator.api.routes.analyst import Key, with_signature
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk.questions.watches import Watches, decisions_json

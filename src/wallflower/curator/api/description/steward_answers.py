@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from wallflower.curator.api.answers import MOMENT, Answer, Budget, Part, maybe, tell
+from wallflower.curator.api.description.answers import MOMENT, Answer, Budget, Part, maybe, tell
 
 
 class Change(Answer):

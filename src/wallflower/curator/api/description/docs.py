@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from wallflower.curator.api.answers import JSON, example_of
+from wallflower.curator.api.description.answers import JSON, example_of
 from wallflower.curator.desk.problems import KINDS, MEDIA
 
 Docs = dict[int | str, dict[str, Any]]
