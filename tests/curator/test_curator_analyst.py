@@ -3,27 +3,23 @@ from elsewhere; by keyboard; and every page held to axe on a phone and a desktop
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.util import find_spec
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
+from chromium_visitor import LOSS, PATIENCE, Visitor, chromium, visitor
+from playwright.sync_api import Browser, Page, Route, expect
 from served import Service, serving
-from test_curator_browser import FLAGS, LOSS, PATIENCE, Visitor, visitor
 
-from browser import CHROMIUM, needs_chromium
+from browser import AXE, needs_axe, needs_chromium
 from wallflower.curator.demo import Trial, trial
 from wallflower.curator.settings import Settings
 from wallflower.privacy import Loss
 
+__all__ = ["chromium"]  # a fixture
+
 pytestmark = [pytest.mark.slow, needs_chromium]
 
-AXE = "axe_playwright_python"
-needs_axe = pytest.mark.skipif(
-    find_spec(AXE) is None and not os.environ.get("CI"), reason="`make test` installs axe; it is not here yet"
-)
 COUNT = "/ui/datasets/tumours/plan/count"
 SETTINGS = "neighbours=4&radius=1.1&epsilon=0.7"
 PAGES = {
@@ -45,15 +41,6 @@ def served() -> Iterator[tuple[Trial, Service]]:
     with trial(Settings(port=0, tick=0.02, fresh=3600)) as offered, serving(offered.settings) as running:
         running.app.state.desk.ledger.grant("tumours", Loss("100"), by="sue", reason="a test")
         yield offered, running
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    expect.set_options(timeout=PATIENCE)
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
+from asks import ASK, charges, finished
 from pyarrow import ipc
 from served import Caller, Service, serving, settings
 from slow import Slow, held
@@ -36,8 +37,6 @@ from wallflower.privacy import Loss
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.release import Release
 from wallflower.schema import Schema
-
-ASK = {"bar": 7.0, "columns": ["a"], "epsilon": "0.1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +60,6 @@ def service(tmp_path_factory: Any) -> Iterator[Service]:
 @pytest.fixture
 def ana(service: Service) -> Caller:
     return service.token("ana")
-
-
-def charges(service: Service, analyst: str | None = None) -> int:
-    return len(service.app.state.desk.ledger.history("ward", event="charge", analyst=analyst))
 
 
 def test_a_new_question_appears_by_itself(service: Service, ana: Caller) -> None:
@@ -360,16 +355,6 @@ def test_a_refusal_waits_for_no_tick(tmp_path: Path) -> None:
 
 
 # Jobs
-
-
-def finished(caller: Caller, job: str) -> tuple[dict[str, Any], set[str]]:
-    states = set()
-    while True:
-        found = caller.get(f"/v1/jobs/{job}").json
-        states.add(found["state"])
-        if found["state"] in ("done", "failed"):
-            return found, states
-        time.sleep(0.02)
 
 
 def test_a_question_may_be_answered_later(ana: Caller) -> None:

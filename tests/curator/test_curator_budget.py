@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from page_client import Browser, text, words
 from served import TIMED, Caller, Service, serving, settings
-from test_curator_pages import Browser, text, words
 
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.problems import problem

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asks import ASK, finished
 from served import serving, settings
-from test_curator_asking import ASK, finished
 
 from above import Above
 from wallflower.curator.desk import clock

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from page_client import Browser, text, words
 from served import Caller, Service, serving, settings
-from test_curator_pages import Browser, text, words
 
 from wallflower.curator.pages.assets import FOLDER
 from wallflower.curator.pages.visitors.comeback import safe_place

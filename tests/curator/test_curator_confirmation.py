@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from page_client import Browser, assert_nothing_inline, text, words
+from page_roles import TABLE
 from served import Answer, Service, serving, settings
-from test_curator_pages import TABLE, Browser, assert_nothing_inline, text, words
 
 from wallflower.curator.desk.access.tokens import token_id
 

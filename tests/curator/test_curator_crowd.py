@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import Answer, Caller, process, settings
+from served import Answer, Caller, process, settings, workers
 
 from wallflower.curator.desk.access.tokens import Tokens
 from wallflower.curator.desk.records import Records
@@ -182,16 +182,3 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
             time.sleep(0.1)
         assert Caller(url, texts[0]).post("/v1/datasets/ward/ask/count", ASK).status == 200
     check_ledger(place, [])
-
-
-def workers(parent: int) -> list[int]:
-    """The processes that answer: children that are no helpers of multiprocessing."""
-    found = []
-    for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
-        try:
-            command = Path(f"/proc/{child}/cmdline").read_bytes()
-        except OSError:
-            continue
-        if b"spawn_main" in command:
-            found.append(int(child))
-    return found

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from page_client import Browser, words
 from served import Service, serving, settings
-from test_curator_pages import Browser, words
 
 from wallflower.curator.settings import Registration
 from wallflower.queries.explain import Explain

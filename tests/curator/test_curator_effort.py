@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from asks import ASK, charges, finished
+from page_client import Browser
 from served import Service, serving, settings, ward
 from slow import Slow, held
-from test_curator_asking import ASK, charges, finished
-from test_curator_pages import Browser
 
 from above import Above
 from wallflower.data import load

@@ -8,8 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from page_client import COUNT, Browser, text, words
 from served import Service, serving, settings
-from test_curator_pages import COUNT, Browser, text, words
 
 from wallflower.curator.desk.budgets.expenses import Expense, history, letter_of, projection
 from wallflower.curator.pages.figures.bars import bars

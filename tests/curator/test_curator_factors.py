@@ -13,8 +13,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import sqlalchemy as sa
+from page_client import Browser, words
 from served import Caller, Service, serving, settings
-from test_curator_pages import Browser, words
 
 from above import Above
 from wallflower import cli

@@ -13,10 +13,9 @@ from typing import Any
 
 import psycopg
 import pytest
+from asks import OPEN, WATCH, finished, post
 from served import Caller, Service, serving, settings
 from slow import Slow, held
-from test_curator_asking import finished
-from test_curator_watches import OPEN, WATCH, post
 
 from above import Above
 from postgres import SEGMENT, Server

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from chromium_visitor import FLAGS, LOSS, PATIENCE, Visitor
 from playwright.sync_api import Page, expect, sync_playwright
 from served import TIMED, Service, serving, settings
-from test_curator_browser import FLAGS, LOSS, PATIENCE, Visitor
 
 from browser import CHROMIUM, needs_chromium
 from wallflower.curator.pages.forms import fields

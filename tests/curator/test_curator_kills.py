@@ -13,9 +13,7 @@ from typing import Any
 
 import pytest
 from deadly import VARIABLE
-from served import HERE, Answer, Caller, process, settings
-from test_curator_crowd import workers
-from test_curator_watches import given_token
+from served import HERE, Answer, Caller, given_token, process, settings, workers
 
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss

@@ -9,8 +9,8 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+from page_client import COUNT, Browser, assert_nothing_inline, text, words
 from served import Caller, Service, serving, settings
-from test_curator_pages import COUNT, Browser, assert_nothing_inline, text, words
 
 from wallflower.curator.office import Office
 from wallflower.curator.pages.words.environments import LANGUAGES, environment_of

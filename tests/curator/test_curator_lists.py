@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from page_client import COUNT, Browser, text, words
 from served import Service, serving, settings
-from test_curator_pages import COUNT, Browser, text, words
 
 from wallflower.privacy import Loss
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from page_client import EVIL, Browser, assert_nothing_inline, text, words
 from served import Caller, serving, settings
-from test_curator_pages import EVIL, Browser, assert_nothing_inline, text, words
 
 from wallflower.curator.office import Office
 from wallflower.curator.pages.public.reference import groups_of

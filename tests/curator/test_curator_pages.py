@@ -7,10 +7,8 @@ import re
 import runpy
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -18,7 +16,9 @@ from urllib.parse import urlencode
 import pyarrow.ipc as ipc
 import pytest
 import sqlalchemy as sa
-from served import Answer, Caller, Service, serving, settings
+from page_client import COUNT, EVIL, Browser, assert_nothing_inline, text, words
+from page_roles import GRANT, ROLES, TABLE, WATCH
+from served import Caller, Service, serving, settings
 from slow import Slow, held
 
 from wallflower.curator.pages import mount
@@ -26,63 +26,13 @@ from wallflower.curator.pages.forms import fields
 from wallflower.curator.pages.visitors.sessions import _digest as sessions_digest
 from wallflower.curator.pages.visitors.visits import POLICY
 from wallflower.curator.settings import Registration
-from wallflower.privacy import Loss
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.queries.watch import Watch
 from wallflower.query import Tradeoff
 from wallflower.query.forms import blanks, entries_of
 from wallflower.schema import Schema
 
-ROLES = ("anonymous", "analyst", "other", "steward")
-COUNT = {"neighbours": "3", "radius": "0.5", "epsilon": "0.01", "anyway": "yes"}
 FORM = ("epsilon", "delta", "analyst", "reason", "pace", "expires", "accounting", "protects", "account", "window")
-EVIL = "<img src=x onerror=alert(1)>\"'&"
-
-
-@dataclass
-class Browser:
-    """Somebody at the pages, with a cookie."""
-
-    service: Service
-    cookie: str = ""
-    proof: str = ""
-    name: str = "wallflower"
-    always: dict[str, str] = field(default_factory=dict)
-    last: Answer = field(default_factory=lambda: Answer(0, {}, b""))
-
-    def get(self, path: str, **headers: str) -> Answer:
-        return self._sent("GET", path, None, headers)
-
-    def post(
-        self, path: str, form: dict[str, str] | None = None, *, proof: str | None = None, **headers: str
-    ) -> Answer:
-        given = {"proof": self.proof if proof is None else proof, **(form or {})}
-        headers.setdefault("content_type", "application/x-www-form-urlencoded")
-        return self._sent("POST", path, urlencode(given).encode(), headers)
-
-    def signed_in(self, token: str | None) -> Browser:
-        self.get("/ui/sign-in")
-        assert self.post("/ui/sign-in", {"token": str(token)}).status == 303
-        self.get("/ui/")
-        return self
-
-    def _sent(self, method: str, path: str, raw: bytes | None, headers: dict[str, str]) -> Answer:
-        if self.cookie:
-            headers["cookie"] = f"{self.name}={self.cookie}"
-        self.last = Caller(self.service.url)(method, path, raw=raw, **self.always, **headers)
-        kept = re.match(r"((?:__Host-)?wallflower)=([^;]*)", self.last.headers.get("set-cookie", ""))
-        self.name, self.cookie = (kept[1], kept[2].strip('"')) if kept else (self.name, self.cookie)
-        found = re.search(r'name="proof" value="([0-9a-f]+)"', text(self.last))
-        self.proof = found[1] if found else self.proof
-        return self.last
-
-
-def text(answer: Answer) -> str:
-    return answer.content.decode("utf-8", "replace")
-
-
-def words(answer: Answer) -> str:
-    return " ".join(unescape(text(answer)).split())
 
 
 @pytest.fixture(scope="module")
@@ -114,74 +64,6 @@ def things(service: Service, people: dict[str, Browser]) -> dict[str, str]:
     return own | {"token": token.id, "form": "grants"}
 
 
-def callers(status: int, other: int | None = None, anonymous: int = 303) -> dict[str, int]:
-    return {"anonymous": anonymous, "analyst": status, "other": other or status, "steward": status}
-
-
-def stewards(status: int) -> dict[str, int]:
-    return {"anonymous": 303, "analyst": 403, "other": 403, "steward": status}
-
-
-GRANT = {"epsilon": "3", "reason": "study 12"}
-WATCH = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.01"))
-COLUMN = {"c0-name": "a", "c0-kind": "number", "c0-low": "0", "c0-high": "30"}
-TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
-    ("GET", "/sign-in"): (None, callers(303, anonymous=200)),
-    ("GET", "/"): (None, callers(200)),
-    ("GET", "/datasets/{dataset}"): (None, callers(200)),
-    ("GET", "/datasets/{dataset}/plan/{kind}"): (None, callers(200)),
-    ("POST", "/datasets/{dataset}/plan/{kind}"): (COUNT, callers(303)),
-    ("GET", "/datasets/{dataset}/confirm/{kind}"): (None, callers(422)),  # nothing is asked
-    ("POST", "/datasets/{dataset}/confirm/{kind}"): (COUNT, callers(303)),
-    ("POST", "/datasets/{dataset}/ask/{kind}"): (COUNT, callers(303)),
-    ("GET", "/jobs/{job}"): (None, callers(200, other=404)),
-    ("GET", "/releases"): (None, callers(200)),
-    ("GET", "/releases/{number}"): (None, callers(200, other=404)),
-    ("GET", "/releases/{number}/json"): (None, callers(200, other=404)),
-    ("GET", "/releases/{number}/arrow"): (None, callers(200, other=404)),
-    ("GET", "/releases/{number}/csv"): (None, callers(200, other=404)),
-    ("GET", "/releases/{number}/picture/{form}"): (None, callers(404)),  # of the two forms this is neither
-    ("GET", "/datasets/{dataset}/budget"): (None, stewards(200)),
-    ("POST", "/datasets/{dataset}/budget/grants"): (GRANT, stewards(303)),
-    ("POST", "/datasets/{dataset}/budget/shares"): ({"epsilon": "0.1", "analyst": "cy"}, stewards(303)),
-    ("POST", "/datasets/{dataset}/budget/declaration"): ({"reason": "as it is"}, stewards(303)),
-    ("POST", "/datasets/{dataset}/budget/constrained"): ({"epsilon": "0", "reason": "closed"}, stewards(303)),
-    ("GET", "/tokens"): (None, stewards(200)),
-    ("POST", "/tokens"): ({"name": "new", "scope": "analyst", "days": "1"}, stewards(303)),
-    ("GET", "/tokens/{token}/revoke"): (None, stewards(200)),
-    ("POST", "/tokens/{token}/revoke"): ({}, stewards(303)),
-    ("GET", "/tokens/{token}/factor"): (None, stewards(200)),
-    ("POST", "/tokens/{token}/factor"): ({}, stewards(404)),  # it has none
-    ("GET", "/ledger"): (None, stewards(200)),
-    ("POST", "/datasets/{dataset}/budget/review/{form}"): (GRANT, stewards(200)),
-    ("GET", "/about"): (None, callers(200, anonymous=200)),
-    ("GET", "/accessibility"): (None, callers(200, anonymous=200)),
-    ("GET", "/privacy"): (None, callers(200, anonymous=200)),
-    ("GET", "/api"): (None, callers(200, anonymous=200)),
-    ("POST", "/language"): ({"language": "en"}, callers(303, anonymous=303)),
-    ("GET", "/logo"): (None, callers(404, anonymous=404)),
-    ("GET", "/streams"): (None, callers(200)),
-    ("GET", "/streams/{watch}"): (None, callers(200, other=404)),
-    ("POST", "/streams/{watch}/observations"): ({"observations": "t\n0.5"}, callers(303, other=404)),
-    ("POST", "/datasets/{dataset}/watches/{kind}"): (COUNT, callers(422)),  # it is not asked of a stream
-    ("GET", "/register"): (None, stewards(200)),
-    ("POST", "/register"): ({"name": "<new>", **COLUMN}, stewards(422)),
-    ("POST", "/register/draft"): ({"name": "new", "source": "ward.csv"}, stewards(200)),
-    ("POST", "/register/rehearsal"): ({"name": "new", "c0-name": "a", "c0-kind": "text"}, stewards(422)),
-    ("GET", "/spending"): (None, stewards(200)),
-    ("GET", "/ledger/csv"): (None, stewards(200)),
-    ("GET", "/ledger/json"): (None, stewards(200)),
-    ("GET", "/releases.csv"): (None, callers(200)),
-    ("GET", "/releases.json"): (None, callers(200)),
-    ("GET", "/requests"): (None, callers(200)),
-    ("GET", "/requests/{request}"): (None, callers(200, other=404)),
-    ("POST", "/requests/{request}/decline"): ({"word": "not this year"}, stewards(303)),
-    ("GET", "/datasets/{dataset}/request"): (None, callers(200)),
-    ("POST", "/datasets/{dataset}/request"): ({"reason": "study 12"}, callers(303)),
-    ("POST", "/sign-in"): ({"token": "wf_none"}, dict.fromkeys(ROLES, 401)),
-}
-
-
 def filled(path: str, things: dict[str, str]) -> str:
     return "/ui" + path.format(dataset="ward", kind="count", **things)
 
@@ -211,28 +93,6 @@ def test_each_role_gets_what_the_table_says(
             assert place == "/ui/sign-in"
         if answer.headers.get("content-type", "").startswith("text/html"):
             assert_nothing_inline(answer)
-
-
-class Tags(HTMLParser):
-    """Every tag of a page with its attributes."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-
-def assert_nothing_inline(answer: Answer) -> None:
-    for tag, attributes in Tags(text(answer)).found:
-        assert tag not in ("style", "iframe", "object", "embed", "base")
-        assert tag != "img" or str(attributes["src"]).partition("?")[0] == "/ui/static/icon.svg"
-        assert tag != "script" or str(attributes["src"]).startswith("/ui/static/")
-        assert not [name for name in attributes if name == "style" or name.startswith("on")], (tag, attributes)
-        for name in ("src", "href", "action", "formaction", "xlink:href"):
-            assert (attributes.get(name) or "/")[0] in "/#", (tag, attributes)
 
 
 @pytest.mark.parametrize("row", [*(row for row in TABLE if row[0] == "POST"), ("POST", "/sign-out")], ids=" ".join)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as fuzzing
 from hypothesis.strategies import integers, lists, sampled_from, text
+from page_client import Browser
+from page_client import text as page_text
 from served import Service, serving, settings
-from test_curator_pages import Browser
-from test_curator_pages import text as page_text
 
 from wallflower import errors
 from wallflower.curator.desk.problems import KINDS, Refusal, problem

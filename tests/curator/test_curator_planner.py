@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from page_client import Browser, Tags, text, words
 from served import Service, serving, settings
-from test_curator_pages import Browser, Tags, text, words
 
 from wallflower.curator.pages.analyst.samples import Samples
 from wallflower.curator.pages.forms import fields

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from page_client import EVIL, Browser, text, words
 from served import Answer, Caller, Service, serving, settings
-from test_curator_pages import EVIL, Browser, text, words
 
 from wallflower.curator.desk.budgets import requests as room
 

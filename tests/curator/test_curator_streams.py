@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from page_client import EVIL, Browser, text, words
 from served import Service, serving, settings
-from test_curator_pages import EVIL, Browser, text, words
 
 from wallflower.curator.desk.questions.feeds import MOST, read_feed
 from wallflower.curator.pages.figures.timeline import Block, timeline

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asks import ASK, charges, finished
 from served import Service, serving, settings
 from slow import Slow, held
-from test_curator_asking import ASK, charges, finished
 
 from above import Above
 from wallflower.curator.desk.questions.jobs import Jobs

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium_visitor import Visitor, chromium, served, visitor
 from playwright.sync_api import Browser, expect
 from served import Service
-from test_curator_analyst import AXE, needs_axe
-from test_curator_browser import Visitor, chromium, served, visitor
 
-from browser import needs_chromium
+from browser import AXE, needs_axe, needs_chromium
 from wallflower.curator.demo import Trial
 
 __all__ = ["chromium", "served"]  # fixtures

@@ -6,23 +6,14 @@ import os
 import shutil
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
-from served import Caller, process, serving, settings
+from asks import OPEN, WATCH, post
+from served import Caller, given_token, process, serving, settings
 
-from wallflower.curator.desk.access.tokens import Tokens
-from wallflower.curator.desk.records import Records
-from wallflower.curator.settings import Settings
 from wallflower.ledger import Ledger
 
-WATCH = {"threshold": 2.0, "low": -5.0, "high": 5.0, "epsilon": "0.25", "anyway": True}
-OPEN = "/v1/datasets/beds/watches/watch"
 ROWS = [[0.5], [4.9], [None], [-4.9], 0.1]
-
-
-def post(caller: Caller, watch: str, rows: Any, **more: Any) -> Any:
-    return caller.post(f"/v1/watches/{watch}/observations", {"rows": rows, **more})
 
 
 def test_a_watch_is_paid_once_and_decides_each_observation_once(tmp_path: Path) -> None:
@@ -100,15 +91,6 @@ def test_a_service_without_a_folder_keeps_no_watches(tmp_path: Path) -> None:
         ana = running.token("ana")
         assert ana.post(OPEN, WATCH).problem == "forbidden"
         assert running.app.state.desk.ledger.history(event="charge") == []
-
-
-def given_token(stated: Settings) -> str:
-    """A token that is there before the service is."""
-    with Ledger.open(stated.ledger):
-        records = Records(stated.ledger)
-        text = Tokens(records).create("ana", "analyst")[1]
-        records.close()
-    return text
 
 
 @pytest.mark.slow

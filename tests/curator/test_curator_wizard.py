@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from page_client import EVIL, Browser, text, words
 from served import Service, serving, settings
-from test_curator_pages import EVIL, Browser, text, words
 
 from wallflower.curator.settings import Settings
 
