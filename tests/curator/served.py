@@ -23,7 +23,7 @@ from forks import Fork
 from wallflower.curator.app import application
 from wallflower.curator.desk.access.tokens import Tokens
 from wallflower.curator.desk.records import TOKENS, Records
-from wallflower.curator.server import _bound, _config, _url
+from wallflower.curator.server import _bind, _config, _url
 from wallflower.curator.settings import Registration, Settings
 from wallflower.ledger import Ledger
 from wallflower.schema import Column, Schema
@@ -146,7 +146,7 @@ def serving(stated: Settings, **more: Any) -> Iterator[Service]:
     """The service in a thread."""
     app = application(stated, **more)
     app.state.desk.load()
-    with _bound(stated) as listening:
+    with _bind(stated) as listening:
         server = uvicorn.Server(_config(app, stated))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

@@ -205,7 +205,7 @@ def test_a_job_whose_end_cannot_be_noted_ends_when_it_can(
     service: Service, ana: Caller, full: Full, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(release, "_PATIENCE", 0.0)
-    tried, noted = spied(monkeypatch, Ledger, "record"), spied(monkeypatch, Jobs, "_wrote_down")
+    tried, noted = spied(monkeypatch, Ledger, "record"), spied(monkeypatch, Jobs, "_try_to_record")
     with held():
         job = ana.post(SLOW, ASK, prefer="respond-async", idempotency_key="slow").json["id"]
         while charges(service) != ["ana/slow"]:
@@ -225,7 +225,7 @@ def test_a_job_whose_end_cannot_be_noted_ends_when_it_can(
 def test_a_question_that_cannot_become_a_job_is_waited_for(
     place: str, tmp_path: Path, full: Full, monkeypatch: Any
 ) -> None:
-    tried, real = threading.Event(), Jobs._noted
+    tried, real = threading.Event(), Jobs._note_job
 
     def noted(*given: Any) -> Any:
         while not charges(service, since=0):
@@ -236,7 +236,7 @@ def test_a_question_that_cannot_become_a_job_is_waited_for(
         finally:
             tried.set()
 
-    monkeypatch.setattr(Jobs, "_noted", noted)
+    monkeypatch.setattr(Jobs, "_note_job", noted)
     with serving(settings(tmp_path, ledger=place, patience=0.01), questions=QUESTIONS) as service:
         ana = service.token("ana")
         found: list[Any] = []

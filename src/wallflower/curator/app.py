@@ -63,10 +63,10 @@ def application(settings: Settings, questions: tuple[Question, ...] = ASKED) -> 
     mount.mount(app)
     app.add_middleware(Compression)
     app.add_middleware(Gate, settings=settings, metrics=desk.metrics, admit=callers.doorman(app))
-    app.add_exception_handler(PrivacyError, _refused)
+    app.add_exception_handler(PrivacyError, _refusal_response)
     app.add_exception_handler(RequestValidationError, _unfit)
     app.add_exception_handler(HTTPException, _http)
-    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    app.openapi = lambda: _describe(app)  # type: ignore[method-assign]
     return app
 
 
@@ -114,7 +114,7 @@ def metrics(request: Request) -> str:
     return desk.metrics.text(gauges, under_way=request.app.state.jobs.under_way)
 
 
-async def _refused(_: Request, error: Exception) -> JSONResponse:
+async def _refusal_response(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, PrivacyError)
     return response(problem(error))
 
@@ -139,7 +139,7 @@ async def _http(_: Request, error: Exception) -> JSONResponse:
     return made
 
 
-def _described(app: FastAPI) -> dict[str, Any]:
+def _describe(app: FastAPI) -> dict[str, Any]:
     """OpenAPI, with the schema of problems."""
     if app.openapi_schema is None:
         made = FastAPI.openapi(app)

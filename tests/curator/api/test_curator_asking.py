@@ -27,7 +27,7 @@ from slow import Slow, held
 
 from above import Above
 from wallflower.curator.api.files import ARROW
-from wallflower.curator.desk.questions.jobs import Jobs, _begun_at
+from wallflower.curator.desk.questions.jobs import Jobs, _start_time
 from wallflower.curator.desk.records import JOBS
 from wallflower.curator.settings import Registration
 from wallflower.data import Points
@@ -395,7 +395,7 @@ def test_a_job_whose_worker_has_died_has_failed(service: Service, ana: Caller) -
         gone.wait()
     row = {"analyst": "ana", "dataset": "ward", "kind": "above", "state": "running"}
     own = f"{platform.node()}/{os.getpid()}/"
-    nodes = {"dead": f"{platform.node()}/{gone.pid}/7", "own": own + _begun_at(os.getpid()), "far": "far/1/7"}
+    nodes = {"dead": f"{platform.node()}/{gone.pid}/7", "own": own + _start_time(os.getpid()), "far": "far/1/7"}
     nodes |= {"again": f"{own}7", "earlier": f"{platform.node()}/{os.getpid()}"}
     for name, worker in nodes.items():
         service.app.state.desk.records.add(JOBS, {"id": name, "worker": worker, **row})

@@ -57,7 +57,7 @@ def things(service: Service, people: dict[str, Browser]) -> dict[str, str]:
     token, _ = service.app.state.desk.tokens.create("gone", "analyst")
     desk = service.app.state.desk
     caller = desk.tokens.caller(service.token("ana").token)
-    job = service.app.state.jobs._noted(caller, "ward", "count", "queued").id
+    job = service.app.state.jobs._note_job(caller, "ward", "count", "queued").id
     request = service.app.state.requests.make(caller, "beds", "study 12").id
     watch = service.app.state.watches.open(caller, "beds", WATCH, key="one", anyway=True).id
     own = {"watch": watch, "number": asked.headers["location"].rpartition("/")[2], "job": job, "request": request}

@@ -24,9 +24,9 @@ class Plain(JSONResponse):
 
     def render(self, content: Any) -> bytes:
         try:
-            return _dumped(content)
+            return _dump(content)
         except ValueError:
-            return _dumped(_finite(content))
+            return _dump(_finite(content))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def account_json(shown: DatasetView) -> dict[str, Any]:
     return common | shown.protection.to_json() | {"protects": shown.protection.words}
 
 
-def changed_json(shown: DatasetView, entry: Entry) -> dict[str, Any]:
+def change_json(shown: DatasetView, entry: Entry) -> dict[str, Any]:
     """What a steward has changed: the entry that says so, and where the account stands now."""
     return {"entry": entry.id, "dataset": shown.name, "budget": account_json(shown)}
 
@@ -89,7 +89,7 @@ def question_json(question: Question) -> dict[str, Any]:
             "name": blank.name,
             "help": blank.help,
             "required": blank.default is REQUIRED,
-            "default": None if blank.default is REQUIRED else _worded(blank.default),
+            "default": None if blank.default is REQUIRED else _plain_value(blank.default),
             "choices": list(blank.choices),
             "when": None if blank.when is None else {blank.when.chooser: blank.when.choice},
         }
@@ -100,11 +100,11 @@ def question_json(question: Question) -> dict[str, Any]:
     return told | {"parameters": asked, "loss": losses, "example": example(question)}
 
 
-def _worded(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     return value if isinstance(value, int | float | str | bool | None) else json.loads(json.dumps(value, default=str))
 
 
-def _dumped(content: Any) -> bytes:
+def _dump(content: Any) -> bytes:
     return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
 
 

@@ -115,12 +115,12 @@ class Desk:
 
     def plan(self, caller: Caller, name: str, query: Query[Any, Any]) -> Plan:
         """What to expect, from public facts alone."""
-        self._require_named(caller, name, query)
+        self._require_nameable(caller, name, query)
         return self.outlines.find(name, query).plan
 
     def quote(self, caller: Caller, name: str, query: Query[Any, Any]) -> Quote:
         """What a question would cost here now, from public facts alone; nothing is charged."""
-        self._require_named(caller, name, query)
+        self._require_nameable(caller, name, query)
         claim = self.outlines.find(name, query).claim
         return self.ledger.quote(name, query, analyst=caller.name, claim=claim)
 
@@ -128,7 +128,7 @@ class Desk:
         self, caller: Caller, name: str, query: Query[Any, Any], key: str | None, *, anyway: bool = False
     ) -> Admission:
         """Refuse what can be refused before the question waits in line; the budget is decided when it is charged."""
-        self._require_named(caller, name, query)
+        self._require_nameable(caller, name, query)
         self.shelf.find(name)
         if key is not None:
             _require_key(key)
@@ -215,15 +215,15 @@ class Desk:
         """Set the limit of a data set's account, in all."""
         self.shelf.find(name)
         _require_reason(reason)
-        require_meant(limit_of(loss, convert=convert, accounting=accounting), confirm=confirm)
+        require_confirmation(limit_of(loss, convert=convert, accounting=accounting), confirm=confirm)
         terms: dict[str, Any] = {"accounting": accounting, "convert": convert, "pace": pace, "expires": expires}
-        return self._noted("limit", caller, self.ledger.grant(name, loss, by=caller.name, reason=reason, **terms))
+        return self._note_entry("limit", caller, self.ledger.grant(name, loss, by=caller.name, reason=reason, **terms))
 
     def allocate(self, caller: Caller, name: str, analyst: str, loss: Loss, *, reason: str = "") -> Entry:
         """Set the share of one analyst; 0 takes it back."""
         self.shelf.find(name)
         entry = self.ledger.allocate(name, analyst, loss, by=caller.name, reason=reason)
-        return self._noted("share", caller, entry)
+        return self._note_entry("share", caller, entry)
 
     def declare(
         self,
@@ -243,16 +243,18 @@ class Desk:
                 "Say it there, or leave it out there."
             )
         stated_too: dict[str, Any] = {"account": account, "apart": apart, "reason": reason}
-        return self._noted("declaration", caller, self.ledger.declare(name, protection, by=caller.name, **stated_too))
+        return self._note_entry(
+            "declaration", caller, self.ledger.declare(name, protection, by=caller.name, **stated_too)
+        )
 
     def allow_constrained(self, caller: Caller, name: str, epsilon: Exact, *, reason: str) -> Entry:
         """Open output-constrained answers up to an epsilon in all; 0 closes them."""
         self.shelf.find(name)
         _require_reason(reason)
         entry = self.ledger.allow_constrained(name, epsilon, by=caller.name, reason=reason)
-        return self._noted("allowance", caller, entry)
+        return self._note_entry("allowance", caller, entry)
 
-    def _noted(self, act: str, caller: Caller, entry: Entry) -> Entry:
+    def _note_entry(self, act: str, caller: Caller, entry: Entry) -> Entry:
         self.acts.note(act, caller, f"{entry.dataset}, entry {entry.id} of the ledger")
         return entry
 
@@ -286,7 +288,7 @@ class Desk:
             protection = schema.protects or Protection()
             self.ledger.declare(name, protection, by=by, account=schema.account, reason=reason)
 
-    def _require_named(self, caller: Caller, name: str, query: Query[Any, Any]) -> None:
+    def _require_nameable(self, caller: Caller, name: str, query: Query[Any, Any]) -> None:
         """Whoever may name any record can find out who is in the table, so the steward says which may be named."""
         record = query.named()
         if record is not None and not caller.is_steward and record not in self.shelf.find(name).records:
@@ -299,7 +301,7 @@ class Desk:
             self.release(caller, number)  # whose it is, or a refusal
 
 
-def require_meant(limit: Limit, *, confirm: bool) -> None:
+def require_confirmation(limit: Limit, *, confirm: bool) -> None:
     """Refuse a limit that promises next to nothing, unless it is meant."""
     if not confirm and limit.epsilon > LARGE:
         raise ParameterError(

@@ -54,7 +54,7 @@ class Strict:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def answered(message: Message) -> None:
+        async def send_with_policy(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers["content-security-policy"] = POLICY
@@ -62,7 +62,7 @@ class Strict:
                 headers["cross-origin-opener-policy"] = "same-origin"
             await send(message)
 
-        await self._app(scope, receive, answered)
+        await self._app(scope, receive, send_with_policy)
 
 
 def routes() -> list[Route]:

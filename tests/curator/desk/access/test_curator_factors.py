@@ -146,8 +146,8 @@ def test_a_copy_of_the_database_has_neither_token_nor_secret(kept: Records) -> N
     assert row["sealed"] != secret.hex()
     assert not any(one in str(dict(row)) for one in (secret.hex(), base64.b32encode(secret).decode(), text))
     other = Tokens(kept).create("eve", "steward")[1]
-    assert module._masked(bytes.fromhex(row["sealed"]), other, row["nonce"]) != secret
-    assert module._masked(bytes.fromhex(row["sealed"]), text, row["nonce"]) == secret
+    assert module._mask(bytes.fromhex(row["sealed"]), other, row["nonce"]) != secret
+    assert module._mask(bytes.fromhex(row["sealed"]), text, row["nonce"]) == secret
 
 
 def test_a_second_factor_is_for_stewards_and_enrolled_once(kept: Records) -> None:

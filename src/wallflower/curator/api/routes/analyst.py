@@ -142,13 +142,13 @@ def _questions(known: tuple[Question, ...]) -> Callable[..., Any]:
 def _add(router: APIRouter, question: Question) -> None:
     """The two routes of a question."""
     body, kind = model(question), question.kind
-    planning = with_signature(_planning(question), f"plan_{kind}", f"What to expect of: {question.question}", body)
+    planning = with_signature(_plan_endpoint(question), f"plan_{kind}", f"What to expect of: {question.question}", body)
     router.post(
         f"/datasets/{{dataset}}/plan/{kind}", tags=["questions"], responses=answer_docs(answers.Plan, 403, 404)
     )(planning)
     more = {"key": (Key, None), "prefer": (Prefer, None), "request": Request}
     asking = with_signature(
-        _asking(question), f"ask_{kind}", f"{question.question} Charged, then answered.", body, **more
+        _ask_endpoint(question), f"ask_{kind}", f"{question.question} Charged, then answered.", body, **more
     )
     later = answer_docs(answers.Job, status=202, words="It is answered later: see `Location`.")
     router.post(
@@ -158,7 +158,7 @@ def _add(router: APIRouter, question: Question) -> None:
     )(asking)
 
 
-def _planning(question: Question) -> Any:
+def _plan_endpoint(question: Question) -> Any:
     def plan(dataset: str, body: Body, caller: Any, desk: Any) -> Response:
         query = query_of(question, body, partial(desk.release, caller))
         expected = desk.plan(caller, dataset, query).to_json()
@@ -167,7 +167,7 @@ def _planning(question: Question) -> Any:
     return plan
 
 
-def _asking(question: Question) -> Any:
+def _ask_endpoint(question: Question) -> Any:
     async def ask(
         dataset: str, body: Body, caller: Any, desk: Any, key: str | None, prefer: str | None, request: Request
     ) -> Response:
@@ -176,12 +176,12 @@ def _asking(question: Question) -> Any:
         jobs: Jobs = request.app.state.jobs
         later = admitted.is_long or "respond-async" in (prefer or "").lower()
         found = await jobs.answer(partial(desk.ask, admitted), caller, dataset, query.kind, later=later)
-        return _told(found)
+        return _answer_response(found)
 
     return ask
 
 
-def _told(found: Release[Any] | Job) -> Response:
+def _answer_response(found: Release[Any] | Job) -> Response:
     if isinstance(found, Release):
         return Plain(found.to_dict())
     return Plain(found.to_json(), 202, headers={"location": f"/v1/jobs/{found.id}", "retry-after": "1"})

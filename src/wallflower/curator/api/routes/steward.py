@@ -32,7 +32,7 @@ from wallflower.curator.api.description.steward_answers import (
     Verification,
 )
 from wallflower.curator.api.routes.analyst import Before, DatasetName, Last
-from wallflower.curator.api.views import Page, Plain, changed_json, dataset_json, entry_json
+from wallflower.curator.api.views import Page, Plain, change_json, dataset_json, entry_json
 from wallflower.errors import ParameterError
 from wallflower.ledger.chain import Event
 
@@ -75,31 +75,31 @@ def router() -> APIRouter:
 
 def register(body: NewDataset, caller: Steward, desk: TheDesk) -> dict[str, Any]:
     """Register a data set: a file or a folder under a root of the service, or a stream."""
-    return dataset_json(desk.dataset(caller, desk.register(caller, body.name, **body.stated())))
+    return dataset_json(desk.dataset(caller, desk.register(caller, body.name, **body.desk_arguments())))
 
 
 def grant(dataset: DatasetName, body: Grant, caller: Steward, desk: TheDesk) -> dict[str, Any]:
     """Set the limit of a data set's account, in all: it may be lower than before, and what was spent still counts."""
     entry = desk.grant(caller, dataset, body.loss("grant"), **body.terms())
-    return changed_json(desk.dataset(caller, dataset), entry)
+    return change_json(desk.dataset(caller, dataset), entry)
 
 
 def allocate(dataset: DatasetName, body: Allocation, caller: Steward, desk: TheDesk) -> dict[str, Any]:
     """Set the share of a limit that is kept for one analyst; 0 takes it back."""
     entry = desk.allocate(caller, dataset, body.analyst, body.loss("allocate"), reason=body.reason)
-    return changed_json(desk.dataset(caller, dataset), entry)
+    return change_json(desk.dataset(caller, dataset), entry)
 
 
 def declare(dataset: DatasetName, body: DeclarationBody, caller: Steward, desk: TheDesk) -> dict[str, Any]:
     """Say whose loss a data set counts, before its first question, and which account it spends from."""
     entry = desk.declare(caller, dataset, body.protection(), account=body.account, apart=body.apart, reason=body.reason)
-    return changed_json(desk.dataset(caller, dataset), entry)
+    return change_json(desk.dataset(caller, dataset), entry)
 
 
 def allow_constrained(dataset: DatasetName, body: Allowance, caller: Steward, desk: TheDesk) -> dict[str, Any]:
     """Open output-constrained answers, which are no differential privacy and stand outside the sum."""
     entry = desk.allow_constrained(caller, dataset, body.epsilon, reason=body.reason)
-    return changed_json(desk.dataset(caller, dataset), entry)
+    return change_json(desk.dataset(caller, dataset), entry)
 
 
 def tokens(caller: Steward, desk: TheDesk) -> dict[str, Any]:

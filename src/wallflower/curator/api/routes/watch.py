@@ -36,14 +36,19 @@ def router(questions: tuple[Question, ...]) -> APIRouter:
     for question in questions:
         if question.streams:
             words = f"{question.question} Charged once, for the whole stream."
-            opening = with_signature(
-                _opening(question), f"open_{question.kind}", words, model(question), key=(Key, None), watches=TheWatches
+            open_watch = with_signature(
+                _open_endpoint(question),
+                f"open_{question.kind}",
+                words,
+                model(question),
+                key=(Key, None),
+                watches=TheWatches,
             )
             made.post(
                 f"/datasets/{{dataset}}/watches/{question.kind}",
                 status_code=201,
                 responses=answer_docs(WatchState, 403, 404, 409, 500, status=201),
-            )(opening)
+            )(open_watch)
     made.get("/watches", responses=answer_docs(WatchList))(watches)
     made.get("/watches/{watch}", responses=answer_docs(WatchState, 403, 404, 409))(watch_state)
     docs = answer_docs(Decisions, 403, 404, 409, 500)
@@ -67,9 +72,11 @@ async def observe(watch: WatchId, body: Observations, caller: AnyCaller, found: 
     return decisions_json(told)
 
 
-def _opening(question: Question) -> Any:
-    def opening(dataset: str, body: Body, caller: Any, desk: Any, key: str | None, watches: Watches) -> dict[str, Any]:
+def _open_endpoint(question: Question) -> Any:
+    def open_watch(
+        dataset: str, body: Body, caller: Any, desk: Any, key: str | None, watches: Watches
+    ) -> dict[str, Any]:
         query = query_of(question, body, partial(desk.release, caller))
         return watches.open(caller, dataset, query, key=key, anyway=is_wanted(body)).to_json()
 
-    return opening
+    return open_watch

@@ -36,7 +36,7 @@ class Factors:
         if token.scope != "steward":
             raise ParameterError("a second factor is for stewards, and this token is none's. Enrol a steward's token.")
         secret, nonce = new_secret(_SECRET_BYTES), new_id()
-        row = {"id": token.id, "nonce": nonce, "sealed": _masked(secret, text, nonce).hex()}
+        row = {"id": token.id, "nonce": nonce, "sealed": _mask(secret, text, nonce).hex()}
         if not self._records.add(FACTORS, row):
             raise Refusal("conflict", "This token has a second factor already. Remove it first.")
         stated = {"secret": base64.b32encode(secret).decode(), "issuer": "wallflower", "digits": DIGITS, "period": STEP}
@@ -66,7 +66,7 @@ class Factors:
         if not code:
             raise Refusal("second-factor", "This token has a second factor. Give the code that it shows now.")
         self._begin(row)
-        step = _step_of(_masked(bytes.fromhex(row["sealed"]), text, row["nonce"]), code)
+        step = _step_of(_mask(bytes.fromhex(row["sealed"]), text, row["nonce"]), code)
         is_new = step is not None and step > int(row["used"] or 0)
         if not is_new or not self._records.swap(FACTORS, row["id"], {"used": row["used"]}, used=str(step), wrong="0"):
             raise Refusal("second-factor", "The code is wrong, too old, or was used before. Give the next one.")
@@ -101,7 +101,7 @@ def _step_of(secret: bytes, code: str) -> int | None:
     return max(fitting, default=None)
 
 
-def _masked(secret: bytes, text: str, nonce: str) -> bytes:
+def _mask(secret: bytes, text: str, nonce: str) -> bytes:
     """The secret under a pad of its own, or out of it: 256 random bits of the token and a nonce make the pad."""
     pad = hmac.digest(text.encode(), f"second factor {nonce}".encode(), "sha256")
     return bytes(one ^ other for one, other in zip(secret, pad, strict=False))

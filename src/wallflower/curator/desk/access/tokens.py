@@ -133,7 +133,7 @@ class Tokens:
             self._checked.clear()
         return self.find(key)
 
-    def known(self, text: str) -> Caller | None:
+    def recent_caller(self, text: str) -> Caller | None:
         """Whoever this token was checked to be a moment ago."""
         with self._lock:
             at, caller = self._checked.get(_digest(text), (-_FRESH, None))
@@ -141,7 +141,7 @@ class Tokens:
 
     def caller(self, text: str) -> Caller | None:
         """Whoever holds this token, if it is valid."""
-        found = self.known(text)
+        found = self.recent_caller(text)
         if found is not None:
             return found
         parts = _TOKEN.fullmatch(text)

@@ -95,7 +95,7 @@ class Requests:
             "state": "open",
         }
         if not self._desk.records.add(REQUESTS, row):
-            raise _waits(name)
+            raise _waiting_refusal(name)
         return self.find(caller, key)
 
     def all(self, caller: Caller, *, dataset: str | None = None) -> list[BudgetRequest]:
@@ -121,7 +121,7 @@ class Requests:
         if not found.is_open:
             raise Refusal("conflict", f"The request was {found.state} already. Nothing was changed.")
         if found.decided is not None and found.decided > _ago(_HAND):
-            raise _in_hand()
+            raise _in_hand_refusal()
         return found
 
     def grant(
@@ -146,13 +146,13 @@ class Requests:
         if found.dataset != dataset:
             raise Refusal("conflict", f"The request is about {found.dataset}. Nothing was changed. Answer it there.")
         if not self._desk.records.swap(REQUESTS, key, _state(found), by=caller.name, decided=now()):
-            raise _in_hand()
+            raise _in_hand_refusal()
         return self.find(caller, key)
 
     def _settle(self, caller: Caller, found: BudgetRequest, state: str, **more: Any) -> BudgetRequest:
         changes = {"state": state, "by": caller.name, "decided": now(), **more}
         if not self._desk.records.swap(REQUESTS, found.id, _state(found), **changes):
-            raise _in_hand()
+            raise _in_hand_refusal()
         self._desk.acts.note(f"request {state}", caller, found.id)
         return self.find(caller, found.id)
 
@@ -162,7 +162,7 @@ def _state(found: BudgetRequest) -> dict[str, str | None]:
     return {"state": found.state, "by": found.by, "decided": found.decided}
 
 
-def _in_hand() -> Refusal:
+def _in_hand_refusal() -> Refusal:
     return Refusal("conflict", "Somebody else answers the request just now. Look at it again.")
 
 
@@ -181,13 +181,13 @@ def _require_words(name: str, text: str) -> str:
 
 def _require_patience(own: list[BudgetRequest], name: str) -> None:
     if any(one.is_open and one.dataset == name for one in own):
-        raise _waits(name)
+        raise _waiting_refusal(name)
     since = _ago(_DAY)
     if sum(one.created > since for one in own) >= _DAILY:
         raise Refusal("too-many-requests", f"You made {_DAILY} requests within a day, which is the most. Wait a day.")
 
 
-def _waits(name: str) -> Refusal:
+def _waiting_refusal(name: str) -> Refusal:
     return Refusal(
         "too-many-requests", f"{name}: a request of yours waits for the steward already. One at a time is taken."
     )

@@ -51,7 +51,7 @@ class Shelf:
         """Read every table that the settings name."""
         for dataset in self._stated.values():
             if dataset.source is not None:
-                self._loaded(dataset)
+                self._read_once(dataset)
 
     def names(self) -> list[str]:
         """What is registered, in order of its names."""
@@ -95,7 +95,7 @@ class Shelf:
         if name in self._stated or self._records.find(DATASETS, name) is not None:
             raise Refusal("conflict", "A data set of this name is registered already. Choose another name.")
         if place is not None:
-            compare(self._loaded(made), place)
+            compare(self._read_once(made), place)
         self._records.add(DATASETS, {"id": name, "body": json.dumps(made.to_json()), "by": by})
         return name
 
@@ -105,7 +105,7 @@ class Shelf:
         if dataset.source is None:
             raise DataError(f"{name}: it is a stream and has no table. Open a watch on it.")
         try:
-            return self._loaded(dataset)
+            return self._read_once(dataset)
         except PrivacyError:
             raise Refusal("busy", "The data set cannot be read at the moment. Tell the steward.") from None
 
@@ -131,13 +131,13 @@ class Shelf:
         known = {"name": name, "rows": dataset.schema.rows, "clip": dataset.schema.clip, "columns": columns}
         return {**known, **dataset.schema.words(), "stream": True}
 
-    def _loaded(self, dataset: Registration) -> Table | TiledTable:
+    def _read_once(self, dataset: Registration) -> Table | TiledTable:
         with self._guard:
             turn = self._turns.setdefault(dataset.name, RLock())
         with turn:
             if dataset.name not in self._tables:
                 source = str(dataset.source)
-                place = source if "://" in source else self._inside(Path(source))
+                place = source if "://" in source else self._require_inside(Path(source))
                 made = load_into(place, dataset.engine, schema=dataset.schema, name=dataset.name)
                 self._tables[dataset.name] = made
             return self._tables[dataset.name]
@@ -145,20 +145,20 @@ class Shelf:
     def place_of(self, source: str) -> Path:
         """A place relative to a root: what a steward may name from afar. Database URLs only stand in the settings."""
         if not source.isprintable() or "://" in source or Path(source).is_absolute():
-            raise _outside()
+            raise _outside_refusal()
         found = [root / source for root in self.roots if (root / source).exists()]
-        return self._inside(found[0]) if found else self._inside(Path("/"))
+        return self._require_inside(found[0]) if found else self._require_inside(Path("/"))
 
-    def _inside(self, place: Path) -> Path:
+    def _require_inside(self, place: Path) -> Path:
         real = place.resolve()
         parts = [part.resolve() for part in real.rglob("*")] if real.is_dir() and real != Path("/") else []
         for root in self.roots:
             if all(part.is_relative_to(root) for part in (real, *parts)):
                 return real
-        raise _outside()
+        raise _outside_refusal()
 
 
-def _outside() -> ParameterError:
+def _outside_refusal() -> ParameterError:
     return ParameterError(
         "source: it is no file or folder under one of the service's roots. Name one that is, relative to its root."
     )

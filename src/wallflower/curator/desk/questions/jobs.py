@@ -85,7 +85,7 @@ class Jobs:
         loop, came = asyncio.get_running_loop(), time.monotonic()
         turn: asyncio.Future[None] = loop.create_future()
         self._turns.add(who, turn)
-        task = loop.create_task(self._performed(work, who, turn, came, job))
+        task = loop.create_task(self._perform(work, who, turn, came, job))
         self._call_next()
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -95,7 +95,7 @@ class Jobs:
         """The answer; or a job, if the caller wants one or the answer takes longer than our patience."""
         self._require_room(caller.name)
         if later:
-            job = await self._queued(caller, dataset, kind)
+            job = await self._queue_job(caller, dataset, kind)
             self._follow(job.id, self.submit(work, caller.name, job=job.id))
             return job
         task = self.submit(work, caller.name)
@@ -103,7 +103,7 @@ class Jobs:
         if done:
             return _answer_of(task.result())
         try:
-            job = await asyncio.to_thread(self._noted, caller, dataset, kind, "running")
+            job = await asyncio.to_thread(self._note_job, caller, dataset, kind, "running")
         except LedgerUnreachable:  # nobody could come back for it, so the caller waits on
             return _answer_of(await task)
         self._follow(job.id, task)
@@ -126,10 +126,10 @@ class Jobs:
         self._is_closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _queued(self, caller: Caller, dataset: str, kind: str) -> Job:
+    async def _queue_job(self, caller: Caller, dataset: str, kind: str) -> Job:
         self._arriving[caller.name] += 1
         try:
-            return await asyncio.to_thread(self._noted, caller, dataset, kind)
+            return await asyncio.to_thread(self._note_job, caller, dataset, kind)
         finally:
             self._arriving[caller.name] -= 1
             self._arriving += Counter()  # forgets who has none
@@ -150,23 +150,23 @@ class Jobs:
         while not self._is_closed and (turn := self._turns.take()) is not None:
             turn.set_result(None)
 
-    async def _performed(
+    async def _perform(
         self, work: Work, who: str, turn: asyncio.Future[None], came: float, job: str | None
     ) -> Release[Any] | PrivacyError:
         await turn
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._pool, self._begun, work, came, job)
+            return await loop.run_in_executor(self._pool, self._begin, work, came, job)
         except PrivacyError as refusal:
             return refusal
         except Exception as error:  # noqa: BLE001 - nothing of it may leave
             log_failure("job", error)
             return unanswered_refusal()
-        finally:  # after the hold, which `_begun` ends with: the next question tells of the tick alone
+        finally:  # after the hold, which `_begin` ends with: the next question tells of the tick alone
             self._turns.free(who)
             self._call_next()
 
-    def _begun(self, work: Work, came: float, job: str | None) -> Release[Any]:
+    def _begin(self, work: Work, came: float, job: str | None) -> Release[Any]:
         if job is not None:
             self._records.change(JOBS, job, state="running")
         return work(partial(self._hold, came))
@@ -177,7 +177,7 @@ class Jobs:
         if tick:
             time.sleep(tick - (time.monotonic() - came) % tick)
 
-    def _noted(self, caller: Caller, dataset: str, kind: str, state: State = "queued") -> Job:
+    def _note_job(self, caller: Caller, dataset: str, kind: str, state: State = "queued") -> Job:
         own = {"analyst": caller.name, "dataset": dataset, "kind": kind, "state": state, "worker": _worker()}
         row = {"id": new_id(), **own}
         self._records.add(JOBS, row)
@@ -185,11 +185,11 @@ class Jobs:
 
     def _follow(self, key: str, task: asyncio.Task[Release[Any] | PrivacyError]) -> None:
         """Write down how it ended, when it has."""
-        following = asyncio.get_running_loop().create_task(self._ended(key, task))
+        following = asyncio.get_running_loop().create_task(self._record_end(key, task))
         self._followers.add(following)
         following.add_done_callback(self._followers.discard)
 
-    async def _ended(self, key: str, task: asyncio.Task[Release[Any] | PrivacyError]) -> None:
+    async def _record_end(self, key: str, task: asyncio.Task[Release[Any] | PrivacyError]) -> None:
         outcome = await task
         if isinstance(outcome, PrivacyError):
             ended: dict[str, Any] = {"state": "failed", "outcome": json.dumps({"problem": problem(outcome)})}
@@ -198,10 +198,10 @@ class Jobs:
                 "state": "done",
                 "outcome": json.dumps({"release": outcome.ledger_id, "replayed": outcome.replayed}),
             }
-        while not await asyncio.to_thread(self._wrote_down, key, ended):  # else it would seem to run for ever
+        while not await asyncio.to_thread(self._try_to_record, key, ended):  # else it would seem to run for ever
             await asyncio.sleep(_PAUSE)
 
-    def _wrote_down(self, key: str, ended: dict[str, Any]) -> bool:
+    def _try_to_record(self, key: str, ended: dict[str, Any]) -> bool:
         try:
             self._records.change(JOBS, key, **ended)
         except LedgerUnreachable:
@@ -216,10 +216,10 @@ def _answer_of(outcome: Release[Any] | PrivacyError) -> Release[Any]:
 
 
 def _worker() -> str:
-    return f"{platform.node()}/{os.getpid()}/{_begun_at(os.getpid())}"
+    return f"{platform.node()}/{os.getpid()}/{_start_time(os.getpid())}"
 
 
-def _begun_at(process: int | str) -> str:
+def _start_time(process: int | str) -> str:
     """When a process of this machine began, as the kernel counts; nothing of one that is gone."""
     try:
         told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
@@ -236,4 +236,4 @@ def _is_lost(row: dict[str, Any]) -> bool:
     node, process, began = [*row["worker"].split("/"), ""][:3]
     if moment() - datetime.fromisoformat(row["created"]) > _LONGEST:
         return True
-    return bool(node == platform.node() and (not began or _begun_at(process) != began))
+    return bool(node == platform.node() and (not began or _start_time(process) != began))

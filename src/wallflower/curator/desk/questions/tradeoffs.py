@@ -22,14 +22,14 @@ class Tradeoffs:
         self._known: OrderedDict[str, tuple[Tradeoff, ...]] = OrderedDict()
         self._lock = Lock()
 
-    def known(self, query: Query[Any, Any], dimension: int) -> tuple[Tradeoff, ...] | None:
+    def find(self, query: Query[Any, Any], dimension: int) -> tuple[Tradeoff, ...] | None:
         """The curves, if they were worked out before; none at all for a question that has none."""
         return () if not has_tradeoffs(query) else self._known.get(_key(query, dimension))
 
-    def made(self, query: Query[Any, Any], dimension: int) -> tuple[Tradeoff, ...]:
+    def make(self, query: Query[Any, Any], dimension: int) -> tuple[Tradeoff, ...]:
         """The curves, however long that takes."""
         with self._lock:
-            found = self.known(query, dimension)
+            found = self.find(query, dimension)
             if found is None:
                 try:
                     found = _at_one(query).tradeoffs(dimension=dimension)

@@ -83,9 +83,9 @@ class Watches:
             raise KeyConflict(f"{dataset}: the key was used before, for another watch. Open this one under a new key.")
         if known is None and not anyway:
             require_use(self._desk.plan(caller, dataset, query))
-        with self._taken(row) as watch:
+        with self._take(row) as watch:
             self._desk.records.add(WATCHES, row)
-            return _watched(row, watch, query)
+            return _watch_view(row, watch, query)
 
     def all(self, caller: Caller) -> list[dict[str, Any]]:
         """The caller's watches; a steward sees all."""
@@ -95,16 +95,16 @@ class Watches:
 
     def state(self, caller: Caller, key: str) -> WatchView:
         """How far a watch has come."""
-        row = self._kept(caller, key)
-        with self._taken(row) as watch:
-            return _watched(row, watch, self._query(row))
+        row = self._find_row(caller, key)
+        with self._take(row) as watch:
+            return _watch_view(row, watch, self._query(row))
 
     def decide(
         self, caller: Caller, key: str, rows: Sequence[Any], first: int | None, times: Sequence[str] | None = None
     ) -> Decisions:
         """Decide a batch; whatever was decided before is told again."""
-        row = self._kept(caller, key)
-        with self._taken(row) as watch:
+        row = self._find_row(caller, key)
+        with self._take(row) as watch:
             before = watch.position
             try:
                 told = watch.decide_many(rows, first=first, times=times)
@@ -121,13 +121,13 @@ class Watches:
 
     def history(self, caller: Caller, key: str, most: int) -> Decisions:
         """The latest decisions, as they were told; nothing is looked at."""
-        with self._taken(self._kept(caller, key)) as watch:
+        with self._take(self._find_row(caller, key)) as watch:
             first = max(1, watch.position - most + 1)
             return watch.history(first, min(most, watch.position))
 
     def query(self, caller: Caller, key: str) -> Query[Any, Any]:
         """What a watch asks."""
-        return self._query(self._kept(caller, key))
+        return self._query(self._find_row(caller, key))
 
     def _put_away(self, key: str, watch: Watching) -> None:
         """It may be behind what is on disk, or ahead of it: whoever comes next takes it up from there."""
@@ -141,7 +141,7 @@ class Watches:
         for watch in left.values():
             watch.close()
 
-    def _kept(self, caller: Caller, key: str) -> dict[str, Any]:
+    def _find_row(self, caller: Caller, key: str) -> dict[str, Any]:
         """A watch that was paid for, and whose state is still there: to look for one never pays."""
         row = self._desk.records.find(WATCHES, key)
         if row is None or not (caller.is_steward or row["analyst"] == caller.name):
@@ -160,11 +160,11 @@ class Watches:
         return self._folder / f"{key}.state"
 
     @contextmanager
-    def _taken(self, row: dict[str, Any]) -> Iterator[Watching]:
+    def _take(self, row: dict[str, Any]) -> Iterator[Watching]:
         with self._guard:
             turn = self._turns.setdefault(row["id"], RLock())
         with turn:
-            watch = self._open.get(row["id"]) or self._taken_up(row)
+            watch = self._open.get(row["id"]) or self._take_up(row)
             if self._keeps:
                 self._open[row["id"]] = watch
                 yield watch
@@ -172,11 +172,11 @@ class Watches:
                 with watch:
                     yield watch
 
-    def _taken_up(self, row: dict[str, Any]) -> Watching:
+    def _take_up(self, row: dict[str, Any]) -> Watching:
         deadline = time.monotonic() + (0 if self._keeps else _PATIENCE)
         while True:
             try:
-                return self._opened(row)
+                return self._open_watch(row)
             except EpochClosed:
                 raise
             except StateError:
@@ -184,7 +184,7 @@ class Watches:
                     raise Refusal("state", "The watch is in use elsewhere, or its state is damaged.") from None
             time.sleep(_PAUSE)
 
-    def _opened(self, row: dict[str, Any]) -> Watching:
+    def _open_watch(self, row: dict[str, Any]) -> Watching:
         query: Any = self._query(row)
         return watching(
             query,
@@ -208,7 +208,7 @@ def decisions_json(told: Decisions) -> dict[str, Any]:
     return {"first": told.first, "outlier": told.outliers, **scores, "exhausted": told.exhausted}
 
 
-def _watched(row: dict[str, Any], watch: Watching, query: Query[Any, Any]) -> WatchView:
+def _watch_view(row: dict[str, Any], watch: Watching, query: Query[Any, Any]) -> WatchView:
     known = {name: row[name] for name in ("id", "dataset", "kind")}
     own = {name: getattr(watch, name) for name in ("columns", "position", "exhausted", "charge")}
     return WatchView(**known, **own, cost=query.cost())

@@ -37,13 +37,13 @@ class Filter:
     question: str | None = None
 
     @property
-    def chosen(self) -> dict[str, str]:
+    def criteria(self) -> dict[str, str]:
         names = ("dataset", "analyst", "event", "question")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def address(self, **more: object) -> str:
         """The same as the end of an address."""
-        given = {**self.chosen, **more}
+        given = {**self.criteria, **more}
         return f"?{urlencode(given)}" if given else ""
 
 

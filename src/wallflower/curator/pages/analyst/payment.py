@@ -49,7 +49,7 @@ def confirm(visit: Visit) -> Response:
 def confirmation(visit: Visit) -> Response:
     """What would be paid, from which account, and what would be left."""
     question, shown = planner.topic_of(visit)
-    given = planner.typed_in_address(visit)
+    given = planner.read_address(visit)
     told = planner.outlook_of(visit, shown, question, given)
     if told["outlook"] is None:
         return planner.show_form(visit, given, sent=True)

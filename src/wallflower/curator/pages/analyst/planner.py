@@ -71,7 +71,7 @@ def routes() -> list[Route]:
 
 def planner(visit: Visit) -> Response:
     """The form of a question, with its plan; the address may fill it in."""
-    return show_form(visit, typed_in_address(visit))
+    return show_form(visit, read_address(visit))
 
 
 def plan_sent_form(visit: Visit) -> Response:
@@ -128,7 +128,7 @@ def plan_at(shown: DatasetView, question: Question) -> str:
     return BASE + place("datasets", shown.name, "plan", question.kind)
 
 
-def typed_in_address(visit: Visit) -> dict[str, str]:
+def read_address(visit: Visit) -> dict[str, str]:
     """What the address says of the fields; boxes that are ticked have one name."""
     found: dict[str, str] = {}
     for name, value in visit.request.query_params.multi_items():
@@ -213,7 +213,7 @@ def _outlook(visit: Visit, query: Query[Any, Any], plan: Plan, quote: Quote, sam
         tradeoff_at=tradeoff.amount if tradeoff else "",
         sample=sample,
         offers_sample=sample is None and samples_of(visit).is_offered(query, plan),
-        offers_tradeoff=curves_of(visit).known(query, plan.facts.get("dimension", 1)) is None,
+        offers_tradeoff=curves_of(visit).find(query, plan.facts.get("dimension", 1)) is None,
         expected=[(words, rough(figures[name])) for name, words in plan.headings.items() if name in figures],
     )
 
@@ -232,7 +232,7 @@ def marks_of(plan: Plan, quote: Quote) -> list[tuple[float, str]]:
 def _tradeoff(visit: Visit, query: Query[Any, Any], plan: Plan) -> Tradeoff | None:
     """The curve at about this loss, if it is known, or asked for: it can take seconds, so the plan comes first."""
     dimension, amount = plan.facts.get("dimension", 1), float(plan.cost.amount)
-    curves = (curves_of(visit).made if "tradeoff" in visit.form else curves_of(visit).known)(query, dimension)
+    curves = (curves_of(visit).make if "tradeoff" in visit.form else curves_of(visit).find)(query, dimension)
     return charts.nearest_to(amount, curves) if curves and amount else None
 
 

@@ -14,7 +14,7 @@ from wallflower.curator.pages.analyst.planner import bases
 from wallflower.curator.pages.figures.displays import MEDIA, Displays, Format
 from wallflower.curator.pages.figures.numbers import is_brief
 from wallflower.curator.pages.forms import fields
-from wallflower.curator.pages.visitors.visits import BASE, Visit, page, whole
+from wallflower.curator.pages.visitors.visits import BASE, Visit, entry_number, page
 from wallflower.query import Plan
 from wallflower.release import Release
 from wallflower.release.citation import citation, day_words
@@ -51,13 +51,13 @@ def release(visit: Visit) -> Response:
 def release_json(visit: Visit) -> Response:
     """The release, as a program would get it."""
     made = _release(visit)
-    return Plain(made.to_dict(), headers=_named(made, "json"))
+    return Plain(made.to_dict(), headers=_attachment_headers(made, "json"))
 
 
 def release_csv(visit: Visit) -> Response:
     """The value as a table: a row for each part of it, with its interval where it has one."""
     made = _release(visit)
-    return Response(made.to_csv(), media_type="text/csv; charset=utf-8", headers=_named(made, "csv"))
+    return Response(made.to_csv(), media_type="text/csv; charset=utf-8", headers=_attachment_headers(made, "csv"))
 
 
 def arrow(visit: Visit) -> Response:
@@ -71,11 +71,13 @@ def picture(visit: Visit) -> Response:
     if form not in get_args(Format):
         raise Refusal("not-found", "A picture is a file of svg or of png. Choose one of them.")
     known: Format = "svg" if form == "svg" else "png"
-    return Response(_displays(visit).file(made, known), media_type=MEDIA[known], headers=_named(made, known))
+    return Response(
+        _displays(visit).file(made, known), media_type=MEDIA[known], headers=_attachment_headers(made, known)
+    )
 
 
 def _release(visit: Visit) -> Release[Any]:
-    return visit.desk.release(visit.by, whole(visit.path("number")) or 0)
+    return visit.desk.release(visit.by, entry_number(visit.path("number")) or 0)
 
 
 def _displays(visit: Visit) -> Displays:
@@ -83,7 +85,7 @@ def _displays(visit: Visit) -> Displays:
     return displays
 
 
-def _named(made: Release[Any], suffix: str) -> dict[str, str]:
+def _attachment_headers(made: Release[Any], suffix: str) -> dict[str, str]:
     return {"content-disposition": f'attachment; filename="release-{made.ledger_id}.{suffix}"'}
 
 

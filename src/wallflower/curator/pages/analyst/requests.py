@@ -43,7 +43,7 @@ def inbox(visit: Visit) -> Response:
 
 def budget_request(visit: Visit) -> Response:
     """One request; a steward may answer it here."""
-    return _shown(visit, requests_of(visit).find(visit.by, visit.path("request")))
+    return _request_page(visit, requests_of(visit).find(visit.by, visit.path("request")))
 
 
 def request_form(visit: Visit) -> Response:
@@ -71,7 +71,7 @@ def decline(visit: Visit) -> Response:
         requests_of(visit).decline(visit.by, key, visit.form.get("word", ""))
     except PrivacyError as refusal:
         stated = problem(refusal)
-        return _shown(visit, requests_of(visit).find(visit.by, key), stated["status"], stated["detail"])
+        return _request_page(visit, requests_of(visit).find(visit.by, key), stated["status"], stated["detail"])
     return to(place("requests", key))
 
 
@@ -90,7 +90,7 @@ def _form(visit: Visit, given: dict[str, str], status: int = 200, words: str | N
     )
 
 
-def _shown(visit: Visit, found: BudgetRequest, status: int = 200, words: str | None = None) -> Response:
+def _request_page(visit: Visit, found: BudgetRequest, status: int = 200, words: str | None = None) -> Response:
     shown = visit.desk.dataset(visit.by, found.dataset)
     return visit.render(
         "request.html", status, one=found, shown=shown, standing=standing_of(shown), longest=LONGEST, words=words

@@ -66,14 +66,14 @@ def streams(visit: Visit) -> Response:
 
 def watch(visit: Visit) -> Response:
     """One watch: what it has decided, what to expect, and a form for more observations."""
-    return _shown(visit, visit.path("watch"))
+    return _watch_page(visit, visit.path("watch"))
 
 
 async def open_watch(visit: Visit) -> Response:
     """Open a watch and pay for it; a form that is sent twice opens one."""
     name = visit.path("dataset")
     try:
-        made = await run_sync(_opened, visit)
+        made = await run_sync(_open_watch, visit)
     except PrivacyError as refusal:
         again = f"{BASE}{place('datasets', name, 'plan', visit.path('kind'))}"
         return refusal_page(visit, refusal, again=again, dataset=name, question=visit.path("kind"))
@@ -93,11 +93,11 @@ def decide_text(visit: Visit) -> Response:
         told = watches_of(visit).decide(visit.by, key, given.rows, at, times)
     except PrivacyError as refusal:
         stated = problem(refusal)
-        return _shown(visit, key, stated["status"], stated["detail"])
+        return _watch_page(visit, key, stated["status"], stated["detail"])
     return to(f"{place('streams', key)}?from={told.first}&count={len(told)}")
 
 
-def _opened(visit: Visit) -> WatchView:
+def _open_watch(visit: Visit) -> WatchView:
     question, shown = planner.topic_of(visit)
     if not question.streams:
         raise ParameterError(f"{question.kind}: it is not asked of a stream. Ask it of a table.")
@@ -105,7 +105,7 @@ def _opened(visit: Visit) -> WatchView:
     return watches_of(visit).open(visit.by, shown.name, query, key=form_key(visit, query), anyway=is_ticked(visit))
 
 
-def _shown(visit: Visit, key: str, status: int = 200, words: str | None = None) -> Response:
+def _watch_page(visit: Visit, key: str, status: int = 200, words: str | None = None) -> Response:
     watches = watches_of(visit)
     state = watches.state(visit.by, key)
     told = watches.history(visit.by, key, SHOWN)
@@ -127,7 +127,7 @@ def _shown(visit: Visit, key: str, status: int = 200, words: str | None = None) 
         first=state.position + 1,
         most=MOST,
         most_bytes=visit.desk.settings.body_bytes // 3,  # a form writes a sign as three bytes
-        fed=_fed(given.get("from", ""), given.get("count", "")),
+        fed=_read_span(given.get("from", ""), given.get("count", "")),
         text=visit.form.get("observations", ""),
         words=words,
     )
@@ -161,7 +161,7 @@ def _blocks(told: Decisions) -> list[Block]:
     ]
 
 
-def _fed(first: str, count: str) -> tuple[int, int] | None:
+def _read_span(first: str, count: str) -> tuple[int, int] | None:
     if not all(text.isascii() and text.isdigit() and len(text) < 16 for text in (first, count)):
         return None
     return int(first), int(count)

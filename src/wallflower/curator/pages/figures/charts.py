@@ -116,7 +116,7 @@ def _labels(across: Axis, marks: Sequence[tuple[float, str]], line: Points) -> l
     for amount, words in marks:
         share = across.share(amount)
         x, side = _LEFT + share * (_RIGHT - _LEFT), -1 if share > 0.5 else 1
-        near = _passed(line, x, x + side * (5 + _LETTER * len(words)))
+        near = _heights_between(line, x, x + side * (5 + _LETTER * len(words)))
         free = (row for row in _ROWS if row not in taken)
         row = max(free, key=lambda row: min((_NEAR, *(abs(row - 4 - height) for height in near))))
         taken.add(row)
@@ -125,7 +125,7 @@ def _labels(across: Axis, marks: Sequence[tuple[float, str]], line: Points) -> l
     return parts
 
 
-def _passed(line: Points, one: float, other: float) -> list[float]:
+def _heights_between(line: Points, one: float, other: float) -> list[float]:
     """Heights that a line passes between two places, in pixels."""
     low, high = sorted((one, other))
     found = []

@@ -58,16 +58,16 @@ class Displays:
 
     def of(self, made: Release[Any]) -> Display:
         """What is shown of a release."""
-        return self._kept(self._displays, self._key(made), lambda: _display(made), _MOST)
+        return self._find_or_make(self._displays, self._key(made), lambda: _display(made), _MOST)
 
     def file(self, made: Release[Any], form: Format) -> bytes:
         """Its picture as a file, for a report or a slide: on white, with its title and what it is about."""
-        return self._kept(self._files, (*self._key(made), form), lambda: _file(made, form), _MOST_FILES)
+        return self._find_or_make(self._files, (*self._key(made), form), lambda: _file(made, form), _MOST_FILES)
 
     def _key(self, made: Release[Any]) -> tuple[Any, ...]:
         return made.ledger_id, made.label, made.version, self._version
 
-    def _kept(
+    def _find_or_make(
         self, shelf: OrderedDict[tuple[Any, ...], Made], key: tuple[Any, ...], make: Callable[[], Made], most: int
     ) -> Made:
         with self._lock:

@@ -24,7 +24,7 @@ class Block:
     skipped: int
 
     @property
-    def decided(self) -> int:
+    def decisions(self) -> int:
         return self.last - self.first + 1 - self.skipped
 
 
@@ -32,7 +32,7 @@ def timeline(blocks: Sequence[Block], alarms: float | None) -> Markup | None:
     """Bars of flags; a dashed line where all would be, were every observation usual. None: nothing was decided."""
     if not blocks:
         return None
-    expected = [block.decided * (alarms or 0.0) for block in blocks]
+    expected = [block.decisions * (alarms or 0.0) for block in blocks]
     top = max(1.0, math.ceil(1.1 * max([*(block.flagged for block in blocks), *expected])))
     said = f"Flags among observations {blocks[0].first:,} to {blocks[-1].last:,}. The table below has the numbers."
     drawn = []
@@ -63,7 +63,7 @@ def _axes(blocks: Sequence[Block], top: float, wide: float) -> Iterator[str]:
 def _bars(blocks: Sequence[Block], top: float, width: float) -> Iterator[str]:
     for place, block in enumerate(blocks):
         y = _height(block.flagged, top)
-        words = f"{block.first:,} to {block.last:,}: {block.flagged:,} flagged of {block.decided:,} decided"
+        words = f"{block.first:,} to {block.last:,}: {block.flagged:,} flagged of {block.decisions:,} decided"
         yield (
             f'<rect class="s0" x="{_LEFT + width * (place + 0.12):.1f}" y="{y:.1f}" width="{width * 0.76:.1f}" '
             f'height="{_BOTTOM - y:.1f}"><title>{words}</title></rect>'

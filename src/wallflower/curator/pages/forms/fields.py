@@ -303,7 +303,7 @@ def _choices(blank: Blank, offers: tuple[Choice, ...], value: str) -> tuple[Choi
     own = ("yes", "no") if blank.hint is bool else blank.choices
     known = tuple(Choice(word, word) for word in own) or offers
     is_list = blank.hint in _LISTS or blank.names == "context"
-    chosen = _ticked(value) if is_list else {value}
+    chosen = _ticked_names(value) if is_list else {value}
     strange = tuple(Choice(one, one) for one in sorted(chosen - {"", *(choice.value for choice in known)}))
     left = blank.optional or blank.default is None
     empty = () if is_list else (Choice("", "left out"),) if left else (Choice("", "choose"),)
@@ -311,7 +311,7 @@ def _choices(blank: Blank, offers: tuple[Choice, ...], value: str) -> tuple[Choi
     return tick((*empty, *known, *(() if own else strange)), chosen)
 
 
-def _ticked(value: str) -> set[str]:
+def _ticked_names(value: str) -> set[str]:
     try:
         return {join_list([name]) for name in split_list(value)}
     except ParameterError:

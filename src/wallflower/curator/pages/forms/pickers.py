@@ -53,7 +53,7 @@ def offers_for(blank: Blank, schema: Schema, records: Sequence[str]) -> tuple[Ch
     if blank.names == "groups":
         found = tuple(column for column in found if bins_of(column))
         return tuple(Choice(join_list([c.name]), f"{c.name}: {list_names(bins_of(c))}") for c in found)
-    return tuple(Choice(join_list([column.name]), _titled(column)) for column in found)
+    return tuple(Choice(join_list([column.name]), _title(column)) for column in found)
 
 
 def bins_of(column: Column) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ def _edges(cuts: str) -> tuple[float, ...]:
     return found
 
 
-def _titled(column: Column) -> str:
+def _title(column: Column) -> str:
     return f"{column.name} ({column.measure})" if column.measure else column.name
 
 

@@ -31,9 +31,9 @@ class Suggestion:
     def values(self, offers: Mapping[str, Sequence[Choice]]) -> dict[str, str]:
         """A value for each field; empty where nothing can be suggested."""
         asked = blanks(self.question)
-        found = {blank.name: self._named(blank) for blank in asked if blank.span is None}
+        found = {blank.name: self._suggest_choice(blank) for blank in asked if blank.span is None}
         chosen = chosen_columns(self.question, found)
-        found |= {blank.name: self._measured(blank, chosen) for blank in asked if blank.span is not None}
+        found |= {blank.name: self._suggest_measure(blank, chosen) for blank in asked if blank.span is not None}
         found |= {name: self.example[name] for name in LOSS_HELP if name in self.example}
         return found | self._instead_of_a_radius(found, offers)
 
@@ -42,7 +42,7 @@ class Suggestion:
         """Whether a distance means the same in every column: each has a scale, or nothing is known of them."""
         return all(column.scale != 1 for column in numbers_of(self.schema))
 
-    def _named(self, blank: Blank) -> str:
+    def _suggest_choice(self, blank: Blank) -> str:
         """What a table itself gives, or else the example, or else the default."""
         schema, default = self.schema, self.defaults.get(blank.name, "")
         if not schema.columns:
@@ -59,7 +59,7 @@ class Suggestion:
             return default
         return self.example.get(blank.name, default)
 
-    def _measured(self, blank: Blank, chosen: Sequence[str]) -> str:
+    def _suggest_measure(self, blank: Blank, chosen: Sequence[str]) -> str:
         """A number on the scale of the columns: their own bounds, and distances only where these are in spreads."""
         default = self.defaults.get(blank.name, "")
         if not self.schema.columns:

@@ -19,7 +19,7 @@ def translate(question: Question, form: Mapping[str, str], schema: Schema) -> di
     found, faults = dict(form), dict[str, str]()
     for blank in blanks(question):
         try:
-            found |= _translated(blank, question, found, schema)
+            found |= _translate_field(blank, question, found, schema)
         except ParameterError as refusal:
             words = str(refusal)
             faults[blank.name] = words[:1].upper() + words[1:]
@@ -41,7 +41,7 @@ def _is_listed(blank: Blank) -> bool:
     return blank.names in ("numbers", "measured") and blank.hint == tuple[str, ...]
 
 
-def _translated(blank: Blank, question: Question, form: Mapping[str, str], schema: Schema) -> dict[str, str]:
+def _translate_field(blank: Blank, question: Question, form: Mapping[str, str], schema: Schema) -> dict[str, str]:
     """What a field becomes, and with it others."""
     own, text = form.get(f"{blank.name}{OWN}", "").strip(), form.get(blank.name, "").strip()
     if own:

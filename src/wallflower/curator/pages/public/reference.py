@@ -62,11 +62,11 @@ def _operation(described: Mapping[str, Any], path: str, verb: str, stated: Mappi
 
 def _body(described: Mapping[str, Any], stated: Mapping[str, Any]) -> Mapping[str, Any]:
     content = stated.get("requestBody", {}).get("content", {}).get(_JSON, {})
-    return _followed(described, content.get("schema", {}))
+    return _follow(described, content.get("schema", {}))
 
 
 def _parameter(described: Mapping[str, Any], one: Mapping[str, Any]) -> FieldWords:
-    schema = _followed(described, one.get("schema", {}))
+    schema = _follow(described, one.get("schema", {}))
     words = str(one.get("description") or schema.get("description") or "")
     needed = bool(one.get("required"))
     return FieldWords(name=one["name"], where=one["in"], kind=_kind(described, schema), needed=needed, words=words)
@@ -79,7 +79,7 @@ def _fields(described: Mapping[str, Any], body: Mapping[str, Any]) -> Iterator[F
 
 
 def _kind(described: Mapping[str, Any], stated: Mapping[str, Any]) -> str:
-    schema = _followed(described, stated)
+    schema = _follow(described, stated)
     if "enum" in schema:
         return " | ".join(map(str, schema["enum"]))
     if "const" in schema:
@@ -93,7 +93,7 @@ def _kind(described: Mapping[str, Any], stated: Mapping[str, Any]) -> str:
     return str(schema.get("type", "anything"))
 
 
-def _followed(described: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def _follow(described: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """What a reference within the description stands for."""
     place = str(schema.get("$ref", ""))
     if not place.startswith("#/"):

@@ -48,7 +48,7 @@ def grant(visit: Visit) -> Response:
         loss, terms = read_limit(visit)
         return visit.desk.grant(visit.by, visit.path("dataset"), loss, reason=read_reason(visit), **terms)
 
-    return _changed(visit, "grants", change)
+    return _make_change(visit, "grants", change)
 
 
 def allocate(visit: Visit) -> Response:
@@ -58,7 +58,7 @@ def allocate(visit: Visit) -> Response:
         analyst, loss = read_share(visit)
         return visit.desk.allocate(visit.by, visit.path("dataset"), analyst, loss, reason=read_reason(visit))
 
-    return _changed(visit, "shares", change)
+    return _make_change(visit, "shares", change)
 
 
 def declare(visit: Visit) -> Response:
@@ -73,7 +73,7 @@ def declare(visit: Visit) -> Response:
             reason=read_reason(visit),
         )
 
-    return _changed(visit, "declaration", change)
+    return _make_change(visit, "declaration", change)
 
 
 def allow_constrained(visit: Visit) -> Response:
@@ -83,10 +83,10 @@ def allow_constrained(visit: Visit) -> Response:
         epsilon = read_text(visit, "epsilon") or ""
         return visit.desk.allow_constrained(visit.by, visit.path("dataset"), epsilon, reason=read_reason(visit))
 
-    return _changed(visit, "constrained", change)
+    return _make_change(visit, "constrained", change)
 
 
-def _changed(visit: Visit, form: str, change: Callable[[], Entry]) -> Response:
+def _make_change(visit: Visit, form: str, change: Callable[[], Entry]) -> Response:
     """Make a change to a budget: then the page says that it was made, or why not; whoever asked for it is told."""
     requests: Requests = visit.app.state.requests
     key = visit.form.get("request", "")
@@ -97,12 +97,12 @@ def _changed(visit: Visit, form: str, change: Callable[[], Entry]) -> Response:
             return to(place("requests", key))
         change()
     except PrivacyError as refusal:
-        return budget_refused(visit, refusal, form)
+        return budget_refusal(visit, refusal, form)
     shown = visit.desk.dataset(visit.by, visit.path("dataset"))
     return to(f"{place('datasets', shown.name, 'budget')}?done={form}")
 
 
-def budget_refused(visit: Visit, refusal: PrivacyError, form: str) -> Response:
+def budget_refusal(visit: Visit, refusal: PrivacyError, form: str) -> Response:
     """The page of a budget, with what was typed and why it cannot be done."""
     stated = problem(refusal)
     return _budget(visit, stated["detail"], stated["status"], sent=form)

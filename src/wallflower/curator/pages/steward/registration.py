@@ -73,7 +73,7 @@ def draft_schema(visit: Visit) -> Response:
     try:
         if not name:
             raise ParameterError("name: none is given, and the budget hangs on it. Choose one.")
-        types = draft_source(visit.desk, name, source).types if source else _stated(visit)
+        types = draft_source(visit.desk, name, source).types if source else _read_columns(visit)
     except PrivacyError as refusal:
         stated = problem(refusal)
         return _start(visit, stated["status"], stated["detail"])
@@ -87,7 +87,7 @@ def rehearse_schema(visit: Visit) -> Response:
     """What answers would look like, on records that are made up from what was said."""
     entries = _entries(visit.form)
     try:
-        trials = rehearse(visit.desk, schema_stated(visit, entries))
+        trials = rehearse(visit.desk, read_schema(visit, entries))
     except PrivacyError as refusal:
         return _form(visit, entries, refusal=refusal)
     return _form(visit, entries, trials=trials)
@@ -97,7 +97,7 @@ def register(visit: Visit) -> Response:
     """Put the data set on the shelf; its limit comes next."""
     entries = _entries(visit.form)
     try:
-        schema = schema_stated(visit, entries)
+        schema = read_schema(visit, entries)
         records = tuple(split_list(_text(visit, "records")))
         given: dict[str, Any] = {"source": _text(visit, "source") or None, "records": records}
         name = visit.desk.register(visit.by, _text(visit, "name"), schema=schema.to_json(), **given)
@@ -106,7 +106,7 @@ def register(visit: Visit) -> Response:
     return to(f"{place('datasets', name, 'budget')}?done=registered")
 
 
-def schema_stated(visit: Visit, entries: list[Entry]) -> Schema:
+def read_schema(visit: Visit, entries: list[Entry]) -> Schema:
     """The schema that a form states."""
     draft = Draft(_text(visit, "name") or "unnamed", None, True, {entry.name: entry.kind for entry in entries})
     for entry in entries:
@@ -163,7 +163,7 @@ def _number(entry: Entry, name: str) -> float | None:
     return value
 
 
-def _stated(visit: Visit) -> dict[str, str]:
+def _read_columns(visit: Visit) -> dict[str, str]:
     """The columns of a stream, as they were typed."""
     names = split_list(_text(visit, "columns").replace("\n", ","))
     if not names:

@@ -12,10 +12,10 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.routing import Route
 
-from wallflower.curator.desk.desk import require_meant
+from wallflower.curator.desk.desk import require_confirmation
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.pages.forms.fields import decimal
-from wallflower.curator.pages.steward.budgets import budget_refused
+from wallflower.curator.pages.steward.budgets import budget_refusal
 from wallflower.curator.pages.steward.terms import read_limit, read_share
 from wallflower.curator.pages.visitors.visits import Visit, page
 from wallflower.curator.pages.words.standing import RULES, limit_words, loss_words, standing_of
@@ -64,7 +64,7 @@ def review(visit: Visit) -> Response:
             raise ParameterError("reason: none is given, and whoever reads the ledger later will ask for it. Say why.")
         made = _REVIEWS[form](visit, shown.budget)
     except PrivacyError as refusal:
-        return budget_refused(visit, refusal, form)
+        return budget_refusal(visit, refusal, form)
     given = {name: value for name, value in visit.form.items() if value}
     return visit.render("review.html", shown=shown, standing=standing_of(shown), review=made, form=form, given=given)
 
@@ -72,7 +72,7 @@ def review(visit: Visit) -> Response:
 def _limit(visit: Visit, account: Account) -> Review:
     loss, terms = read_limit(visit)
     limit = limit_of(loss, accounting=terms["accounting"])
-    require_meant(limit, confirm=terms["confirm"])
+    require_confirmation(limit, confirm=terms["confirm"])
     pace = None if terms["pace"] is None else exact(terms["pace"], "pace")
     expires = None if terms["expires"] is None else terms["expires"].isoformat()
     after = replace(account, limit=limit, pace=pace, expires=expires, starter=False)

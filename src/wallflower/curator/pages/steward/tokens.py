@@ -31,7 +31,7 @@ def routes() -> list[Route]:
 
 def tokens(visit: Visit) -> Response:
     """Every token there ever was, and the text of one that was issued just now."""
-    text = visit.handed_over
+    text = visit.token_to_show
     holder = visit.desk.tokens.caller(text)
     if holder is None:
         return _tokens(visit)

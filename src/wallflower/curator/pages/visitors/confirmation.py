@@ -25,7 +25,7 @@ _TYPED: Final = ("again", "code")  # fields that no form of ours has
 def with_token(handler: Callable[[Visit], Response]) -> Callable[[Visit], Awaitable[Response]]:
     """The handler, for whoever has entered their token lately or does so now."""
 
-    async def confirmed(visit: Visit) -> Response:
+    async def confirm_and_handle(visit: Visit) -> Response:
         entered, code = (visit.form.get(name, "").strip() for name in _TYPED)
         kept = replace(visit, form={name: value for name, value in visit.form.items() if name not in _TYPED})
         if _TYPED[0] in visit.form:
@@ -38,7 +38,7 @@ def with_token(handler: Callable[[Visit], Response]) -> Callable[[Visit], Awaita
             return await run_sync(_ask, kept, 401, None)
         return await run_sync(handler, kept)
 
-    return confirmed
+    return confirm_and_handle
 
 
 async def _confirm(visit: Visit, entered: str, code: str) -> None:

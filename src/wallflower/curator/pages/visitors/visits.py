@@ -127,7 +127,7 @@ class Visit:
         response.set_cookie(cookie_name(self.request), cookie, **_cookie_flags(self.request))
 
     @property
-    def handed_over(self) -> str:
+    def token_to_show(self) -> str:
         """The token that this page is given to show; whoever reads it checks that it is one."""
         return self.request.cookies.get(_HANDED, "")
 
@@ -216,10 +216,10 @@ def to(place: str) -> Response:
 def number_of(visit: Visit, name: str) -> int | None:
     """A number from the address, if it is one."""
     text = visit.request.query_params.get(name, "")
-    return whole(text)
+    return entry_number(text)
 
 
-def whole(text: str) -> int | None:
+def entry_number(text: str) -> int | None:
     """The number of an entry that a text is, if it is one."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 11 and 0 < int(text) < 2**31 else None
 

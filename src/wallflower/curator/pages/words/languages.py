@@ -60,14 +60,14 @@ class Catalogue:
         if self.code == ENGLISH or not text.strip():
             return text
         found = self.gettext(text)
-        return found if found != text else self._composed(text[:_LONGEST]) or _MARKED.format(text)
+        return found if found != text else self._translate_composed(text[:_LONGEST]) or _MARKED.format(text)
 
-    def _composed(self, text: str) -> str | None:
+    def _translate_composed(self, text: str) -> str | None:
         """A sentence of which the catalogue has all but the names and numbers in it."""
         for pattern, form in self.composed:
             found = pattern.fullmatch(text)
             if found:
-                return _HOLE.sub(partial(_filled, found.groupdict()), form)
+                return _HOLE.sub(partial(_fill_hole, found.groupdict()), form)
         return None
 
     def thousands(self, number: int) -> str:
@@ -128,7 +128,7 @@ def _pattern(message: str) -> re.Pattern[str]:
     )
 
 
-def _filled(values: Mapping[str, str], hole: re.Match[str]) -> str:
+def _fill_hole(values: Mapping[str, str], hole: re.Match[str]) -> str:
     return values[hole[1]]
 
 

@@ -165,13 +165,13 @@ def _notes(account: Account, name: str) -> Iterator[str]:
     if account.pace is not None:
         spent = _spent_words(account, account.this_year)
         yield f"At most ε = {decimal(account.pace)} may be spent a year; {spent} is spent this year."
-    yield from _shared(account, name)
+    yield from _sharing_notes(account, name)
     if account.names:
         named = ["others" if record == OTHERS else record for record in account.names]
         yield f"It does not cover the records that questions have named: {', '.join(named)}."
 
 
-def _shared(account: Account, name: str) -> Iterator[str]:
+def _sharing_notes(account: Account, name: str) -> Iterator[str]:
     """Whom a budget is shared with: other data sets, other analysts."""
     others = ", ".join(other for other in account.members if other not in (name, account.name))
     if account.name != name:
@@ -200,45 +200,45 @@ def _spenders(account: Account) -> Iterator[Spender]:
         )
 
 
-def _declared(entry: Entry, details: Mapping[str, Any]) -> str:
+def _tell_declaration(entry: Entry, details: Mapping[str, Any]) -> str:
     protection = Protection.from_json(details["protects"])
     apart = f"; {', '.join(details['apart'])} said to be about others" if details.get("apart") else ""
     return f"Declared: it bounds the loss of {protection.words}, on the account {details['account']}{apart}"
 
 
-def _limited(entry: Entry, details: Mapping[str, Any]) -> str:
+def _tell_limit(entry: Entry, details: Mapping[str, Any]) -> str:
     limit = Limit.from_json(details["limit"])
     pace = f", at most ε = {decimal(details['pace'])} a year" if "pace" in details else ""
     ends = f", until {details['expires']}" if "expires" in details else ""
     return f"Limit set: {limit_words(limit)} in all, {RULES[limit.accounting]}{pace}{ends}"
 
 
-def _shared_out(entry: Entry, details: Mapping[str, Any]) -> str:
+def _tell_share(entry: Entry, details: Mapping[str, Any]) -> str:
     loss = entry.loss
     if loss is None or not (loss.amount or loss.delta):
         return f"Share of {entry.analyst} taken back"
     return f"Share kept for {entry.analyst}"
 
 
-def _allowed(entry: Entry, details: Mapping[str, Any]) -> str:
+def _tell_allowance(entry: Entry, details: Mapping[str, Any]) -> str:
     amount = Fraction(entry.amount or "0")
     if not amount:
         return "Output-constrained answers closed"
     return f"Output-constrained answers allowed, up to ε = {decimal(amount)} in all"
 
 
-def _charged(entry: Entry, details: Mapping[str, Any]) -> str:
+def _tell_charge(entry: Entry, details: Mapping[str, Any]) -> str:
     named = f", about the record {entry.names}" if entry.names else ""
     outside = ", outside the sum" if entry.unit == "constrained" else ""
     return f"Charge: {entry.label}{named}{outside}"
 
 
 _EVENTS: Final[Mapping[str, Callable[[Entry, Mapping[str, Any]], str]]] = {
-    "account": _declared,
-    "limit": _limited,
-    "share": _shared_out,
-    "allowance": _allowed,
-    "charge": _charged,
+    "account": _tell_declaration,
+    "limit": _tell_limit,
+    "share": _tell_share,
+    "allowance": _tell_allowance,
+    "charge": _tell_charge,
     "release": lambda entry, _: f"Release: {entry.label}",
     "grant": lambda entry, _: "Grant, of an older ledger",
     "allocate": lambda entry, _: f"Allocation to {entry.analyst}, of an older ledger",
