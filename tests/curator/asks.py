@@ -16,7 +16,7 @@ def charges(service: Service, analyst: str | None = None) -> int:
     return len(service.app.state.desk.ledger.history("ward", event="charge", analyst=analyst))
 
 
-def finished(caller: Caller, job: str) -> tuple[dict[str, Any], set[str]]:
+def wait_for_job(caller: Caller, job: str) -> tuple[dict[str, Any], set[str]]:
     states = set()
     while True:
         found = caller.get(f"/v1/jobs/{job}").json

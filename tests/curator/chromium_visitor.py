@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
-from served import Service, serving
+from served import Service, run_service
 
 from browser import CHROMIUM
 from wallflower.curator.demo import Trial, trial
@@ -29,10 +29,10 @@ class Visitor:
     complaints: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.page.on("console", self._heard)
+        self.page.on("console", self._note_complaint)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
-    def _heard(self, message: ConsoleMessage) -> None:
+    def _note_complaint(self, message: ConsoleMessage) -> None:
         refusal = "the server responded with a status of 4" in message.text  # how a browser tells of any refusal
         if message.type in ("error", "warning") and not refusal:
             self.complaints.append(message.text)
@@ -75,8 +75,8 @@ class Visitor:
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[tuple[Trial, Service]]:
-    with trial(Settings(port=0, tick=0.02, fresh=3600)) as offered, serving(offered.settings) as running:
+def trial_service() -> Iterator[tuple[Trial, Service]]:
+    with trial(Settings(port=0, tick=0.02, fresh=3600)) as offered, run_service(offered.settings) as running:
         yield offered, running
 
 

@@ -35,13 +35,13 @@ def reach(point: str) -> None:
 def around(owner: Any, name: str, before: str, after: str) -> None:
     real: Callable[..., Any] = getattr(owner, name)
 
-    def wrapped(*given: Any, **more: Any) -> Any:
+    def call_between(*given: Any, **more: Any) -> Any:
         reach(before)
         value = real(*given, **more)
         reach(after)
         return value
 
-    setattr(owner, name, wrapped)
+    setattr(owner, name, call_between)
 
 
 def lay_traps() -> None:

@@ -26,22 +26,22 @@ class Browser:
     last: Answer = field(default_factory=lambda: Answer(0, {}, b""))
 
     def get(self, path: str, **headers: str) -> Answer:
-        return self._sent("GET", path, None, headers)
+        return self._send("GET", path, None, headers)
 
     def post(
         self, path: str, form: dict[str, str] | None = None, *, proof: str | None = None, **headers: str
     ) -> Answer:
         given = {"proof": self.proof if proof is None else proof, **(form or {})}
         headers.setdefault("content_type", "application/x-www-form-urlencoded")
-        return self._sent("POST", path, urlencode(given).encode(), headers)
+        return self._send("POST", path, urlencode(given).encode(), headers)
 
-    def signed_in(self, token: str | None) -> Browser:
+    def sign_in(self, token: str | None) -> Browser:
         self.get("/ui/sign-in")
         assert self.post("/ui/sign-in", {"token": str(token)}).status == 303
         self.get("/ui/")
         return self
 
-    def _sent(self, method: str, path: str, raw: bytes | None, headers: dict[str, str]) -> Answer:
+    def _send(self, method: str, path: str, raw: bytes | None, headers: dict[str, str]) -> Answer:
         if self.cookie:
             headers["cookie"] = f"{self.name}={self.cookie}"
         self.last = Caller(self.service.url)(method, path, raw=raw, **self.always, **headers)

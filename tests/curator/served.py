@@ -142,7 +142,7 @@ def settings(folder: Path, **more: Any) -> Settings:
 
 
 @contextmanager
-def serving(stated: Settings, **more: Any) -> Iterator[Service]:
+def run_service(stated: Settings, **more: Any) -> Iterator[Service]:
     """The service in a thread."""
     app = application(stated, **more)
     app.state.desk.load()
@@ -223,7 +223,7 @@ def workers(parent: int) -> list[int]:
     return found
 
 
-def given_token(stated: Settings) -> str:
+def make_token(stated: Settings) -> str:
     """A token that is there before the service is."""
     with Ledger.open(stated.ledger):
         records = Records(stated.ledger)

@@ -20,10 +20,10 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
-from asks import ASK, charges, finished
+from asks import ASK, charges, wait_for_job
 from pyarrow import ipc
-from served import Caller, Service, serving, settings
-from slow import Slow, held
+from served import Caller, Service, run_service, settings
+from slow import Slow, hold_answers
 
 from above import Above
 from wallflower.curator.api.files import ARROW
@@ -52,7 +52,7 @@ class Broken(Above):
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: Any) -> Iterator[Service]:
-    with serving(settings(tmp_path_factory.mktemp("asking")), questions=(Above, Broken)) as running:
+    with run_service(settings(tmp_path_factory.mktemp("asking")), questions=(Above, Broken)) as running:
         running.app.state.desk.ledger.grant("ward", Loss("1000"), by="sue")
         yield running
 
@@ -255,7 +255,7 @@ def test_a_record_may_be_named_only_if_the_steward_has_named_it(tmp_path: Path) 
     named = replace(base.datasets[0], records=("3",))
     domain = {"columns": {"a": {"edges": [5, 10]}, "b": {"low": 0, "high": 100}}, "clip": True}
     body = {"metric": "b", "context": ["a"], "domain": domain, "size": 1000, "epsilon": "0.5"}
-    with serving(replace(base, datasets=(named,)), questions=QUERIES) as running:
+    with run_service(replace(base, datasets=(named,)), questions=QUERIES) as running:
         ana, sue = running.token("ana"), running.token("sue", "steward")
         assert ana.post("/v1/datasets/ward/ask/explain", {**body, "record": "3"}).status == 200
         for kind in ("ask", "plan"):
@@ -270,7 +270,7 @@ def test_flags_of_groups_are_told_of_ones_own_detector(tmp_path: Path) -> None:
     source.write_text("pulse,ward\n" + "".join(f"{row % 50},{'ns'[row % 2]}\n" for row in range(400)))
     schema = Schema.of(["pulse", "ward"], categories={"ward": ["n", "s", "day"]})
     patients = Registration(name="patients", source=str(source), schema=schema)
-    with serving(replace(settings(tmp_path), datasets=(patients,)), questions=(*QUERIES, *COMPANIONS)) as running:
+    with run_service(replace(settings(tmp_path), datasets=(patients,)), questions=(*QUERIES, *COMPANIONS)) as running:
         ana, bo, sue = running.token("ana"), running.token("bo"), running.token("sue", "steward")
         fit = {"contamination": "10%", "columns": ["pulse"], "epsilon": "0.4", "anyway": True}
         made = ana.post("/v1/datasets/patients/ask/detector", fit)
@@ -306,7 +306,7 @@ def test_after_the_look_the_error_is_constant(service: Service, ana: Caller, cap
 
 
 def test_answers_leave_on_the_tick(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, tick=1.0), questions=(Above,)) as running:
+    with run_service(settings(tmp_path, tick=1.0), questions=(Above,)) as running:
         ana = running.token("ana")
         ana.get("/v1/whoami")
         began = time.monotonic()
@@ -322,7 +322,7 @@ def test_until_the_tick_nobody_can_tell_that_a_look_has_ended(tmp_path: Path, mo
         ticked.wait()
 
     monkeypatch.setattr(Jobs, "_hold", hold)
-    with serving(settings(tmp_path, answering=1), questions=(Above,)) as running:
+    with run_service(settings(tmp_path, answering=1), questions=(Above,)) as running:
         ana, eye = running.token("ana"), running.token("eye", "monitor")
         first, second = (ana.post("/v1/datasets/ward/ask/above", ASK, prefer="respond-async").json for _ in "ab")
         looked.wait()
@@ -333,13 +333,13 @@ def test_until_the_tick_nobody_can_tell_that_a_look_has_ended(tmp_path: Path, mo
         assert 'outcome="answered"' not in eye.get("/metrics").content.decode()
         ticked.set()
         for job in (first, second):
-            assert finished(ana, job["id"])[0]["state"] == "done"
+            assert wait_for_job(ana, job["id"])[0]["state"] == "done"
         assert len(ana.get("/v1/datasets/ward/releases").json["releases"]) == 2
         assert 'outcome="answered"} 2' in eye.get("/metrics").content.decode()
 
 
 def test_a_look_that_fails_is_held_too(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, tick=1.0), questions=(Broken,)) as running:
+    with run_service(settings(tmp_path, tick=1.0), questions=(Broken,)) as running:
         ana = running.token("ana")
         ana.get("/v1/whoami")
         began = time.monotonic()
@@ -348,7 +348,7 @@ def test_a_look_that_fails_is_held_too(tmp_path: Path) -> None:
 
 
 def test_a_refusal_waits_for_no_tick(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, tick=60.0), questions=(Above,)) as running:
+    with run_service(settings(tmp_path, tick=60.0), questions=(Above,)) as running:
         began = time.monotonic()
         assert running.token("ana").post("/v1/datasets/ward/ask/above", {**ASK, "epsilon": "5"}).status == 403
         assert time.monotonic() - began < 60
@@ -360,17 +360,17 @@ def test_a_refusal_waits_for_no_tick(tmp_path: Path) -> None:
 def test_a_question_may_be_answered_later(ana: Caller) -> None:
     answer = ana.post("/v1/datasets/ward/ask/above", ASK, prefer="respond-async")
     assert (answer.status, answer.headers["location"]) == (202, f"/v1/jobs/{answer.json['id']}")
-    found, states = finished(ana, answer.json["id"])
+    found, states = wait_for_job(ana, answer.json["id"])
     assert states <= {"queued", "running", "done"}
     assert ana.get(f"/v1/releases/{found['release']}").json["kind"] == "above"
 
 
 def test_a_question_that_takes_long_becomes_a_job_and_too_many_are_refused(tmp_path: Path) -> None:
-    with serving(
+    with run_service(
         settings(tmp_path, patience=0.1, waiting=3, answering=2, answering_each=2), questions=(Slow,)
     ) as running:
         ana = running.token("ana")
-        with held():
+        with hold_answers():
             slow = [ana.post("/v1/datasets/ward/ask/slow", ASK) for _ in range(3)]
             assert [answer.status for answer in slow] == [202] * 3
             while charges(running) < 2:
@@ -379,13 +379,13 @@ def test_a_question_that_takes_long_becomes_a_job_and_too_many_are_refused(tmp_p
             assert (busy.status, busy.problem, busy.headers["retry-after"]) == (503, "busy", "1")
             assert charges(running) == 2  # two are being answered, one waits unpaid
         for answer in slow:
-            assert finished(ana, answer.json["id"])[0]["state"] == "done"
+            assert wait_for_job(ana, answer.json["id"])[0]["state"] == "done"
         assert charges(running) == 3
 
 
 def test_a_job_that_fails_tells_the_constant_problem(ana: Caller) -> None:
     job = ana.post("/v1/datasets/ward/ask/broken", ASK, prefer="respond-async").json["id"]
-    found = finished(ana, job)[0]
+    found = wait_for_job(ana, job)[0]
     assert found["problem"]["type"].endswith("unanswered")
     assert "odd" not in json.dumps(found)
 
@@ -412,7 +412,7 @@ def test_metrics_name_no_data_set_unless_they_may(service: Service, ana: Caller,
     text = service.token("eye", "monitor").get("/metrics").content.decode()
     assert 'wallflower_asks_total{kind="above",outcome="answered"}' in text
     assert "ward" not in text
-    with serving(settings(tmp_path, metrics_datasets=True), questions=(Above,)) as running:
+    with run_service(settings(tmp_path, metrics_datasets=True), questions=(Above,)) as running:
         assert (
             'wallflower_budget_left{dataset="ward"} 1'
             in running.token("sue", "steward").get("/metrics").content.decode()

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from served import LONG, Service, serving, settings
+from served import LONG, Service, run_service, settings
 
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
@@ -28,7 +28,7 @@ CHECKS = [response_schema_conformance, status_code_conformance, content_type_con
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: Any) -> Iterator[Service]:
     stated = settings(tmp_path_factory.mktemp("fuzz"), tick=0, failures=10_000, body_bytes=2**18)
-    with serving(stated) as running:
+    with run_service(stated) as running:
         for name in ("ward", "beds"):
             running.app.state.desk.ledger.grant(name, Loss("1000"), by="sue")
         yield running
@@ -76,11 +76,11 @@ def test_whatever_is_sent_nothing_breaks(service: Service) -> None:
     schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
     operations = [found.ok() for found in schema.get_all_operations()]
     for operation in operations:
-        fuzzed(operation, tokens, time.monotonic() + SECONDS / len(operations))
+        fuzz(operation, tokens, time.monotonic() + SECONDS / len(operations))
     assert service[None].get("/readyz").status == 200
 
 
-def fuzzed(operation: Any, tokens: list[str], until: float) -> None:
+def fuzz(operation: Any, tokens: list[str], until: float) -> None:
     @fuzzing(
         max_examples=20,
         deadline=None,

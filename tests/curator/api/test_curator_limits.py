@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from served import Caller, Service, serving, settings, ward
+from served import Caller, Service, run_service, settings, ward
 
 from above import Above
 from wallflower.curator.api.gate import depth, pieces
@@ -30,7 +30,7 @@ def folder(tmp_path_factory: Any) -> Path:
 @pytest.fixture(scope="module")
 def service(folder: Path) -> Iterator[Service]:
     stated = settings(folder, body_bytes=20_000, failures=5)
-    with serving(stated, questions=(Above,)) as running:
+    with run_service(stated, questions=(Above,)) as running:
         yield running
 
 
@@ -103,13 +103,13 @@ def test_names_of_people_and_columns_may_be_in_any_script(service: Service, sue:
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_read(service: Service, ana: Caller) -> None:
     assert ana.post(PLAN, raw=b"x" * 20_001).problem == "too-large"
-    with opened(service) as line:
+    with open_line(service) as line:
         line.sendall(head(ana, f"POST {PLAN}", "content-length: 99999999999999999999999"))
         assert b" 400 " in line.recv(4096) or b" 413 " in line.recv(4096)
 
 
 def test_a_body_in_pieces_is_counted(service: Service, ana: Caller) -> None:
-    with opened(service) as line:
+    with open_line(service) as line:
         line.sendall(head(ana, f"POST {PLAN}", "transfer-encoding: chunked"))
         for _ in range(5):
             line.sendall(b"1388\r\n" + b" " * 5000 + b"\r\n")
@@ -141,27 +141,27 @@ def test_brackets_in_strings_do_not_count_and_one_without_an_end_goes_on() -> No
 @pytest.mark.parametrize("path", [PLAN, "/v1/none", "/none", "/v1", "/uid"])
 def test_without_a_token_the_body_is_not_waited_for(service: Service, path: str) -> None:
     nobody = Caller(service.url, f"wf_{'0' * 12}_{'0' * 43}")
-    with opened(service) as line:
+    with open_line(service) as line:
         line.sendall(head(nobody, f"POST {path}", "content-length: 20000") + b'"')  # and nothing more
         assert line.recv(4096).split(b" ")[1] in (b"401", b"429")
 
 
 def test_a_slow_body_is_given_up(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, body_seconds=0.5), questions=(Above,)) as running, opened(running) as line:
+    with run_service(settings(tmp_path, body_seconds=0.5), questions=(Above,)) as running, open_line(running) as line:
         line.sendall(head(running.token("ana"), f"POST {PLAN}", "content-length: 100") + b'{"bar"')
         assert b" 408 " in line.recv(4096)
 
 
 def test_a_slow_head_is_given_up(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, header_seconds=0.5), questions=(Above,)) as running:
-        with opened(running) as line:
+    with run_service(settings(tmp_path, header_seconds=0.5), questions=(Above,)) as running:
+        with open_line(running) as line:
             line.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n")
             assert line.recv(4096) == b""
-        with opened(running) as line:
+        with open_line(running) as line:
             assert line.recv(4096) == b""
 
 
-def opened(service: Service) -> socket.socket:
+def open_line(service: Service) -> socket.socket:
     place = urlsplit(service.url)
     return socket.create_connection((place.hostname, place.port))
 
@@ -266,7 +266,7 @@ def test_too_many_failures_are_slowed_and_lock_out_nobody_who_is_right(service: 
 
 @pytest.mark.parametrize("proxies", [(), ("127.0.0.0/8",)])
 def test_an_address_is_believed_from_a_proxy_that_is_named_alone(tmp_path: Path, proxies: tuple[str, ...]) -> None:
-    with serving(settings(tmp_path, failures=2, proxies=proxies), questions=(Above,)) as running:
+    with run_service(settings(tmp_path, failures=2, proxies=proxies), questions=(Above,)) as running:
         bad = Caller(running.url, "nonsense")
         found = [bad.get("/v1/whoami", x_forwarded_for=f"192.0.2.{number}").status for number in range(4)]
         assert found == ([401] * 4 if proxies else [401, 401, 429, 429])

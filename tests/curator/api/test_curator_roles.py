@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from served import ROLES, Answer, Caller, Service, serving, settings
+from served import ROLES, Answer, Caller, Service, run_service, settings
 
 ASK = {"neighbours": 3, "radius": 0.5, "epsilon": "0.01", "anyway": True}
 SUBSPACES = {"neighbours": 3, "radius": 0.5, "epsilon": "0.01", "size": 1, "anyway": True}
@@ -139,7 +139,7 @@ TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: Any) -> Iterator[Service]:
-    with serving(settings(tmp_path_factory.mktemp("roles"), failures=10_000)) as running:
+    with run_service(settings(tmp_path_factory.mktemp("roles"), failures=10_000)) as running:
         yield running
 
 
@@ -175,7 +175,7 @@ def things(service: Service, roles: dict[str, Caller]) -> dict[str, str]:
     return {name: str(value) for name, value in {**own, "token": spare.json["id"]}.items()}
 
 
-def found_routes(routes: Any) -> Iterator[tuple[str, str]]:
+def list_routes(routes: Any) -> Iterator[tuple[str, str]]:
     for route in routes:
         for method in getattr(route, "methods", None) or ():
             if method != "HEAD":
@@ -184,7 +184,7 @@ def found_routes(routes: Any) -> Iterator[tuple[str, str]]:
 
 def test_every_route_has_a_row(service: Service) -> None:
     described = {(method.upper(), path) for path, item in service.app.openapi()["paths"].items() for method in item}
-    assert described | set(found_routes(service.app.routes)) == set(TABLE)
+    assert described | set(list_routes(service.app.routes)) == set(TABLE)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from served import TIMED, Caller, Service, serving, settings, ward
+from served import TIMED, Caller, Service, run_service, settings, ward
 
 import wallflower as wf
 from wallflower.curator.settings import Registration
@@ -35,7 +35,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     lines = [f"{at},{value}" for at, value in zip(*rides(), strict=True)]
     (folder / "rides.csv").write_text("\n".join(["at,rides", *lines]) + "\n")
     own = Registration(name="rides", source=str(folder / "rides.csv"), schema=SCHEMA)
-    with serving(settings(folder, datasets=(own, ward(folder)))) as running:
+    with run_service(settings(folder, datasets=(own, ward(folder)))) as running:
         running.app.state.desk.ledger.grant("rides", Loss("10000"), by="sue", reason="a test")
         yield running
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asks import ASK, finished
-from served import serving, settings
+from asks import ASK, wait_for_job
+from served import run_service, settings
 
 from above import Above
 from wallflower.curator.desk import clock
@@ -53,12 +53,12 @@ def test_what_has_expired_stays_so(tmp_path: Path, set_back: Any) -> None:
 
 
 def test_questions_jobs_and_ticks_do_not_mind(tmp_path: Path, set_back: Any) -> None:
-    with serving(settings(tmp_path, tick=0.05), questions=(Above,)) as running:
+    with run_service(settings(tmp_path, tick=0.05), questions=(Above,)) as running:
         ana = running.token("ana")
         set_back(YEAR)
         assert ana.post("/v1/datasets/ward/ask/above", ASK).status == 200
         job = ana.post("/v1/datasets/ward/ask/above", ASK, prefer="respond-async").json["id"]
-        assert finished(ana, job)[0]["state"] == "done"
+        assert wait_for_job(ana, job)[0]["state"] == "done"
         row = {"analyst": "ana", "dataset": "ward", "kind": "above", "state": "running", "worker": "far/1/7"}
         desk = running.app.state.desk
         desk.records.add(JOBS, {"id": "far", **row})

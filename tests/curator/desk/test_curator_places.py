@@ -14,7 +14,7 @@ from hypothesis import settings as fuzzing
 from hypothesis.strategies import integers, lists, sampled_from, text
 from page_client import Browser
 from page_client import text as page_text
-from served import Service, serving, settings
+from served import Service, run_service, settings
 
 from wallflower import errors
 from wallflower.curator.desk.problems import KINDS, Refusal, problem
@@ -35,7 +35,7 @@ BODIES = {  # what a steward may register by mistake
 }
 
 
-def raised(kind: type[PrivacyError], words: str) -> PrivacyError:
+def make_error(kind: type[PrivacyError], words: str) -> PrivacyError:
     """An error of this type that says these words wherever it may."""
     match kind.__name__:
         case "BudgetExhausted":
@@ -65,7 +65,7 @@ def raised(kind: type[PrivacyError], words: str) -> PrivacyError:
 def test_no_type_of_error_tells_a_folder(parts: list[str], frame: str, which: int) -> None:
     root = "/" + "/".join(["q8q", *parts])
     words = frame.replace("{}", f"{root}/people.csv")
-    told = problem(raised(TYPES[which], words))
+    told = problem(make_error(TYPES[which], words))
     assert root not in told["detail"]
     assert "q8q" not in told["detail"]
     for kind in KINDS:
@@ -79,7 +79,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     for name, body in BODIES.items():
         (root / name).write_bytes(body)
     (root / "folder").mkdir()
-    with serving(settings(root)) as running:
+    with run_service(settings(root)) as running:
         yield running
 
 
@@ -109,6 +109,6 @@ def test_a_watch_that_is_closed_does_not_tell_where_its_state_was(service: Servi
 
 
 def test_pages_tell_no_folder_either(service: Service, tmp_path: Path) -> None:
-    browser = Browser(service).signed_in(service.token("sue", "steward").token)
+    browser = Browser(service).sign_in(service.token("sue", "steward").token)
     for path in ("/ui/", "/ui/datasets/ward", "/ui/datasets/ward/budget", "/ui/ledger", "/ui/tokens", "/ui/none"):
         assert is_silent(browser.get(path), tmp_path), page_text(browser.last)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from chromium_visitor import LOSS, chromium, served, visitor
+from chromium_visitor import LOSS, chromium, trial_service, visitor
 from playwright.sync_api import Browser, Route, expect
-from served import Service, serving
+from served import Service, run_service
 
 from browser import needs_chromium
 from wallflower.curator.demo import Trial, trial
 from wallflower.curator.settings import Settings
 
-__all__ = ["chromium", "served"]  # fixtures
+__all__ = ["chromium", "trial_service"]  # fixtures
 
 pytestmark = [
     pytest.mark.slow,
@@ -23,8 +23,8 @@ def planner(service: Service) -> str:
     return f"{service.url}/ui/datasets/tumours/plan/count"
 
 
-def test_from_signing_in_to_a_grant_and_on(chromium: Browser, served: tuple[Trial, Service]) -> None:
-    offered, service = served
+def test_from_signing_in_to_a_grant_and_on(chromium: Browser, trial_service: tuple[Trial, Service]) -> None:
+    offered, service = trial_service
     ana, sue = visitor(chromium, service), visitor(chromium, service)
     ana.sign_in(offered.analyst)
     ana.plan("How many outliers are there?")
@@ -74,8 +74,8 @@ def test_from_signing_in_to_a_grant_and_on(chromium: Browser, served: tuple[Tria
     assert ana.complaints == sue.complaints == []
 
 
-def test_the_other_questions_are_asked_and_drawn(chromium: Browser, served: tuple[Trial, Service]) -> None:
-    offered, service = served
+def test_the_other_questions_are_asked_and_drawn(chromium: Browser, trial_service: tuple[Trial, Service]) -> None:
+    offered, service = trial_service
     sue = visitor(chromium, service, viewport={"width": 390, "height": 844}, color_scheme="dark")
     sue.sign_in(offered.steward)
     for question in ("When does an outlier occur?", "What is usual, as a whole or at each phase of a season?"):
@@ -98,8 +98,10 @@ def test_the_other_questions_are_asked_and_drawn(chromium: Browser, served: tupl
     assert sue.complaints == []
 
 
-def test_what_is_typed_before_the_script_runs_is_planned(chromium: Browser, served: tuple[Trial, Service]) -> None:
-    offered, service = served
+def test_what_is_typed_before_the_script_runs_is_planned(
+    chromium: Browser, trial_service: tuple[Trial, Service]
+) -> None:
+    offered, service = trial_service
     ana, held = visitor(chromium, service), list[Route]()
     ana.sign_in(offered.analyst)
     ana.page.route("**/planner.js*", lambda route: held.append(route))
@@ -113,8 +115,8 @@ def test_what_is_typed_before_the_script_runs_is_planned(chromium: Browser, serv
     assert ana.complaints == []
 
 
-def test_an_untouched_form_is_not_planned_again(chromium: Browser, served: tuple[Trial, Service]) -> None:
-    offered, service = served
+def test_an_untouched_form_is_not_planned_again(chromium: Browser, trial_service: tuple[Trial, Service]) -> None:
+    offered, service = trial_service
     ana, calls = visitor(chromium, service), list[str]()
     ana.sign_in(offered.analyst)
     ana.page.goto(planner(service))
@@ -128,9 +130,9 @@ def test_an_untouched_form_is_not_planned_again(chromium: Browser, served: tuple
 
 @pytest.mark.parametrize("status", [422, 500])
 def test_a_plan_that_fails_says_so_and_the_old_one_goes(
-    chromium: Browser, served: tuple[Trial, Service], status: int
+    chromium: Browser, trial_service: tuple[Trial, Service], status: int
 ) -> None:
-    offered, service = served
+    offered, service = trial_service
     ana = visitor(chromium, service)
     ana.sign_in(offered.analyst)
     ana.page.goto(planner(service))
@@ -148,8 +150,8 @@ def test_a_plan_that_fails_says_so_and_the_old_one_goes(
     expect(ana.page.get_by_role("button", name="Work out the plan")).to_be_hidden()
 
 
-def test_a_service_that_cannot_be_reached_is_said(chromium: Browser, served: tuple[Trial, Service]) -> None:
-    offered, service = served
+def test_a_service_that_cannot_be_reached_is_said(chromium: Browser, trial_service: tuple[Trial, Service]) -> None:
+    offered, service = trial_service
     ana = visitor(chromium, service)
     ana.sign_in(offered.analyst)
     ana.page.goto(planner(service))
@@ -161,9 +163,9 @@ def test_a_service_that_cannot_be_reached_is_said(chromium: Browser, served: tup
 
 
 def test_an_answer_that_comes_late_does_not_replace_a_later_one(
-    chromium: Browser, served: tuple[Trial, Service]
+    chromium: Browser, trial_service: tuple[Trial, Service]
 ) -> None:
-    offered, service = served
+    offered, service = trial_service
     ana, held = visitor(chromium, service), list[Route]()
     ana.sign_in(offered.analyst)
     ana.page.goto(planner(service))
@@ -178,8 +180,10 @@ def test_an_answer_that_comes_late_does_not_replace_a_later_one(
     expect(ana.page.locator("#plan")).not_to_contain_text("late")
 
 
-def test_a_form_shows_the_settings_of_the_mode_that_is_chosen(chromium: Browser, served: tuple[Trial, Service]) -> None:
-    offered, service = served
+def test_a_form_shows_the_settings_of_the_mode_that_is_chosen(
+    chromium: Browser, trial_service: tuple[Trial, Service]
+) -> None:
+    offered, service = trial_service
     ana = visitor(chromium, service)
     ana.sign_in(offered.analyst)
     ana.plan("When does an outlier occur?")
@@ -199,8 +203,8 @@ def test_a_form_shows_the_settings_of_the_mode_that_is_chosen(chromium: Browser,
     assert ana.complaints == []
 
 
-def test_without_script_forms_do_it(chromium: Browser, served: tuple[Trial, Service]) -> None:
-    offered, service = served
+def test_without_script_forms_do_it(chromium: Browser, trial_service: tuple[Trial, Service]) -> None:
+    offered, service = trial_service
     ana = visitor(chromium, service, java_script_enabled=False)
     ana.sign_in(offered.analyst)
     ana.plan("How many outliers are there?")
@@ -213,8 +217,8 @@ def test_without_script_forms_do_it(chromium: Browser, served: tuple[Trial, Serv
     ana.sees_plot()
 
 
-def test_a_token_is_issued_shown_once_and_revoked(chromium: Browser, served: tuple[Trial, Service]) -> None:
-    offered, service = served
+def test_a_token_is_issued_shown_once_and_revoked(chromium: Browser, trial_service: tuple[Trial, Service]) -> None:
+    offered, service = trial_service
     sue, bo = visitor(chromium, service), visitor(chromium, service)
     sue.sign_in(offered.steward)
     sue.page.get_by_role("link", name="Tokens").click()
@@ -236,7 +240,7 @@ def test_a_token_is_issued_shown_once_and_revoked(chromium: Browser, served: tup
 
 
 def test_before_a_sensitive_act_the_token_is_entered_again(chromium: Browser) -> None:
-    with trial(Settings(port=0, tick=0.02, fresh=0)) as offered, serving(offered.settings) as service:
+    with trial(Settings(port=0, tick=0.02, fresh=0)) as offered, run_service(offered.settings) as service:
         sue = visitor(chromium, service, java_script_enabled=False)
         sue.sign_in(offered.steward)
         sue.page.goto(f"{service.url}/ui/datasets/tumours/budget")

@@ -18,8 +18,8 @@ import pytest
 import sqlalchemy as sa
 from page_client import COUNT, EVIL, Browser, assert_nothing_inline, text, words
 from page_roles import GRANT, ROLES, TABLE, WATCH
-from served import Caller, Service, serving, settings
-from slow import Slow, held
+from served import Caller, Service, run_service, settings
+from slow import Slow, hold_answers
 
 from wallflower.curator.pages import mount
 from wallflower.curator.pages.forms import fields
@@ -38,14 +38,14 @@ FORM = ("epsilon", "delta", "analyst", "reason", "pace", "expires", "accounting"
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     stated_ = settings(tmp_path_factory.mktemp("pages"), failures=10_000)
-    with serving(stated_) as running:
+    with run_service(stated_) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def people(service: Service) -> dict[str, Browser]:
     tokens = {"analyst": service.token("ana"), "other": service.token("bo"), "steward": service.token("sue", "steward")}
-    signed = {role: Browser(service).signed_in(caller.token) for role, caller in tokens.items()}
+    signed = {role: Browser(service).sign_in(caller.token) for role, caller in tokens.items()}
     return {"anonymous": Browser(service), **signed}
 
 
@@ -64,7 +64,7 @@ def things(service: Service, people: dict[str, Browser]) -> dict[str, str]:
     return own | {"token": token.id, "form": "grants"}
 
 
-def filled(path: str, things: dict[str, str]) -> str:
+def fill_path(path: str, things: dict[str, str]) -> str:
     return "/ui" + path.format(dataset="ward", kind="count", **things)
 
 
@@ -83,7 +83,7 @@ def test_each_role_gets_what_the_table_says(
         browser = people[role]
         if role == "anonymous":
             browser.get("/ui/sign-in")
-        path = filled(row[1], things)
+        path = fill_path(row[1], things)
         answer = browser.get(path) if form is None else browser.post(path, form)
         assert answer.status == expected[role], (role, text(answer)[:2000])
         assert answer.headers["content-security-policy"] == POLICY
@@ -103,7 +103,7 @@ def test_a_form_that_is_not_ours_changes_nothing(
     form = TABLE[row][0] if row in TABLE else {}
     before = (desk.verify(), len(desk.tokens.all()))
     for proof in ("", "0" * 64, people["analyst"].proof, "é"):
-        answer = steward.post(filled(row[1], things), form, proof=proof)
+        answer = steward.post(fill_path(row[1], things), form, proof=proof)
         assert answer.status == 403
         assert "does not come from a page you were given" in words(answer)
     assert Caller(service.url).post("/ui/sign-in", raw=b"token=x").status == 400
@@ -119,7 +119,7 @@ def test_a_session_begins_with_a_new_cookie_and_ends_on_both_sides(service: Serv
     assert "secure" not in flags
     assert "secure" not in Browser(service).get("/ui/sign-in", x_forwarded_proto="https").headers["set-cookie"].lower()
     first = browser.cookie
-    browser.signed_in(service.token("eve").token)
+    browser.sign_in(service.token("eve").token)
     second = browser.cookie
     assert len(second) == 48
     assert second != first
@@ -131,14 +131,14 @@ def test_a_session_begins_with_a_new_cookie_and_ends_on_both_sides(service: Serv
 
 def test_a_revoked_token_signs_out(service: Service) -> None:
     token, secret = service.app.state.desk.tokens.create("fay", "analyst")
-    browser = Browser(service).signed_in(secret)
+    browser = Browser(service).sign_in(secret)
     service.app.state.desk.tokens.revoke(token.id)
     assert browser.get("/ui/").headers["location"] == "/ui/sign-in"
 
 
 @pytest.mark.parametrize("given", [{"https": True}, {"proxies": ("127.0.0.1",)}])
 def test_over_tls_the_cookie_is_for_this_host_alone(tmp_path: Path, given: dict[str, Any]) -> None:
-    with serving(settings(tmp_path, **given)) as running:
+    with run_service(settings(tmp_path, **given)) as running:
         browser = Browser(running, always={"x_forwarded_proto": "https"})
         answer = browser.get("/ui/sign-in")
         name, *flags = answer.headers["set-cookie"].lower().split("; ")
@@ -146,14 +146,14 @@ def test_over_tls_the_cookie_is_for_this_host_alone(tmp_path: Path, given: dict[
         assert set(flags) == {"httponly", "path=/", "samesite=strict", "secure"}
         assert answer.headers["strict-transport-security"] == "max-age=31536000"
         _, token = running.app.state.desk.tokens.create("ana", "analyst")
-        assert browser.signed_in(token).get("/ui/").status == 200
+        assert browser.sign_in(token).get("/ui/").status == 200
         assert "max-age=0" in browser.post("/ui/sign-out").headers["set-cookie"].lower()
-    with serving(settings(tmp_path)) as running:
+    with run_service(settings(tmp_path)) as running:
         assert "strict-transport-security" not in Browser(running).get("/ui/sign-in").headers
 
 
 def test_whoever_is_idle_for_too_long_is_signed_out(service: Service) -> None:
-    browser = Browser(service).signed_in(service.token("gus").token)
+    browser = Browser(service).sign_in(service.token("gus").token)
     pages = next(route for route in service.app.routes if getattr(route, "path", "") == "/ui")
     sessions = pages.app.state.sessions
     late, later = (datetime.now(UTC) - timedelta(minutes=minutes) for minutes in (29, 31))
@@ -202,7 +202,7 @@ def test_revoking_asks_first(service: Service, people: dict[str, Browser]) -> No
 
 
 def test_sign_ins_are_limited_as_calls_are(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, failures=3)) as running:
+    with run_service(settings(tmp_path, failures=3)) as running:
         browser = Browser(running)
         browser.get("/ui/sign-in")
         found = [browser.post("/ui/sign-in", {"token": "wf_wrong"}) for _ in range(4)]
@@ -269,8 +269,8 @@ def test_a_form_sent_twice_is_paid_once(service: Service, people: dict[str, Brow
 
 def test_an_answer_of_no_use_needs_a_ticked_box(tmp_path: Path) -> None:
     unticked = {name: value for name, value in COUNT.items() if name != "anyway"}
-    with serving(settings(tmp_path)) as running:
-        analyst = Browser(running).signed_in(running.token("ana").token)
+    with run_service(settings(tmp_path)) as running:
+        analyst = Browser(running).sign_in(running.token("ana").token)
         box = '<input type="checkbox" name="anyway" value="yes">'
         assert box in text(analyst.post("/ui/datasets/ward/plan/count", unticked, x_fragment="1"))
         assert "checkbox" not in text(analyst.post("/ui/datasets/ward/plan/count", {**COUNT, "epsilon": "30"}))
@@ -284,8 +284,8 @@ def test_an_answer_of_no_use_needs_a_ticked_box(tmp_path: Path) -> None:
 
 
 def test_the_plan_says_how_many_such_questions_are_left(tmp_path: Path) -> None:
-    with serving(settings(tmp_path)) as running:
-        analyst = Browser(running).signed_in(running.token("ana").token)
+    with run_service(settings(tmp_path)) as running:
+        analyst = Browser(running).sign_in(running.token("ana").token)
         for epsilon, times in (("0.25", 4), ("1", 1), ("1.01", 0)):
             plan = analyst.post("/ui/datasets/ward/plan/count", {**COUNT, "epsilon": epsilon}, x_fragment="1")
             assert f"such questions the budget still affords</dt><dd>{times}</dd>" in text(plan)
@@ -304,12 +304,12 @@ def test_a_trade_off_is_drawn_when_it_is_wanted_and_then_kept(
 ) -> None:
     calls: list[int] = []
 
-    def drawn(self: Watch, *, dimension: int) -> tuple[Tradeoff, ...]:
+    def count_drawing(self: Watch, *, dimension: int) -> tuple[Tradeoff, ...]:
         calls.append(dimension)
         rows = {"setting": (3.0, 2.0, 1.0), "alarms": (0.0, 0.1, 1.0), "found": (0.0, 0.8, 1.0)}
         return tuple(Tradeoff(amount=amount, **rows) for amount in ("0.1", "1"))
 
-    monkeypatch.setattr(Watch, "tradeoffs", drawn)
+    monkeypatch.setattr(Watch, "tradeoffs", count_drawing)
     at, form = (
         "/ui/datasets/beds/plan/watch",
         {"threshold": "2", "variance": "1", "low": "-5", "high": "5", "epsilon": "0.8"},
@@ -325,9 +325,9 @@ def test_a_trade_off_is_drawn_when_it_is_wanted_and_then_kept(
 
 
 def test_a_long_question_is_a_job_that_ends_in_its_release(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, patience=0), questions=(Slow,)) as running:
-        analyst = Browser(running).signed_in(running.token("ana").token)
-        with held():
+    with run_service(settings(tmp_path, patience=0), questions=(Slow,)) as running:
+        analyst = Browser(running).sign_in(running.token("ana").token)
+        with hold_answers():
             form = {"bar": "7", "columns": "a", "epsilon": "0.1"}
             place = analyst.post("/ui/datasets/ward/ask/slow", form).headers["location"]
             assert place.startswith("/ui/jobs/")
@@ -381,8 +381,8 @@ def test_names_and_parameters_are_escaped(tmp_path: Path) -> None:
     source = tmp_path / "evil.csv"
     source.write_text("<b>a</b>,b\n" + "".join(f"{row},{row * 7 % 11}\n" for row in range(20)))
     evil = Registration(name="evil", source=str(source), schema=Schema.of(["<b>a</b>", "b"]), records=(EVIL,))
-    with serving(settings(tmp_path, datasets=(evil,))) as running:
-        steward = Browser(running).signed_in(running.token(EVIL, "steward").token)
+    with run_service(settings(tmp_path, datasets=(evil,))) as running:
+        steward = Browser(running).sign_in(running.token(EVIL, "steward").token)
         place = next(iter(re.findall(r'href="(/ui/datasets/[^"]*)"', text(steward.get("/ui/")))))
         asked = steward.post(f"{place}/ask/count", {**COUNT, "columns": "<b>a</b>"})
         assert asked.status == 303, text(asked)

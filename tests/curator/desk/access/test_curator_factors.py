@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import sqlalchemy as sa
 from page_client import Browser, words
-from served import Caller, Service, serving, settings
+from served import Caller, Service, run_service, settings
 
 from above import Above
 from wallflower import cli
@@ -71,38 +71,38 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def kept(place: str) -> Iterator[Records]:
+def records(place: str) -> Iterator[Records]:
     records = Records(place)
     yield records
     records.close()
 
 
-def enrolled(records: Records) -> tuple[Factors, str, str]:
+def enrol_steward(records: Records) -> tuple[Factors, str, str]:
     made, text = Tokens(records).create("sue", "steward")
     found = Factors(records)
     return found, text, found.enrol(made, text)
 
 
-def refused(found: Factors, text: str, code: str | None) -> str:
+def refusal_kind(found: Factors, text: str, code: str | None) -> str:
     with pytest.raises(Refusal) as refusal:
         found.require(text, code)
     return refusal.value.kind
 
 
-def test_a_code_is_taken_once_and_within_one_step(kept: Records, clock: Clock) -> None:
-    found, text, address = enrolled(kept)
+def test_a_code_is_taken_once_and_within_one_step(records: Records, clock: Clock) -> None:
+    found, text, address = enrol_steward(records)
     for steps in (-2, 2):
-        assert refused(found, text, clock.code(address, steps)) == "second-factor"
+        assert refusal_kind(found, text, clock.code(address, steps)) == "second-factor"
     found.require(text, clock.code(address, -1))
-    assert refused(found, text, clock.code(address, -1)) == "second-factor"
+    assert refusal_kind(found, text, clock.code(address, -1)) == "second-factor"
     found.require(text, clock.code(address, 1))
-    assert refused(found, text, clock.code(address)) == "second-factor"  # older than one that was taken
+    assert refusal_kind(found, text, clock.code(address)) == "second-factor"  # older than one that was taken
     clock.now += 2 * STEP
     found.require(text, clock.code(address))
 
 
-def test_of_many_at_once_with_one_code_one_is_let_in(kept: Records, clock: Clock) -> None:
-    found, text, address = enrolled(kept)
+def test_of_many_at_once_with_one_code_one_is_let_in(records: Records, clock: Clock) -> None:
+    found, text, address = enrol_steward(records)
     code = clock.code(address)
 
     def let_in(_: int) -> bool:
@@ -114,51 +114,51 @@ def test_of_many_at_once_with_one_code_one_is_let_in(kept: Records, clock: Clock
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(let_in, range(16))) <= 1
-    assert int((kept.find(FACTORS, token_id(text)) or {})["wrong"]) >= 0
+    assert int((records.find(FACTORS, token_id(text)) or {})["wrong"]) >= 0
 
 
-def test_guesses_are_few(kept: Records, clock: Clock) -> None:
-    found, text, address = enrolled(kept)
+def test_guesses_are_few(records: Records, clock: Clock) -> None:
+    found, text, address = enrol_steward(records)
     wrong = "000000"
     waits = [0] * 5 + [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]  # 111 guesses a day: a chance of 3 in 10,000
     for wait in waits:
         if wait:
             clock.now += wait - 0.5
-            assert refused(found, text, clock.code(address)) == "too-many-attempts"  # the right one, too
+            assert refusal_kind(found, text, clock.code(address)) == "too-many-attempts"  # the right one, too
             clock.now += 0.5
         while is_near(clock, address, wrong):
             wrong = f"{(int(wrong) + 1) % 10**6:06}"
-        assert refused(found, text, wrong) == "second-factor"
+        assert refusal_kind(found, text, wrong) == "second-factor"
     clock.now += 900
     found.require(text, clock.code(address))
-    assert refused(found, text, clock.code(address)) == "second-factor"  # and guesses are free again
+    assert refusal_kind(found, text, clock.code(address)) == "second-factor"  # and guesses are free again
 
 
 def is_near(clock: Clock, address: str, code: str) -> bool:
     return code in {clock.code(address, steps) for steps in range(-2, 3)}
 
 
-def test_a_copy_of_the_database_has_neither_token_nor_secret(kept: Records) -> None:
-    _, text, address = enrolled(kept)
+def test_a_copy_of_the_database_has_neither_token_nor_secret(records: Records) -> None:
+    _, text, address = enrol_steward(records)
     secret = secret_of(address)
-    with kept._store.read() as db:
+    with records._store.read() as db:
         (row,) = db.execute(sa.select(FACTORS)).mappings()
     assert row["sealed"] != secret.hex()
     assert not any(one in str(dict(row)) for one in (secret.hex(), base64.b32encode(secret).decode(), text))
-    other = Tokens(kept).create("eve", "steward")[1]
+    other = Tokens(records).create("eve", "steward")[1]
     assert module._mask(bytes.fromhex(row["sealed"]), other, row["nonce"]) != secret
     assert module._mask(bytes.fromhex(row["sealed"]), text, row["nonce"]) == secret
 
 
-def test_a_second_factor_is_for_stewards_and_enrolled_once(kept: Records) -> None:
-    made, text = Tokens(kept).create("ana", "analyst")
+def test_a_second_factor_is_for_stewards_and_enrolled_once(records: Records) -> None:
+    made, text = Tokens(records).create("ana", "analyst")
     with pytest.raises(ParameterError, match="for stewards"):
-        Factors(kept).enrol(made, text)
-    Factors(kept).require(text, None)  # without one, no code is asked for
-    made, text = Tokens(kept).create("sue", "steward")
-    Factors(kept).enrol(made, text)
+        Factors(records).enrol(made, text)
+    Factors(records).require(text, None)  # without one, no code is asked for
+    made, text = Tokens(records).create("sue", "steward")
+    Factors(records).enrol(made, text)
     with pytest.raises(Refusal, match="already"):
-        Factors(kept).enrol(made, text)
+        Factors(records).enrol(made, text)
 
 
 # Over HTTP and in the pages
@@ -166,7 +166,7 @@ def test_a_second_factor_is_for_stewards_and_enrolled_once(kept: Records) -> Non
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    with serving(settings(tmp_path, fresh=0), questions=(Above,)) as running:
+    with run_service(settings(tmp_path, fresh=0), questions=(Above,)) as running:
         yield running
 
 
@@ -203,7 +203,7 @@ def test_another_steward_removes_it_and_that_is_an_act(service: Service, caplog:
 
 
 def test_wrong_codes_are_counted_and_logged_as_tokens_are(tmp_path: Path, clock: Clock, caplog: Any) -> None:
-    with serving(settings(tmp_path, failures=2), questions=(Above,)) as running, caplog.at_level(logging.INFO):
+    with run_service(settings(tmp_path, failures=2), questions=(Above,)) as running, caplog.at_level(logging.INFO):
         logging.getLogger("wallflower.curator").propagate = True
         sue, address = with_factor(running)
         found = [sue.post(GRANTS, GRANT, second_factor=clock.code(address, 5 + turn)) for turn in range(3)]
@@ -234,7 +234,7 @@ def test_signing_in_and_sensitive_acts_need_a_code(service: Service, clock: Cloc
     assert browser.post(at, {**again, "code": clock.code(address)}).status == 303
     place = f"/ui/tokens/{token_id(str(sue.token))}/factor"
     tom = service.token("tom", "steward")
-    helper = Browser(service).signed_in(tom.token)
+    helper = Browser(service).sign_in(tom.token)
     assert f'href="{place}"' in words(helper.get("/ui/tokens"))
     assert "Remove the second factor" in words(helper.get(place))
     assert helper.post(place, {"again": str(tom.token)}).headers["location"] == "/ui/tokens?done=factor"
@@ -256,7 +256,7 @@ def test_the_command_line_enrols_and_removes(place: str, capsys: Any, monkeypatc
     made = json.loads(capsys.readouterr().out)
     records = Records(place)
     found = Factors(records)
-    assert refused(found, made["text"], None) == "second-factor"
+    assert refusal_kind(found, made["text"], None) == "second-factor"
     assert secret_of(made["authenticator"])
     assert run("serve", "token", "unenrol", made["id"], "--ledger", place) == 0
     found.require(made["text"], None)
@@ -265,7 +265,7 @@ def test_the_command_line_enrols_and_removes(place: str, capsys: Any, monkeypatc
     assert run("serve", "token", "enrol", "--ledger", place) == 0
     address = capsys.readouterr().out.strip()
     assert address.startswith("otpauth://totp/wallflower:sue?secret=")
-    assert refused(found, made["text"], None) == "second-factor"
+    assert refusal_kind(found, made["text"], None) == "second-factor"
     assert run("serve", "token", "enrol", "--ledger", place) == 2
     monkeypatch.setenv("WALLFLOWER_TOKEN", "wf_wrong")
     assert run("serve", "token", "enrol", "--ledger", place) == 5

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 import sqlalchemy as sa
-from served import Caller, process, serving, settings
+from served import Caller, process, run_service, settings
 
 from above import Above
 from wallflower import cli
@@ -105,7 +105,7 @@ def test_the_ledger_does_not_mind_its_neighbours(place: str, tokens: Tokens) -> 
 # Settings
 
 
-def written(folder: Path, text: str) -> Path:
+def write_settings(folder: Path, text: str) -> Path:
     (folder / "people.csv").write_text("a\n1\n2\n")
     (folder / "people.toml").write_text("[columns.a]\nlow = 0\nhigh = 9\n")
     path = folder / "service.toml"
@@ -131,7 +131,7 @@ schema = "people.toml"
 
 
 def test_settings_are_read_and_places_are_relative_to_the_file(tmp_path: Path) -> None:
-    found = Settings.read(written(tmp_path, GOOD))
+    found = Settings.read(write_settings(tmp_path, GOOD))
     assert (found.port, found.workers, found.tick) == (8081, 2, 1)
     assert (found.ledger, found.roots) == (str(tmp_path / "book.db"), (str(tmp_path),))
     people, stream = found.datasets
@@ -158,17 +158,17 @@ def test_settings_are_read_and_places_are_relative_to_the_file(tmp_path: Path) -
 )
 def test_settings_that_make_no_sense_are_refused(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(PrivacyError, match=words):
-        Settings.read(written(tmp_path, text))
+        Settings.read(write_settings(tmp_path, text))
 
 
 def test_sources_of_the_settings_lie_under_a_root_too(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
     (tmp_path / "out.csv").write_text("a\n1\n2\n")
-    path = written(inner, "[[datasets]]\nname = 'x'\nsource = '../out.csv'\nschema = 'people.toml'")
+    path = write_settings(inner, "[[datasets]]\nname = 'x'\nsource = '../out.csv'\nschema = 'people.toml'")
     with (
         pytest.raises(ParameterError, match="roots"),
-        serving(Settings.read(path).but(port=0, ledger=str(tmp_path / "l"))) as _,
+        run_service(Settings.read(path).but(port=0, ledger=str(tmp_path / "l"))) as _,
     ):
         pass
 
@@ -181,7 +181,7 @@ def test_a_database_may_stand_in_the_settings(tmp_path: Path) -> None:
     table = Registration(
         name="sql", source=f"sqlite:///{tmp_path}/data.db?table=ward", schema=base.datasets[0].schema.only(["a"])
     )
-    with serving(base.but(datasets=(table,)), questions=(Above,)) as running:
+    with run_service(base.but(datasets=(table,)), questions=(Above,)) as running:
         assert running.token("ana").get("/v1/datasets/sql").json["rows"] == 3
 
 
@@ -189,7 +189,7 @@ def test_a_directory_of_parquet_may_be_served(tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     for part in range(2):
         parquet.write_table(pa.table({"a": [1.0 * part, 2.0]}), tmp_path / "parts" / f"{part}.parquet")
-    with serving(settings(tmp_path), questions=(Above,)) as running:
+    with run_service(settings(tmp_path), questions=(Above,)) as running:
         body = {"name": "parts", "source": "parts", "schema": {"columns": ["a"]}}
         assert running.token("sue", "steward").post("/v1/datasets", body).json["rows"] == 4
 
@@ -220,7 +220,7 @@ def test_tokens_are_made_listed_and_revoked(place: str, capsys: Any) -> None:
 
 
 def test_what_stewards_do_is_written_down_with_token_and_address(tmp_path: Path, caplog: Any) -> None:
-    with serving(settings(tmp_path), questions=(Above,)) as running, caplog.at_level(logging.INFO):
+    with run_service(settings(tmp_path), questions=(Above,)) as running, caplog.at_level(logging.INFO):
         logging.getLogger("wallflower.curator").propagate = True
         sue = running.token("sue", "steward")
         own = token_id(str(sue.token))
@@ -260,20 +260,20 @@ def test_tokens_of_the_command_line_are_written_down_too(place: str, capsys: Any
 
 
 def test_a_service_that_cannot_start_says_why(tmp_path: Path, capsys: Any) -> None:
-    path = written(tmp_path, GOOD.replace("people.csv", "none.csv"))
+    path = write_settings(tmp_path, GOOD.replace("people.csv", "none.csv"))
     assert run("serve", "--config", str(path), "--workers", "1", "--port", "0") == 4
     assert "none.csv" in capsys.readouterr().err
 
 
 def test_a_taken_port_is_a_clear_refusal(tmp_path: Path) -> None:
-    with serving(settings(tmp_path), questions=(Above,)) as running:
+    with run_service(settings(tmp_path), questions=(Above,)) as running:
         port = int(running.url.rpartition(":")[2])
-        with pytest.raises(SourceError, match="in use"), serving(settings(tmp_path, port=port), questions=(Above,)):
+        with pytest.raises(SourceError, match="in use"), run_service(settings(tmp_path, port=port), questions=(Above,)):
             pass
 
 
 def test_a_ledger_that_cannot_be_opened_is_a_refusal(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError), serving(settings(tmp_path, ledger=str(tmp_path / "no" / "ledger.db"))):
+    with pytest.raises(LedgerError), run_service(settings(tmp_path, ledger=str(tmp_path / "no" / "ledger.db"))):
         pass
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from page_client import Browser, text, words
-from served import TIMED, Caller, Service, serving, settings
+from served import TIMED, Caller, Service, run_service, settings
 
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.problems import problem
@@ -45,7 +45,7 @@ GRANT = {"epsilon": "2", "reason": "study 12"}
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    with serving(settings(tmp_path)) as running:
+    with run_service(settings(tmp_path)) as running:
         yield running
 
 
@@ -204,7 +204,7 @@ def test_how_many_there_are_is_told_to_nobody_where_membership_is_protected(
 ) -> None:
     count = f"{service.app.state.desk.shelf.table('ward').n:,}"
     page, at = (
-        Browser(service).signed_in(ana.token),
+        Browser(service).sign_in(ana.token),
         "/ui/datasets/ward/plan/count?neighbours=3&radius=0.5&epsilon=0.25",
     )
     told = re.compile(rf"(?<![\d.,-]){count} records".encode())
@@ -234,9 +234,7 @@ def test_what_no_theorem_translates_is_refused_with_what_to_do(service: Service,
         0,
         "urn:wallflower:problem:unit-refused",
     )
-    page = (
-        Browser(service).signed_in(ana.token).get("/ui/datasets/ward/plan/count?neighbours=3&radius=0.5&epsilon=0.25")
-    )
+    page = Browser(service).sign_in(ana.token).get("/ui/datasets/ward/plan/count?neighbours=3&radius=0.5&epsilon=0.25")
     assert b"No theorem says what this costs here" in page.content
     assert b"certainty" not in page.content  # of somebody whom nothing was said of
     with pytest.raises(Untranslatable) as refusal:
@@ -254,14 +252,14 @@ def test_columns_count_where_a_record_is_protected(service: Service, ana: Caller
 
 
 def test_settings_say_it_once_and_the_ledger_keeps_it(tmp_path: Path) -> None:
-    with serving(settings(tmp_path)) as running:
+    with run_service(settings(tmp_path)) as running:
         declared = running.app.state.desk.ledger.history("beds", event="account")
         assert [entry.details["by"] for entry in declared] == ["settings"]
         sue = running.token("sue", "steward")
         answer = sue.post("/v1/datasets/beds/budget/declaration", {"rows": "time", "unit": "person"})
         assert (answer.status, answer.problem) == (422, "parameter")
         assert sue.post("/v1/datasets/beds/budget/declaration", {"apart": ["ward"]}).status == 201
-    with serving(settings(tmp_path)) as running:
+    with run_service(settings(tmp_path)) as running:
         assert len(running.app.state.desk.ledger.history("beds", event="account")) == 2
 
 
@@ -271,14 +269,14 @@ def test_data_sets_about_the_same_people_share_an_account(tmp_path: Path) -> Non
     shared = tuple(
         replace(ward, name=name, schema=replace(ward.schema, account="patients")) for name in ("ward", "again")
     )
-    with serving(replace(base, datasets=shared)) as running:
+    with run_service(replace(base, datasets=shared)) as running:
         ana, sue = running.token("ana"), running.token("sue", "steward")
         assert (ask(ana).status, ask(ana, "again", epsilon="0.5").status) == (200, 200)
         assert ask(ana, epsilon="0.5").json["left"]["exact"] == "ε=1/4"
         assert set(ana.get("/v1/datasets/again/budget").json["members"]) >= {"again", "ward"}
         assert grant(sue, "again").json["budget"]["account"] == "patients"
         assert ana.get("/v1/datasets/ward").json["left"]["exact"] == "ε=5/4"
-        page = Browser(running).signed_in(ana.token).get("/ui/datasets/ward")
+        page = Browser(running).sign_in(ana.token).get("/ui/datasets/ward")
         assert "It spends from the account patients, shared with again." in words(page)
 
 
@@ -329,7 +327,7 @@ def test_output_constrained_answers_are_allowed_apart_and_end_the_bound(service:
     assert (refused.status, refused.json["part"]) == (403, "constrained")
     assert sue.post("/v1/datasets/ward/budget/constrained", {"epsilon": "1"}).problem == "parameter"
     assert sue.post("/v1/datasets/ward/budget/constrained", body).json["budget"]["constrained"]["allowed"] == "1"
-    steward = Browser(service).signed_in(sue.token)
+    steward = Browser(service).sign_in(sue.token)
     assert "the first of them ends the bound" in words(steward.get("/ui/datasets/ward"))
     made = sue.post("/v1/datasets/ward/ask/explain", asked)
     assert made.status == 200, made.content
@@ -342,14 +340,14 @@ def test_output_constrained_answers_are_allowed_apart_and_end_the_bound(service:
 def test_only_open_records_are_named_to_an_analyst(tmp_path: Path) -> None:
     base = settings(tmp_path)
     opened = replace(base.datasets[0], records=("3",))
-    with serving(replace(base, datasets=(opened,))) as running:
+    with run_service(replace(base, datasets=(opened,))) as running:
         ana, sue = running.token("ana"), running.token("sue", "steward")
         grant(sue, epsilon="9")
         for record in ("3", "4"):
             assert sue.post("/v1/datasets/ward/ask/explain", {**EXPLAIN, "record": record}).status == 200
         assert sue.get("/v1/datasets/ward/budget").json["names"] == ["3", "4"]
         assert ana.get("/v1/datasets/ward/budget").json["names"] == ["3", "(others)"]
-        page = Browser(running).signed_in(ana.token).get("/ui/datasets/ward")
+        page = Browser(running).sign_in(ana.token).get("/ui/datasets/ward")
         assert "does not cover the records that questions have named: 3, others." in words(page)
 
 
@@ -394,12 +392,12 @@ def test_limits_shares_and_questions_at_once_never_overspend(service: Service, s
 
 @pytest.fixture
 def steward(service: Service, sue: Caller) -> Browser:
-    return Browser(service).signed_in(sue.token)
+    return Browser(service).sign_in(sue.token)
 
 
 @pytest.fixture
 def analyst(service: Service, ana: Caller) -> Browser:
-    return Browser(service).signed_in(ana.token)
+    return Browser(service).sign_in(ana.token)
 
 
 BUDGET = "/ui/datasets/ward/budget"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from page_client import COUNT, Browser, text, words
-from served import Service, serving, settings
+from served import Service, run_service, settings
 
 from wallflower.curator.desk.budgets.expenses import Expense, history, letter_of, projection
 from wallflower.curator.pages.figures.bars import bars
@@ -101,14 +101,14 @@ def test_a_slow_pace_gives_no_day(account: Account) -> None:
 
 
 def test_the_page_has_the_sums_of_the_account(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, failures=10_000)) as service:
+    with run_service(settings(tmp_path, failures=10_000)) as service:
         desk = service.app.state.desk
         desk.ledger.grant("ward", Loss("2"), by="sue", reason="study 12")
         for name in ("ana", "<b>bo"):
-            browser = Browser(service).signed_in(service.token(name).token)
+            browser = Browser(service).sign_in(service.token(name).token)
             for epsilon in ("0.01", "0.02"):
                 assert browser.post("/ui/datasets/ward/ask/count", {**COUNT, "epsilon": epsilon}).status == 303
-        sue = signed_steward(service)
+        sue = sign_in_steward(service)
         page = sue.get("/ui/spending?dataset=ward&by=analyst&period=30")
         assert "ana: ε = 0.03" in words(page)
         assert "<b>" not in text(page)
@@ -121,7 +121,7 @@ def test_the_page_has_the_sums_of_the_account(tmp_path: Path) -> None:
 
 
 def test_a_token_tells_who_issued_it_and_when_it_was_used(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, failures=10_000)) as service:
+    with run_service(settings(tmp_path, failures=10_000)) as service:
         sue = service.token("sue", "steward")
         made = sue.post("/v1/tokens", {"name": "cy", "scope": "analyst"}).json
         found = {one["id"]: one for one in sue.get("/v1/tokens").json["tokens"]}
@@ -130,10 +130,10 @@ def test_a_token_tells_who_issued_it_and_when_it_was_used(tmp_path: Path) -> Non
         found = {one["id"]: one for one in sue.get("/v1/tokens").json["tokens"]}
         used = found[made["id"]]["last_used"]
         assert used >= found[made["id"]]["created"]
-        page = words(signed_steward(service).get("/ui/tokens"))
+        page = words(sign_in_steward(service).get("/ui/tokens"))
         assert used[:16].replace("T", " ") in page
         assert "whoever runs the service" in page
 
 
-def signed_steward(service: Service) -> Browser:
-    return Browser(service).signed_in(service.token("sue", "steward").token)
+def sign_in_steward(service: Service) -> Browser:
+    return Browser(service).sign_in(service.token("sue", "steward").token)

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from page_client import EVIL, Browser, text, words
-from served import Answer, Caller, Service, serving, settings
+from served import Answer, Caller, Service, run_service, settings
 
 from wallflower.curator.desk.budgets import requests as room
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(settings(tmp_path_factory.mktemp("requests"), failures=10_000)) as running:
+    with run_service(settings(tmp_path_factory.mktemp("requests"), failures=10_000)) as running:
         yield running
 
 
@@ -55,7 +55,7 @@ def test_nobody_sees_the_requests_of_others(service: Service) -> None:
     hidden, none = bo.get(f"/v1/requests/{made['id']}"), bo.get("/v1/requests/none")
     assert hidden.status == 404
     assert hidden.content == none.content
-    page = Browser(service).signed_in(bo.token)
+    page = Browser(service).sign_in(bo.token)
     assert page.get(f"/ui/requests/{made['id']}").content != b""
     assert page.last.status == 404
     assert "secret study" not in text(page.get("/ui/requests"))
@@ -128,7 +128,7 @@ def test_a_request_whose_steward_was_cut_off_is_answered_by_another(service: Ser
 
 
 def test_a_request_is_granted_by_its_own_data_set_alone(service: Service, sue: Caller) -> None:
-    ana, steward, desk = service.token("ana-astray"), Browser(service).signed_in(sue.token), service.app.state.desk
+    ana, steward, desk = service.token("ana-astray"), Browser(service).sign_in(sue.token), service.app.state.desk
     key = ana.post("/v1/datasets/beds/requests", {"reason": "study 12"}).json["id"]
     before = desk.verify().entries
     form = {"epsilon": "5", "reason": "study 12", "request": key}
@@ -140,7 +140,7 @@ def test_a_request_is_granted_by_its_own_data_set_alone(service: Service, sue: C
 
 
 def test_from_the_form_to_the_grant_in_two_steps(service: Service, sue: Caller) -> None:
-    ana, steward = (Browser(service).signed_in(one.token) for one in (service.token("ana-page"), sue))
+    ana, steward = (Browser(service).sign_in(one.token) for one in (service.token("ana-page"), sue))
     ana.get("/ui/datasets/beds/request?epsilon=0.5&question=watch")
     assert 'value="0.5"' in text(ana.last)
     wrong = ana.post("/ui/datasets/beds/request", {"reason": " ", "epsilon": "0.5"})
@@ -179,14 +179,14 @@ def test_from_the_form_to_the_grant_in_two_steps(service: Service, sue: Caller) 
 def test_a_review_refuses_what_the_act_would(
     service: Service, sue: Caller, form: str, given: dict[str, str], told: str
 ) -> None:
-    steward = Browser(service).signed_in(sue.token)
+    steward = Browser(service).sign_in(sue.token)
     answer = steward.post(f"/ui/datasets/ward/budget/review/{form}", given)
     assert answer.status == 422
     assert told in words(answer)
 
 
 def test_a_review_of_a_share_names_a_stranger(service: Service, sue: Caller) -> None:
-    steward = Browser(service).signed_in(sue.token)
+    steward = Browser(service).sign_in(sue.token)
     answer = steward.post("/ui/datasets/ward/budget/review/shares", {"epsilon": "0.1", "analyst": "nobody"})
     assert "Nobody holds a valid token under the name nobody" in words(answer)
     assert steward.post("/ui/datasets/ward/budget/review/none", {}).status == 404

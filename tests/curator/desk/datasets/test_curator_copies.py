@@ -14,7 +14,7 @@ from wallflower.errors import SameRecords
 from wallflower.schema import Schema
 
 
-def registered(folder: Path, name: str, file: str, account: str | None = None) -> Registration:
+def registration_of(folder: Path, name: str, file: str, account: str | None = None) -> Registration:
     schema = Schema.of(["a", "b"], bounds={"a": (0, 100), "b": (0, 100)})
     facts = schema if account is None else Schema(columns=schema.columns, account=account)
     return Registration(name=name, source=str(folder / file), schema=facts)
@@ -33,13 +33,16 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("file", ["hall.csv", "copy.csv", "part.csv"])
 def test_settings_with_the_same_records_twice_do_not_start(folder: Path, file: str) -> None:
-    twice = (registered(folder, "hall", "hall.csv"), registered(folder, "hall-2", file))
+    twice = (registration_of(folder, "hall", "hall.csv"), registration_of(folder, "hall-2", file))
     with pytest.raises(SameRecords, match="--account hall"):
         Desk(settings(folder, datasets=twice)).load()
 
 
 def test_settings_that_share_an_account_do(folder: Path) -> None:
-    shared = (registered(folder, "hall", "hall.csv"), registered(folder, "hall-2", "copy.csv", account="hall"))
+    shared = (
+        registration_of(folder, "hall", "hall.csv"),
+        registration_of(folder, "hall-2", "copy.csv", account="hall"),
+    )
     desk = Desk(settings(folder, datasets=shared))
     desk.load()
     assert set(desk.ledger.account("hall").members) == {"hall", "hall-2"}
@@ -49,7 +52,7 @@ def test_settings_that_share_an_account_do(folder: Path) -> None:
 def test_a_service_without_a_home_says_that_nothing_was_compared(folder: Path, monkeypatch, caplog) -> None:
     (folder / "taken").write_text("")
     monkeypatch.setenv("XDG_DATA_HOME", str(folder / "taken"))
-    desk = Desk(settings(folder, datasets=(registered(folder, "hall", "hall.csv"),)))
+    desk = Desk(settings(folder, datasets=(registration_of(folder, "hall", "hall.csv"),)))
     with caplog.at_level("INFO", logger="wallflower.curator"):
         desk.load()
     desk.close()

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from asks import ASK, charges, finished
+from asks import ASK, charges, wait_for_job
 from page_client import Browser
-from served import Service, serving, settings, ward
-from slow import Slow, held
+from served import Service, run_service, settings, ward
+from slow import Slow, hold_answers
 
 from above import Above
 from wallflower.data import load
@@ -67,24 +67,24 @@ def test_a_look_stays_within_the_memory_that_was_said(asked: Query[Any, Any]) ->
 
 
 def test_a_question_that_takes_long_is_a_job_at_once(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, job_seconds=0), questions=(Slow,)) as running:
+    with run_service(settings(tmp_path, job_seconds=0), questions=(Slow,)) as running:
         ana = running.token("ana")
-        browser = Browser(running).signed_in(ana.token)
-        with held():
+        browser = Browser(running).sign_in(ana.token)
+        with hold_answers():
             answer = ana.post("/v1/datasets/ward/ask/slow", ASK)  # patience is long, and nobody waits for it
             assert (answer.status, answer.headers["location"]) == (202, f"/v1/jobs/{answer.json['id']}")
             form = {"bar": "7", "columns": "a", "epsilon": "0.1"}
             place = browser.post("/ui/datasets/ward/ask/slow", form).headers["location"]
             assert place.startswith("/ui/jobs/")
         for job in (answer.json["id"], place.rpartition("/")[2]):
-            assert finished(ana, job)[0]["state"] == "done"
-    with serving(settings(tmp_path), questions=(Slow,)) as running:
+            assert wait_for_job(ana, job)[0]["state"] == "done"
+    with run_service(settings(tmp_path), questions=(Slow,)) as running:
         assert running.token("ana").post("/v1/datasets/ward/ask/slow", ASK).status == 200
 
 
 def test_what_takes_too_much_memory_is_refused_before_the_charge(tmp_path: Path) -> None:
     stated = settings(tmp_path, question_bytes=2**20)
-    with serving(replace(stated, datasets=(ward(tmp_path, rows=3_000),))) as running:
+    with run_service(replace(stated, datasets=(ward(tmp_path, rows=3_000),))) as running:
         ana = running.token("ana")
         for prefer in ("", "respond-async"):
             refused = ana.post("/v1/datasets/ward/ask/count", COUNT, prefer=prefer)

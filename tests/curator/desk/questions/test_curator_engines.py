@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from served import serving, settings
+from served import run_service, settings
 
 from wallflower.curator.settings import Registration, Settings
 from wallflower.data import TiledTable
@@ -22,7 +22,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def stated(folder, **more):
+def tiled_settings(folder, **more):
     many = Registration(
         name="many", source=str(folder / "many.parquet"), schema=Schema.of(["x", "y"], rows=N), engine="tiles"
     )
@@ -32,7 +32,7 @@ def stated(folder, **more):
 def test_a_question_over_http_is_answered_from_tiles(folder, monkeypatch):
     """Within fewer bytes than such a table in memory would take."""
     monkeypatch.setattr("wallflower.curator.desk.questions.outlines.AT_A_TIME", 100)
-    with serving(stated(folder, question_bytes=2**20)) as service:
+    with run_service(tiled_settings(folder, question_bytes=2**20)) as service:
         desk, ana = service.app.state.desk, service.token("ana")
         assert isinstance(desk.shelf.table("many"), TiledTable)
         assert ana.get("/v1/datasets/many").json["rows"] == N
@@ -43,7 +43,7 @@ def test_a_question_over_http_is_answered_from_tiles(folder, monkeypatch):
 
 
 def test_what_an_engine_cannot_answer_is_refused_over_http_before_the_charge(folder):
-    with serving(stated(folder)) as service:
+    with run_service(tiled_settings(folder)) as service:
         ana = service.token("ana")
         for asked, more in (
             ("baseline", {"epsilon": "0.3", "low": -5.0, "high": 5.0}),
@@ -67,5 +67,8 @@ def test_the_settings_name_the_engine_of_a_data_set(folder):
 
 def test_an_engine_that_is_not_known_is_refused_when_the_service_starts(folder):
     unknown = Registration(name="many", source=str(folder / "many.parquet"), schema=Schema(), engine="tyles")
-    with pytest.raises(ParameterError, match="'tyles' is not known"), serving(settings(folder, datasets=(unknown,))):
+    with (
+        pytest.raises(ParameterError, match="'tyles' is not known"),
+        run_service(settings(folder, datasets=(unknown,))),
+    ):
         pass

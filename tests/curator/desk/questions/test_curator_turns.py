@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asks import ASK, charges, finished
-from served import Service, serving, settings
-from slow import Slow, held
+from asks import ASK, charges, wait_for_job
+from served import Service, run_service, settings
+from slow import Slow, hold_answers
 
 from above import Above
 from wallflower.curator.desk.questions.jobs import Jobs
@@ -61,34 +61,34 @@ def test_whoever_floods_waits_behind_others() -> None:
 
 
 def test_one_analyst_cannot_occupy_all_threads(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, answering=2, patience=0.05), questions=(Slow, Above)) as running:
+    with run_service(settings(tmp_path, answering=2, patience=0.05), questions=(Slow, Above)) as running:
         ana, bo = running.token("ana"), running.token("bo")
-        with held():
+        with hold_answers():
             slow = [ana.post("/v1/datasets/ward/ask/slow", ASK, prefer="respond-async").json["id"] for _ in range(5)]
             asked = bo.post("/v1/datasets/ward/ask/above", ASK)
             while asked.status == 202 and bo.get(f"/v1/jobs/{asked.json['id']}").json["state"] != "done":
                 time.sleep(0.02)
             assert charges(running, "bo") == 1
             assert charges(running, "ana") == 1  # the others wait, unpaid
-        assert [finished(ana, job)[0]["state"] for job in slow] == ["done"] * 5
+        assert [wait_for_job(ana, job)[0]["state"] for job in slow] == ["done"] * 5
 
 
 def test_questions_are_answered_in_turn(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, answering=1), questions=(Slow,)) as running:
+    with run_service(settings(tmp_path, answering=1), questions=(Slow,)) as running:
         ana, bo = running.token("ana"), running.token("bo")
-        with held():
+        with hold_answers():
             jobs = [(who, who.post("/v1/datasets/ward/ask/slow", ASK, prefer="respond-async")) for who in (ana,) * 4]
             jobs.append((bo, bo.post("/v1/datasets/ward/ask/slow", ASK, prefer="respond-async")))
         for who, job in jobs:
-            assert finished(who, job.json["id"])[0]["state"] == "done"
+            assert wait_for_job(who, job.json["id"])[0]["state"] == "done"
         paid = running.app.state.desk.ledger.history("ward", event="charge")
         assert [entry.analyst for entry in paid] == ["ana", "ana", "bo", "ana", "ana"]
 
 
 def test_whoever_has_many_under_way_is_told_so_and_others_are_not(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, waiting_each=3), questions=(Slow,)) as running:
+    with run_service(settings(tmp_path, waiting_each=3), questions=(Slow,)) as running:
         ana, bo = running.token("ana"), running.token("bo")
-        with held():
+        with hold_answers():
             found = at_once(running, ana, 8)
             assert sorted(answer.status for answer in found) == [202] * 3 + [429] * 5
             refused = ana.post("/v1/datasets/ward/ask/slow", ASK)
@@ -99,8 +99,8 @@ def test_whoever_has_many_under_way_is_told_so_and_others_are_not(tmp_path: Path
             assert other.status == 202
         for answer in found:
             if answer.status == 202:
-                assert finished(ana, answer.json["id"])[0]["state"] == "done"
-        assert finished(bo, other.json["id"])[0]["state"] == "done"
+                assert wait_for_job(ana, answer.json["id"])[0]["state"] == "done"
+        assert wait_for_job(bo, other.json["id"])[0]["state"] == "done"
         assert charges(running, "ana") == 3
         assert ana.post("/v1/datasets/ward/ask/slow", ASK).status == 200  # there is room again
 
@@ -121,7 +121,7 @@ def test_turns_tell_nothing_of_a_look_before_its_tick(tmp_path: Path, monkeypatc
         ticked.wait()
 
     monkeypatch.setattr(Jobs, "_hold", hold)
-    with serving(settings(tmp_path, answering=2), questions=(Above,)) as running:
+    with run_service(settings(tmp_path, answering=2), questions=(Above,)) as running:
         people = [running.token(name) for name in ("ana", "bo")]
         jobs = [
             (who, who.post("/v1/datasets/ward/ask/above", ASK, prefer="respond-async").json["id"])
@@ -133,4 +133,4 @@ def test_turns_tell_nothing_of_a_look_before_its_tick(tmp_path: Path, monkeypatc
         assert seen == ["running", "running", "queued", "queued"]  # though both looks are over
         assert not looked.acquire(blocking=False)
         ticked.set()
-        assert [finished(who, job)[0]["state"] for who, job in jobs] == ["done"] * 4
+        assert [wait_for_job(who, job)[0]["state"] for who, job in jobs] == ["done"] * 4

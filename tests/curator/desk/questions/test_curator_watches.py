@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from asks import OPEN, WATCH, post
-from served import Caller, given_token, process, serving, settings
+from served import Caller, make_token, process, run_service, settings
 
 from wallflower.ledger import Ledger
 
@@ -17,7 +17,7 @@ ROWS = [[0.5], [4.9], [None], [-4.9], 0.1]
 
 
 def test_a_watch_is_paid_once_and_decides_each_observation_once(tmp_path: Path) -> None:
-    with serving(settings(tmp_path)) as running:
+    with run_service(settings(tmp_path)) as running:
         ana, ledger = running.token("ana"), running.app.state.desk.ledger
         watch = ana.post(OPEN, WATCH).json
         assert (watch["columns"], watch["position"], watch["exhausted"], watch["cost"]) == (["t"], 0, False, "ε=1/4")
@@ -34,7 +34,7 @@ def test_a_watch_is_paid_once_and_decides_each_observation_once(tmp_path: Path) 
 
 
 def test_a_gap_and_a_wrong_width_are_refused_before_the_look(tmp_path: Path) -> None:
-    with serving(settings(tmp_path)) as running:
+    with run_service(settings(tmp_path)) as running:
         ana = running.token("ana")
         watch = ana.post(OPEN, WATCH).json["id"]
         assert post(ana, watch, [[0.0]], first=3).problem == "state"
@@ -45,7 +45,7 @@ def test_a_gap_and_a_wrong_width_are_refused_before_the_look(tmp_path: Path) -> 
 
 
 def test_a_key_opens_one_watch(tmp_path: Path) -> None:
-    with serving(settings(tmp_path)) as running:
+    with run_service(settings(tmp_path)) as running:
         ana, bo = running.token("ana"), running.token("bo")
         first = ana.post(OPEN, WATCH, idempotency_key="k").json
         assert ana.post(OPEN, WATCH, idempotency_key="k").json["id"] == first["id"]
@@ -57,7 +57,7 @@ def test_a_key_opens_one_watch(tmp_path: Path) -> None:
 
 
 def test_a_watch_that_was_refused_is_not_there(tmp_path: Path) -> None:
-    with serving(settings(tmp_path)) as running:
+    with run_service(settings(tmp_path)) as running:
         ana = running.token("ana")
         for key in (None, "k"):
             more = {} if key is None else {"idempotency_key": key}
@@ -66,19 +66,19 @@ def test_a_watch_that_was_refused_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_watch_goes_on_after_a_restart_and_a_lost_state_pays_nothing(tmp_path: Path) -> None:
-    with serving(settings(tmp_path)) as running:
+    with run_service(settings(tmp_path)) as running:
         text = running.token("ana").token
         ana = running[text]
         watch = ana.post(OPEN, WATCH).json["id"]
         told = post(ana, watch, ROWS).json
-    with serving(settings(tmp_path)) as running:
+    with run_service(settings(tmp_path)) as running:
         ana = running[text]
         assert ana.get(f"/v1/watches/{watch}").json["position"] == 5
         assert post(ana, watch, ROWS, first=1).json["outlier"] == told["outlier"]
         assert post(ana, watch, [[0.0]], first=6).json["first"] == 6
     for path in (tmp_path / "watches").iterdir():
         path.unlink()
-    with serving(settings(tmp_path)) as running:
+    with run_service(settings(tmp_path)) as running:
         ana = running[text]
         assert ana.get(f"/v1/watches/{watch}").problem == "epoch-closed"
         assert post(ana, watch, [[0.0]]).problem == "epoch-closed"
@@ -87,7 +87,7 @@ def test_a_watch_goes_on_after_a_restart_and_a_lost_state_pays_nothing(tmp_path:
 
 
 def test_a_service_without_a_folder_keeps_no_watches(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, watches=None)) as running:
+    with run_service(settings(tmp_path, watches=None)) as running:
         ana = running.token("ana")
         assert ana.post(OPEN, WATCH).problem == "forbidden"
         assert running.app.state.desk.ledger.history(event="charge") == []
@@ -97,7 +97,7 @@ def test_a_service_without_a_folder_keeps_no_watches(tmp_path: Path) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_service_decides_nothing_anew(place: str, tmp_path: Path, workers: int) -> None:
     stated = settings(tmp_path, ledger=place, workers=workers)
-    text, folder = given_token(stated), tmp_path / "watches"
+    text, folder = make_token(stated), tmp_path / "watches"
     with process(stated) as (running, url):
         ana = Caller(url, text)
         watch = ana.post(OPEN, WATCH).json["id"]
@@ -123,7 +123,7 @@ def test_a_killed_service_decides_nothing_anew(place: str, tmp_path: Path, worke
 @pytest.mark.slow
 def test_a_folder_of_watches_from_before_the_last_batch_passes_it_over(tmp_path: Path) -> None:
     stated = settings(tmp_path)
-    text, folder = given_token(stated), tmp_path / "watches"
+    text, folder = make_token(stated), tmp_path / "watches"
     with process(stated) as (running, url):
         ana = Caller(url, text)
         watch = ana.post(OPEN, WATCH).json["id"]
@@ -143,7 +143,7 @@ def test_a_folder_of_watches_from_before_the_last_batch_passes_it_over(tmp_path:
 @pytest.mark.slow
 def test_several_workers_share_a_watch(tmp_path: Path) -> None:
     stated = settings(tmp_path, workers=2)
-    text = given_token(stated)
+    text = make_token(stated)
     with process(stated) as (_, url):
         ana = Caller(url, text)
         watch = ana.post(OPEN, WATCH).json["id"]

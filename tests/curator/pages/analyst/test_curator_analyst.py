@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 from chromium_visitor import LOSS, PATIENCE, Visitor, chromium, visitor
 from playwright.sync_api import Browser, Page, Route, expect
-from served import Service, serving
+from served import Service, run_service
 
 from browser import AXE, needs_axe, needs_chromium
 from wallflower.curator.demo import Trial, trial
@@ -37,15 +37,15 @@ VIEWS = [(320, "dark"), (1280, "light")]
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[tuple[Trial, Service]]:
-    with trial(Settings(port=0, tick=0.02, fresh=3600)) as offered, serving(offered.settings) as running:
+def trial_service() -> Iterator[tuple[Trial, Service]]:
+    with trial(Settings(port=0, tick=0.02, fresh=3600)) as offered, run_service(offered.settings) as running:
         running.app.state.desk.ledger.grant("tumours", Loss("100"), by="sue", reason="a test")
         yield offered, running
 
 
 @pytest.fixture
-def ana(chromium: Browser, served: tuple[Trial, Service]) -> Iterator[Visitor]:
-    offered, service = served
+def ana(chromium: Browser, trial_service: tuple[Trial, Service]) -> Iterator[Visitor]:
+    offered, service = trial_service
     somebody = visitor(chromium, service)
     somebody.sign_in(offered.analyst)
     yield somebody
@@ -70,7 +70,7 @@ def sign_in_again(page: Page, token: str) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
-def planned(page: Page, epsilon: str) -> None:
+def expect_plan(page: Page, epsilon: str) -> None:
     expect(page.get_by_label(LOSS)).to_have_value(epsilon)
     expect(page.locator("#plan")).to_contain_text(f"ε = {epsilon}")
     expect(page.get_by_role("button", name="Ask and pay")).to_be_enabled()
@@ -83,14 +83,14 @@ def test_settings_outlive_reload_and_back_and_are_paid_once(ana: Visitor) -> Non
     page.get_by_role("group", name="columns").get_by_label("mean area").check()
     ana.spend("0.7")
     page.reload()
-    planned(page, "0.7")
+    expect_plan(page, "0.7")
     expect(page.get_by_label("radius", exact=True)).to_have_value("1.1")
     expect(page.get_by_role("group", name="columns").get_by_label("mean area")).to_be_checked()
     page.get_by_role("button", name="Ask and pay").click()
     expect(page.get_by_role("heading", name="Ask this, and pay for it?")).to_be_visible()
     expect(page.locator("main")).to_contain_text("ε = 99.3")
     page.go_back()
-    planned(page, "0.7")
+    expect_plan(page, "0.7")
     expect(page.get_by_role("group", name="columns").get_by_label("mean area")).to_be_checked()
     page.go_forward()
     page.reload()
@@ -111,7 +111,7 @@ def test_two_tabs_are_two_questions(ana: Visitor) -> None:
         tab.goto(f"{ana.service.url}{COUNT}?neighbours=4&radius=1.1&epsilon={epsilon}")
     places = []
     for tab, epsilon in zip(tabs, ("0.6", "0.8"), strict=True):
-        planned(tab, epsilon)
+        expect_plan(tab, epsilon)
         tab.get_by_role("button", name="Ask and pay").click()
         expect(tab.locator("main")).to_contain_text(f"ε = {epsilon}")
         tab.get_by_role("button", name="Pay and answer").click()
@@ -122,21 +122,21 @@ def test_two_tabs_are_two_questions(ana: Visitor) -> None:
 
 
 def test_a_session_that_ends_while_planning_or_paying_loses_nothing(
-    ana: Visitor, served: tuple[Trial, Service]
+    ana: Visitor, trial_service: tuple[Trial, Service]
 ) -> None:
     page, before = ana.page, charges(ana.service)
     page.goto(f"{ana.service.url}{COUNT}")
-    planned(page, "0.5")
+    expect_plan(page, "0.5")
     end_session(ana)
     page.get_by_label("radius", exact=True).fill("1.15")
-    sign_in_again(page, served[0].analyst)
+    sign_in_again(page, trial_service[0].analyst)
     expect(page.get_by_label("radius", exact=True)).to_have_value("1.15")
     ana.spend("0.9")
     page.get_by_role("button", name="Ask and pay").click()
     expect(page.get_by_role("heading", name="Ask this, and pay for it?")).to_be_visible()
     end_session(ana)
     page.get_by_role("button", name="Pay and answer").click()
-    sign_in_again(page, served[0].analyst)
+    sign_in_again(page, trial_service[0].analyst)
     expect(page.get_by_role("heading", name="Ask this, and pay for it?")).to_be_visible()
     assert charges(ana.service) == before
     page.get_by_role("button", name="Pay and answer").click()
@@ -144,8 +144,10 @@ def test_a_session_that_ends_while_planning_or_paying_loses_nothing(
     assert charges(ana.service) == before + 1
 
 
-def test_what_a_steward_typed_is_there_after_signing_in_again(chromium: Browser, served: tuple[Trial, Service]) -> None:
-    offered, service = served
+def test_what_a_steward_typed_is_there_after_signing_in_again(
+    chromium: Browser, trial_service: tuple[Trial, Service]
+) -> None:
+    offered, service = trial_service
     sue = visitor(chromium, service)
     sue.sign_in(offered.steward)
     sue.page.goto(f"{service.url}/ui/tokens")
@@ -162,7 +164,7 @@ def test_a_link_from_another_site_finds_the_session(ana: Visitor) -> None:
     elsewhere = ana.service.url.replace("127.0.0.1", "localhost")
     ana.page.goto(f"{elsewhere}/healthz")
     ana.page.evaluate("place => { location.href = place }", f"{ana.service.url}{COUNT}?{SETTINGS}")
-    planned(ana.page, "0.7")
+    expect_plan(ana.page, "0.7")
 
 
 def test_a_plan_that_is_not_of_this_form_cannot_be_paid(ana: Visitor) -> None:
@@ -175,7 +177,7 @@ def test_a_plan_that_is_not_of_this_form_cannot_be_paid(ana: Visitor) -> None:
     expect(page.get_by_role("button", name="Ask and pay")).to_be_disabled()
     expect(page.locator("#plan")).to_have_attribute("aria-busy", "true")
     held[0].continue_()
-    planned(page, "0.37")
+    expect_plan(page, "0.37")
     page.unroute("**/plan/count")
     page.get_by_label("neighbours").fill("too many")
     fault = page.locator("#e-neighbours")
@@ -201,14 +203,16 @@ def test_the_question_is_asked_by_keyboard_alone(ana: Visitor) -> None:
             break
     expect(page.get_by_role("group", name="columns").get_by_label("mean area")).to_be_checked()
     page.keyboard.press("End")
-    planned(page, "5")
+    expect_plan(page, "5")
     page.get_by_role("button", name="Ask and pay").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Ask this, and pay for it?")).to_be_visible()
 
 
-def test_on_a_phone_the_effect_is_seen_beside_the_slider(chromium: Browser, served: tuple[Trial, Service]) -> None:
-    offered, service = served
+def test_on_a_phone_the_effect_is_seen_beside_the_slider(
+    chromium: Browser, trial_service: tuple[Trial, Service]
+) -> None:
+    offered, service = trial_service
     ana = visitor(chromium, service, viewport={"width": 390, "height": 844})
     ana.sign_in(offered.analyst)
     ana.page.goto(f"{service.url}{COUNT}?{SETTINGS}")
@@ -225,9 +229,9 @@ def test_on_a_phone_the_effect_is_seen_beside_the_slider(chromium: Browser, serv
 @needs_axe
 @pytest.mark.parametrize(("width", "scheme"), VIEWS)
 def test_no_page_has_a_fault_that_axe_finds_or_is_wider_than_the_screen(
-    chromium: Browser, served: tuple[Trial, Service], width: int, scheme: str
+    chromium: Browser, trial_service: tuple[Trial, Service], width: int, scheme: str
 ) -> None:
-    offered, service = served
+    offered, service = trial_service
     axe = import_module(f"{AXE}.sync_playwright").Axe()
     ana = visitor(chromium, service, viewport={"width": width, "height": 800}, color_scheme=scheme)
     found: dict[str, list[str]] = {}

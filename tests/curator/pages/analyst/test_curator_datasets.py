@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from page_client import Browser, words
-from served import Service, serving, settings
+from served import Service, run_service, settings
 
 from wallflower.curator.settings import Registration
 from wallflower.queries.explain import Explain
@@ -36,12 +36,12 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     (folder / "bare.csv").write_text("sex\n" + "F\nM\nM\n" * 9)
     bare = Registration(name="bare", source=str(folder / "bare.csv"), schema=BARE)
     stream = Registration(name="stream", source=None, schema=Schema.of(["t"]))
-    with serving(settings(folder, datasets=(said, bare, stream))) as running:
+    with run_service(settings(folder, datasets=(said, bare, stream))) as running:
         yield running
 
 
 def test_a_data_set_says_what_it_is(service: Service) -> None:
-    ana = Browser(service).signed_in(service.token("ana").token)
+    ana = Browser(service).sign_in(service.token("ana").token)
     shown = words(ana.get("/ui/datasets/said"))
     for said in (
         *SAID.words().values(),
@@ -73,7 +73,7 @@ def test_a_data_set_says_what_it_is(service: Service) -> None:
 def test_what_cannot_be_asked_is_shown_with_the_reason(
     service: Service, dataset: str, who: str, kind: str, why: str | None
 ) -> None:
-    somebody = Browser(service).signed_in(service.token("sam", who).token)
+    somebody = Browser(service).sign_in(service.token("sam", who).token)
     page = words(somebody.get(f"/ui/datasets/{dataset}"))
     assert (f'href="/ui/datasets/{dataset}/plan/{kind}"' in page) is (why is None)
     assert f"{kind} · cannot be asked" in page or why is None

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from page_client import COUNT, Browser, text, words
-from served import Service, serving, settings
+from served import Service, run_service, settings
 
 from wallflower.privacy import Loss
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(settings(tmp_path_factory.mktemp("lists"), failures=10_000)) as running:
+    with run_service(settings(tmp_path_factory.mktemp("lists"), failures=10_000)) as running:
         desk = running.app.state.desk
         desk.ledger.grant("ward", Loss("5"), by="sue", reason="=1+1")
         desk.ledger.grant("beds", Loss("5"), by="sue", reason="streams")
@@ -27,10 +27,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def people(service: Service) -> dict[str, Browser]:
-    found = {name: Browser(service).signed_in(service.token(name).token) for name in ("ana", "bo")}
+    found = {name: Browser(service).sign_in(service.token(name).token) for name in ("ana", "bo")}
     for browser in found.values():
         assert browser.post("/ui/datasets/ward/ask/count", COUNT).status == 303
-    return {**found, "sue": Browser(service).signed_in(service.token("sue", "steward").token)}
+    return {**found, "sue": Browser(service).sign_in(service.token("sue", "steward").token)}
 
 
 def rows(browser: Browser, path: str) -> list[dict[str, str]]:
@@ -98,10 +98,10 @@ def test_a_head_over_http_is_checked_for_its_form(service: Service) -> None:
 
 
 def test_a_broken_chain_comes_before_any_head(tmp_path: Path) -> None:
-    with serving(settings(tmp_path)) as running:
+    with run_service(settings(tmp_path)) as running:
         desk = running.app.state.desk
         desk.ledger.grant("ward", Loss("5"), by="sue", reason="study 12")
-        sue = Browser(running).signed_in(running.token("sue", "steward").token)
+        sue = Browser(running).sign_in(running.token("sue", "steward").token)
         with sa.create_engine(f"sqlite:///{desk.settings.ledger}").begin() as db:
             for (name,) in db.execute(sa.text("SELECT name FROM sqlite_master WHERE type = 'trigger'")).all():
                 db.execute(sa.text(f"DROP TRIGGER {name}"))

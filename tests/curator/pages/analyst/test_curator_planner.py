@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from page_client import Browser, Tags, text, words
-from served import Service, serving, settings
+from served import Service, run_service, settings
 
 from wallflower.curator.pages.analyst.samples import Samples
 from wallflower.curator.pages.forms import fields
@@ -42,13 +42,13 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     (folder / "staff.csv").write_text("\n".join(["id,pay,age,sex,years", *rows]) + "\n")
     staff = Registration(name="staff", source=str(folder / "staff.csv"), schema=STAFF, records=("id=n3", "id=n7"))
     beds = Registration(name="beds", source=None, schema=Schema(columns=(WARM,)))
-    with serving(settings(folder, datasets=(staff, beds))) as running:
+    with run_service(settings(folder, datasets=(staff, beds))) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def ana(service: Service) -> Browser:
-    return Browser(service).signed_in(service.token("ana").token)
+    return Browser(service).sign_in(service.token("ana").token)
 
 
 def test_numbers_are_typed_in_the_units_of_the_column() -> None:
@@ -161,7 +161,7 @@ def test_a_link_brings_the_form_and_its_plan(ana: Browser) -> None:
 def test_an_analyst_chooses_among_open_records_and_a_steward_names_any(service: Service, ana: Browser) -> None:
     page = text(ana.get("/ui/datasets/staff/plan/explain"))
     assert re.findall(r'<option value="(id=[^"]+)"', page) == ["id=n3", "id=n7"]
-    sue = Browser(service).signed_in(service.token("sue", "steward").token)
+    sue = Browser(service).sign_in(service.token("sue", "steward").token)
     assert '<input id="f-record"' in text(sue.get("/ui/datasets/staff/plan/explain"))
 
 

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pyarrow.ipc as ipc
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from served import Caller, Service, serving, settings
+from served import Caller, Service, run_service, settings
 
 from browser import CHROMIUM, needs_chromium
 from wallflower.curator.settings import Registration
@@ -57,7 +57,7 @@ def service(tmp_path_factory: Any) -> Iterator[Service]:
     labels = (Column("ward", categories=("x", "y")), Column("shift", categories=("d", "e")))
     schema = Schema(columns=(*numbers, *labels), rows=200, clip=True)
     patients = Registration(name="patients", source=str(source), schema=schema, records=("3",))
-    with serving(settings(folder, datasets=(patients,), tick=0)) as running:
+    with run_service(settings(folder, datasets=(patients,), tick=0)) as running:
         running.app.state.desk.ledger.grant("patients", Loss("1000"), by="sue")
         yield running
 
@@ -68,7 +68,7 @@ def sue(service: Service) -> Caller:
 
 
 @pytest.fixture(scope="module")
-def made(sue: Caller) -> dict[str, dict[str, Any]]:
+def releases(sue: Caller) -> dict[str, dict[str, Any]]:
     """A release of each kind."""
     found = {}
     for name, (kind, body) in ASKED.items():
@@ -95,7 +95,7 @@ def page(service: Service, sue: Caller) -> Iterator[Page]:
         browser.close()
 
 
-def told(page: Page) -> list[str]:
+def table_cells(page: Page) -> list[str]:
     """Every cell of the table under the picture, whether it is open or not."""
     return [cell.strip() for cell in page.locator("#numbers td").all_text_contents()]
 
@@ -104,14 +104,14 @@ def told(page: Page) -> list[str]:
 @needs_chromium
 @pytest.mark.parametrize("name", [*ASKED, "flags"])
 def test_a_release_is_drawn_and_told_in_a_table(
-    name: str, made: dict[str, dict[str, Any]], page: Page, service: Service
+    name: str, releases: dict[str, dict[str, Any]], page: Page, service: Service
 ) -> None:
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text) if message.type != "verbose" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.goto(f"{service.url}/ui/releases/{made[name]['ledger_id']}")
-    expect(page.get_by_role("heading", level=1)).to_have_text(made[name]["question"])
-    drawn = name not in UNDRAWN and made[name]["value"] != []
+    page.goto(f"{service.url}/ui/releases/{releases[name]['ledger_id']}")
+    expect(page.get_by_role("heading", level=1)).to_have_text(releases[name]["question"])
+    drawn = name not in UNDRAWN and releases[name]["value"] != []
     expect(page.locator("svg.picture:visible")).to_have_count(int(drawn))
     if drawn:
         mark = page.locator("svg.picture:visible .mark").last
@@ -119,7 +119,7 @@ def test_a_release_is_drawn_and_told_in_a_table(
         mark.hover(force=True)
         expect(page.locator("#tip")).to_be_visible()
         assert page.locator("#tip").text_content()
-        cells = " ".join(told(page))
+        cells = " ".join(table_cells(page))
         assert said
         numbers = [
             word.strip(",:()")
@@ -136,10 +136,10 @@ def test_a_release_is_drawn_and_told_in_a_table(
 @pytest.mark.slow
 @needs_chromium
 def test_every_mark_of_a_curve_stands_in_the_table(
-    made: dict[str, dict[str, Any]], page: Page, service: Service
+    releases: dict[str, dict[str, Any]], page: Page, service: Service
 ) -> None:
-    page.goto(f"{service.url}/ui/releases/{made['profile']['ledger_id']}")
-    value, cells = made["profile"]["value"], told(page)
+    page.goto(f"{service.url}/ui/releases/{releases['profile']['ledger_id']}")
+    value, cells = releases["profile"]["value"], table_cells(page)
     rows = list(zip(*[iter(cells)] * 4, strict=True))
     assert [int(row[1].replace(",", "")) for row in rows] == value["outliers"]
     marks = page.locator("svg.on-wide .mark").evaluate_all("marks => marks.map(mark => mark.dataset.said)")
@@ -151,9 +151,11 @@ def test_every_mark_of_a_curve_stands_in_the_table(
 
 @pytest.mark.slow
 @needs_chromium
-def test_on_paper_a_dark_page_is_black_on_white(made: dict[str, dict[str, Any]], page: Page, service: Service) -> None:
+def test_on_paper_a_dark_page_is_black_on_white(
+    releases: dict[str, dict[str, Any]], page: Page, service: Service
+) -> None:
     page.emulate_media(media="print", color_scheme="dark")
-    page.goto(f"{service.url}/ui/releases/{made['groups']['ledger_id']}")
+    page.goto(f"{service.url}/ui/releases/{releases['groups']['ledger_id']}")
     seen = "(at, what) => getComputedStyle(document.querySelector(at))[what]"
     colours = page.evaluate(f"() => [['body', 'backgroundColor'], ['h1', 'color']].map(([a, b]) => ({seen})(a, b))")
     page.emulate_media(media="screen", color_scheme="light")
@@ -162,8 +164,10 @@ def test_on_paper_a_dark_page_is_black_on_white(made: dict[str, dict[str, Any]],
 
 @pytest.mark.slow
 @needs_chromium
-def test_paper_has_the_data_that_a_screen_folds(made: dict[str, dict[str, Any]], page: Page, service: Service) -> None:
-    page.goto(f"{service.url}/ui/releases/{made['detector']['ledger_id']}")
+def test_paper_has_the_data_that_a_screen_folds(
+    releases: dict[str, dict[str, Any]], page: Page, service: Service
+) -> None:
+    page.goto(f"{service.url}/ui/releases/{releases['detector']['ledger_id']}")
     shown = "() => document.getElementById('numbers').checkVisibility({contentVisibilityAuto: true})"
     assert not page.evaluate(shown)
     page.emulate_media(media="print")
@@ -176,24 +180,26 @@ def test_paper_has_the_data_that_a_screen_folds(made: dict[str, dict[str, Any]],
 @needs_chromium
 @pytest.mark.parametrize("name", ["groups", "detector"])
 def test_every_file_of_a_release_is_read(
-    name: str, made: dict[str, dict[str, Any]], page: Page, service: Service
+    name: str, releases: dict[str, dict[str, Any]], page: Page, service: Service
 ) -> None:
-    page.goto(f"{service.url}/ui/releases/{made[name]['ledger_id']}")
+    page.goto(f"{service.url}/ui/releases/{releases[name]['ledger_id']}")
     files = {}
     for link in page.locator(".downloads a").all():
         with page.expect_download() as waiting:
             link.click()
         files[waiting.value.suggested_filename.rpartition(".")[2]] = Path(waiting.value.path()).read_bytes()
     assert set(files) == {"csv", "json", "arrows", "svg", "png"}
-    assert json.loads(files["json"])["value"] == made[name]["value"]
-    assert ipc.open_stream(io.BytesIO(files["arrows"])).read_all()["ledger_id"].to_pylist() == [made[name]["ledger_id"]]
+    assert json.loads(files["json"])["value"] == releases[name]["value"]
+    assert ipc.open_stream(io.BytesIO(files["arrows"])).read_all()["ledger_id"].to_pylist() == [
+        releases[name]["ledger_id"]
+    ]
     assert list(csv.DictReader(io.StringIO(files["csv"].decode())))
     assert ElementTree.fromstring(files["svg"]).tag.endswith("svg")
     assert files["png"].startswith(b"\x89PNG")
 
 
-def test_a_release_is_cited_with_all_that_finds_it_again(made: dict[str, dict[str, Any]], service: Service) -> None:
-    found = Release.from_dict(made["count"])
+def test_a_release_is_cited_with_all_that_finds_it_again(releases: dict[str, dict[str, Any]], service: Service) -> None:
+    found = Release.from_dict(releases["count"])
     said = citation(found, publisher="Office", link=f"{service.url}/ui/releases/{found.ledger_id}")
     for part in (
         "Office: How many",

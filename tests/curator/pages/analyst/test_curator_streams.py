@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from page_client import EVIL, Browser, text, words
-from served import Service, serving, settings
+from served import Service, run_service, settings
 
 from wallflower.curator.desk.questions.feeds import MOST, read_feed
 from wallflower.curator.pages.figures.timeline import Block, timeline
@@ -74,14 +74,14 @@ def test_a_timeline_says_every_number() -> None:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(settings(tmp_path_factory.mktemp("streams"), failures=10_000)) as running:
+    with run_service(settings(tmp_path_factory.mktemp("streams"), failures=10_000)) as running:
         running.app.state.desk.ledger.grant("beds", Loss("5"), by="sue", reason="streams")
         yield running
 
 
 @pytest.fixture(scope="module")
 def ana(service: Service) -> Browser:
-    return Browser(service).signed_in(service.token("ana").token)
+    return Browser(service).sign_in(service.token("ana").token)
 
 
 def test_from_the_planner_to_the_decisions(service: Service, ana: Browser) -> None:
@@ -120,8 +120,8 @@ def test_a_wrong_file_decides_nothing_and_is_kept_in_the_form(ana: Browser, serv
 
 def test_a_watch_is_its_owners(ana: Browser, service: Service) -> None:
     at = ana.post("/ui/datasets/beds/watches/watch", WATCH | {"nonce": "three"}).headers["location"]
-    bo = Browser(service).signed_in(service.token("bo").token)
-    sue = Browser(service).signed_in(service.token("sue", "steward").token)
+    bo = Browser(service).sign_in(service.token("bo").token)
+    sue = Browser(service).sign_in(service.token("sue", "steward").token)
     assert bo.get(at).status == 404
     assert bo.post(f"{at}/observations", {"observations": "t\n1"}).status == 404
     key = at.rpartition("/")[2]

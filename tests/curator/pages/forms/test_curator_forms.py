@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from chromium_visitor import FLAGS, LOSS, PATIENCE, Visitor
 from playwright.sync_api import Page, expect, sync_playwright
-from served import TIMED, Service, serving, settings
+from served import TIMED, Service, run_service, settings
 
 from browser import CHROMIUM, needs_chromium
 from wallflower.curator.pages.forms import fields
@@ -26,7 +26,7 @@ PEOPLE = Schema(columns=(Column("age"), Column("ward", categories=WARDS), Column
 RIDES = Schema(columns=(Column("at", time=True), Column("rides", low=0, high=100)), protects=TIMED)
 
 
-def registered(folder: Path) -> tuple[Registration, Registration]:
+def registrations_in(folder: Path) -> tuple[Registration, Registration]:
     people = [f'{20 + at % 50},"{WARDS[at % 2]}",{SEXES[at // 2 % 2]}' for at in range(400)]
     rides = [f"2024-01-{1 + at // 24:02} {at % 24:02}:00,{20 if at % 24 < 6 else 80}" for at in range(240)]
     (folder / "people.csv").write_text("\n".join(["age,ward,sex", *people]) + "\n")
@@ -40,7 +40,7 @@ def registered(folder: Path) -> tuple[Registration, Registration]:
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("forms")
-    with serving(settings(folder, datasets=registered(folder))) as running:
+    with run_service(settings(folder, datasets=registrations_in(folder))) as running:
         for name in ("people", "rides"):
             running.app.state.desk.ledger.grant(name, Loss("1000"), by="sue", reason="a test")
         yield running

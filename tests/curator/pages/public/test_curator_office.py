@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from page_client import EVIL, Browser, assert_nothing_inline, text, words
-from served import Caller, serving, settings
+from served import Caller, run_service, settings
 
 from wallflower.curator.office import Office
 from wallflower.curator.pages.public.reference import groups_of
@@ -20,7 +20,7 @@ LOGO = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
 
 @pytest.fixture
-def stated(tmp_path: Path) -> Settings:
+def office_settings(tmp_path: Path) -> Settings:
     (tmp_path / "logo.svg").write_text(LOGO)
     (tmp_path / "access.txt").write_text("We try.\n\n## Known gaps\nThe old\nreports.\n", encoding="utf-8")
     (tmp_path / "people.csv").write_text("a\n1\n2\n")
@@ -40,9 +40,9 @@ source = "people.csv"
     return Settings.read(tmp_path / "service.toml")
 
 
-def test_the_office_is_on_every_page(stated: Settings, tmp_path: Path) -> None:
-    made = settings(tmp_path, office=Settings.from_json(stated.to_json()).office)
-    with serving(made) as service:
+def test_the_office_is_on_every_page(office_settings: Settings, tmp_path: Path) -> None:
+    made = settings(tmp_path, office=Settings.from_json(office_settings.to_json()).office)
+    with run_service(made) as service:
         browser = Browser(service)
         page = browser.get("/ui/sign-in")
         assert "Office &lt;b&gt;of Statistics" in text(page)
@@ -83,7 +83,7 @@ def test_what_is_wrong_with_it_is_said_at_the_start(tmp_path: Path, office: str,
 
 
 def test_without_an_office_there_is_wallflower(tmp_path: Path) -> None:
-    with serving(settings(tmp_path)) as service:
+    with run_service(settings(tmp_path)) as service:
         browser = Browser(service)
         assert "· wallflower</title>" in text(browser.get("/ui/about"))
         assert "has made no statement of its own yet" in words(browser.get("/ui/accessibility"))
@@ -91,7 +91,7 @@ def test_without_an_office_there_is_wallflower(tmp_path: Path) -> None:
 
 
 def test_the_reference_has_every_operation_and_loads_nothing(tmp_path: Path) -> None:
-    with serving(settings(tmp_path)) as service:
+    with run_service(settings(tmp_path)) as service:
         found = Caller(service.url).get("/docs")
         assert (found.status, found.headers["location"]) == (303, "/ui/api")
         page = Browser(service).get("/ui/api")

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium_visitor import Visitor, chromium, served, visitor
+from chromium_visitor import Visitor, chromium, trial_service, visitor
 from playwright.sync_api import Browser, expect
 from served import Service
 
 from browser import AXE, needs_axe, needs_chromium
 from wallflower.curator.demo import Trial
 
-__all__ = ["chromium", "served"]  # fixtures
+__all__ = ["chromium", "trial_service"]  # fixtures
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
@@ -53,8 +53,8 @@ def register(sue: Visitor, folder: Path) -> None:
     expect(sue.page.get_by_role("status")).to_contain_text("The data set is registered")
 
 
-def test_from_a_file_to_a_grant_and_on(chromium: Browser, served: tuple[Trial, Service]) -> None:
-    offered, service = served
+def test_from_a_file_to_a_grant_and_on(chromium: Browser, trial_service: tuple[Trial, Service]) -> None:
+    offered, service = trial_service
     sue = visitor(chromium, service)
     sue.sign_in(offered.steward)
     register(sue, Path(offered.settings.roots[0]))
@@ -101,9 +101,9 @@ def test_from_a_file_to_a_grant_and_on(chromium: Browser, served: tuple[Trial, S
 
 
 def test_a_watch_is_opened_and_fed_from_a_file(
-    chromium: Browser, served: tuple[Trial, Service], tmp_path: Path
+    chromium: Browser, trial_service: tuple[Trial, Service], tmp_path: Path
 ) -> None:
-    offered, service = served
+    offered, service = trial_service
     ana = visitor(chromium, service)
     ana.sign_in(offered.analyst)
     ana.page.get_by_role("link", name="Streams").click()
@@ -118,7 +118,7 @@ def test_a_watch_is_opened_and_fed_from_a_file(
     file.write_text("temperature\n" + "".join(f"{36.5 + row % 5 / 10}\n" for row in range(200)))
     ana.page.get_by_label("File", exact=True).set_input_files(file)
     expect(ana.page.locator("#file-said")).to_contain_text("readings.csv is in the form")
-    assert kept(ana, "form[action$=observations]") == {}
+    assert kept_form(ana, "form[action$=observations]") == {}
     ana.page.get_by_role("button", name="Decide them").click()
     expect(ana.page.get_by_role("status")).to_contain_text("200 observations decided, from number 1 on")
     expect(ana.page.locator("svg.bars:visible")).to_be_visible()
@@ -131,9 +131,9 @@ def test_a_watch_is_opened_and_fed_from_a_file(
     "look", [{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}}], ids=str
 )
 def test_no_page_of_a_steward_has_a_fault_that_axe_finds(
-    chromium: Browser, served: tuple[Trial, Service], look: dict[str, object]
+    chromium: Browser, trial_service: tuple[Trial, Service], look: dict[str, object]
 ) -> None:
-    offered, service = served
+    offered, service = trial_service
     sue, axe = visitor(chromium, service, bypass_csp=True, **look), import_module(f"{AXE}.sync_playwright").Axe()
     sue.sign_in(offered.steward)
     for path in PAGES:
@@ -143,7 +143,7 @@ def test_no_page_of_a_steward_has_a_fault_that_axe_finds(
         assert sue.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
 
 
-def kept(one: Visitor, form: str) -> Any:
+def kept_form(one: Visitor, form: str) -> Any:
     """What the tab keeps of a form when it is sent."""
     return one.page.evaluate(
         "form => { document.querySelector(form).dispatchEvent(new Event('submit'));"
@@ -152,18 +152,18 @@ def kept(one: Visitor, form: str) -> Any:
     )
 
 
-def test_what_was_typed_waits_for_whoever_typed_it(chromium: Browser, served: tuple[Trial, Service]) -> None:
-    offered, service = served
+def test_what_was_typed_waits_for_whoever_typed_it(chromium: Browser, trial_service: tuple[Trial, Service]) -> None:
+    offered, service = trial_service
     ana, at = visitor(chromium, service), f"{service.url}/ui/datasets/beds/request#typed"
     ana.sign_in(offered.analyst)
     ana.page.goto(at)
     ana.page.get_by_label("What is it for?").fill("a study of mine")
-    assert "study" in str(kept(ana, "form[action$=request]"))
+    assert "study" in str(kept_form(ana, "form[action$=request]"))
     ana.page.reload()
     expect(ana.page.get_by_label("What is it for?")).to_have_value("a study of mine")
-    kept(ana, "form[action$=request]")
+    kept_form(ana, "form[action$=request]")
     ana.page.context.clear_cookies()  # the session is over, and somebody else signs in here
     ana.sign_in(offered.steward)
-    assert "study" not in str(kept(ana, "form.who"))
+    assert "study" not in str(kept_form(ana, "form.who"))
     ana.page.goto(at)
     expect(ana.page.get_by_label("What is it for?")).to_have_value("")

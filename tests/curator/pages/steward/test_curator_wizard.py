@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from page_client import EVIL, Browser, text, words
-from served import Service, serving, settings
+from served import Service, run_service, settings
 
 from wallflower.curator.settings import Settings
 
@@ -37,7 +37,7 @@ FORM = {
 
 
 @pytest.fixture(scope="module")
-def stated(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def wizard_settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     folder, outside = tmp_path_factory.mktemp("wizard"), tmp_path_factory.mktemp("outside")
     (folder / "sub").mkdir()
     lines = "".join(f"{20 + row},{VALUE if row == 7 else row},{'fm'[row % 2]},word{row}\n" for row in range(40))
@@ -50,14 +50,14 @@ def stated(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def service(stated: Settings) -> Iterator[Service]:
-    with serving(stated) as running:
+def service(wizard_settings: Settings) -> Iterator[Service]:
+    with run_service(wizard_settings) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def sue(service: Service) -> Browser:
-    return Browser(service).signed_in(service.token("sue", "steward").token)
+    return Browser(service).sign_in(service.token("sue", "steward").token)
 
 
 def test_what_may_be_chosen_lies_under_the_roots(sue: Browser) -> None:
@@ -91,7 +91,7 @@ def test_no_other_place_is_opened(sue: Browser, source: str, step: str) -> None:
 
 
 def test_a_form_that_is_not_the_stewards_is_refused(service: Service) -> None:
-    ana = Browser(service).signed_in(service.token("ana").token)
+    ana = Browser(service).sign_in(service.token("ana").token)
     for path in ("/ui/register", "/ui/register/draft", "/ui/register/rehearsal"):
         assert ana.post(path, FORM).status == 403
 
@@ -142,7 +142,7 @@ def test_what_does_not_fit_is_told_and_nothing_is_lost(sue: Browser, wrong: dict
     assert VALUE not in text(answer)
 
 
-def test_what_is_registered_stays_and_is_asked(stated: Settings, sue: Browser, service: Service) -> None:
+def test_what_is_registered_stays_and_is_asked(wizard_settings: Settings, sue: Browser, service: Service) -> None:
     made = sue.post("/ui/register", FORM | {"title": EVIL})
     assert made.headers["location"] == "/ui/datasets/clinic/budget?done=registered"
     page = sue.get(made.headers["location"])
@@ -152,11 +152,11 @@ def test_what_is_registered_stays_and_is_asked(stated: Settings, sue: Browser, s
     facts = service.app.state.desk.shelf.facts("clinic")
     assert [column["name"] for column in facts["columns"]] == ["age", "dose", "sex"]
     assert service.app.state.desk.ledger.account("clinic").protection.units_per_person == 2
-    with serving(stated) as again:
+    with run_service(wizard_settings) as again:
         ana = again.token("ana")
         asked = {"neighbours": 3, "radius": 0.5, "epsilon": "0.1", "anyway": True}
         assert ana.post("/v1/datasets/clinic/ask/count", asked).status == 200
-        assert "age at admission" in words(Browser(again).signed_in(ana.token).get("/ui/datasets/clinic"))
+        assert "age at admission" in words(Browser(again).sign_in(ana.token).get("/ui/datasets/clinic"))
 
 
 def test_a_stream_is_registered_by_its_columns(sue: Browser, service: Service) -> None:
@@ -169,6 +169,6 @@ def test_a_stream_is_registered_by_its_columns(sue: Browser, service: Service) -
 
 
 def test_a_settings_folder_that_is_gone_offers_nothing(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, roots=(str(tmp_path / "gone"),), datasets=())) as running:
-        sue = Browser(running).signed_in(running.token("sue", "steward").token)
+    with run_service(settings(tmp_path, roots=(str(tmp_path / "gone"),), datasets=())) as running:
+        sue = Browser(running).sign_in(running.token("sue", "steward").token)
         assert re.findall(r'<option value="([^"]+)">', text(sue.get("/ui/register"))) == []

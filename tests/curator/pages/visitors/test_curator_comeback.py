@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from page_client import Browser, text, words
-from served import Caller, Service, serving, settings
+from served import Caller, Service, run_service, settings
 
 from wallflower.curator.pages.assets import FOLDER
 from wallflower.curator.pages.visitors.comeback import safe_place
@@ -41,7 +41,7 @@ OUTSIDE = [
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(settings(tmp_path_factory.mktemp("comeback"), failures=10_000)) as running:
+    with run_service(settings(tmp_path_factory.mktemp("comeback"), failures=10_000)) as running:
         yield running
 
 
@@ -86,7 +86,7 @@ def test_a_deep_link_survives_the_sign_in(service: Service, place: str) -> None:
 @pytest.mark.parametrize(("sent", "seen"), [("plan", "plan"), ("confirm", "confirm"), ("ask", "confirm")])
 def test_a_session_that_ends_loses_nothing_that_was_typed(service: Service, sent: str, seen: str) -> None:
     desk = service.app.state.desk
-    browser = Browser(service).signed_in(service.token("ana").token)
+    browser = Browser(service).sign_in(service.token("ana").token)
     before, proof = len(desk.entries(event="charge")), browser.proof
     pages = next(route for route in service.app.routes if getattr(route, "path", "") == "/ui")
     pages.app.state.sessions.end(browser.cookie)
@@ -138,7 +138,7 @@ def test_files_are_kept_and_compressed_and_pages_are_not(service: Service) -> No
 
 @pytest.mark.parametrize("place", ["/ui/static/none.css?proof=0", "/ui/static/%00", "/ui/static/", "/ui/none"])
 def test_a_page_that_says_that_nothing_is_there_is_not_compressed(service: Service, place: str) -> None:
-    browser = Browser(service).signed_in(service.token("ana").token)
+    browser = Browser(service).sign_in(service.token("ana").token)
     page = browser.get(place, accept_encoding="gzip")
     assert (page.status, page.headers.get("content-encoding")) == (404, None)
     assert browser.proof in text(page)  # which is why

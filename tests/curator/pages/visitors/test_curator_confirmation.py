@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 from page_client import Browser, assert_nothing_inline, text, words
 from page_roles import TABLE
-from served import Answer, Service, serving, settings
+from served import Answer, Service, run_service, settings
 
 from wallflower.curator.desk.access.tokens import token_id
 
@@ -34,11 +34,11 @@ HARMLESS = {"/datasets/{dataset}/budget/review/{form}", "/register/draft", "/reg
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(settings(tmp_path_factory.mktemp("confirm"), fresh=0, failures=10_000)) as running:
+    with run_service(settings(tmp_path_factory.mktemp("confirm"), fresh=0, failures=10_000)) as running:
         yield running
 
 
-def carried(answer: Answer) -> dict[str, str]:
+def hidden_fields(answer: Answer) -> dict[str, str]:
     """What the page that asks for the token brings along."""
     found = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', text(answer))
     return {name: unescape(value) for name, value in found if name != "proof"}
@@ -64,27 +64,27 @@ def test_a_session_alone_changes_nothing(service: Service, place: str) -> None:
         desk.factors.enrol(spare, text_of)
     if place.endswith("decline"):
         things["request"] = requests.make(desk.tokens.caller(text_of), "ward", "study 12").id
-    steward, form, at = Browser(service).signed_in(sue.token), ACTS[place], "/ui" + place.format(**things)
+    steward, form, at = Browser(service).sign_in(sue.token), ACTS[place], "/ui" + place.format(**things)
     before = state(service)
     asked = steward.post(at, form)
-    assert (asked.status, carried(asked)) == (401, form)
+    assert (asked.status, hidden_fields(asked)) == (401, form)
     for wrong, status in (("wf_wrong", 401), ("", 401), (str(other.token), 403)):
-        refused = steward.post(at, {**carried(steward.last), "again": wrong})
-        assert (refused.status, carried(refused)) == (status, form)
+        refused = steward.post(at, {**hidden_fields(steward.last), "again": wrong})
+        assert (refused.status, hidden_fields(refused)) == (status, form)
         assert 'role="alert"' in text(refused)
         assert not wrong or wrong not in text(refused)
         assert_nothing_inline(refused)
     assert state(service) == before
-    done = steward.post(at, {**carried(steward.last), "again": str(sue.token)})
+    done = steward.post(at, {**hidden_fields(steward.last), "again": str(sue.token)})
     assert done.status == 303, words(done)
     assert state(service) != before
     assert steward.post(at, form).status == 401  # with a window of 0, each time
 
 
 def test_whoever_entered_it_a_short_while_ago_is_not_asked(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, fresh=3000)) as running:
+    with run_service(settings(tmp_path, fresh=3000)) as running:
         sue = running.token("sue", "steward")
-        steward = Browser(running).signed_in(sue.token)
+        steward = Browser(running).sign_in(sue.token)
         at, form = "/ui/datasets/ward/budget/grants", {"epsilon": "3", "reason": "study 12"}
         assert steward.post(at, form).status == 303
         pages = next(route for route in running.app.routes if getattr(route, "path", "") == "/ui")
@@ -99,14 +99,14 @@ def test_whoever_entered_it_a_short_while_ago_is_not_asked(tmp_path: Path) -> No
 
 
 def test_wrong_tokens_are_counted_and_logged_as_at_the_sign_in(tmp_path: Path, caplog: Any) -> None:
-    with serving(settings(tmp_path, fresh=0, failures=2)) as running, caplog.at_level(logging.INFO):
+    with run_service(settings(tmp_path, fresh=0, failures=2)) as running, caplog.at_level(logging.INFO):
         logging.getLogger("wallflower.curator").propagate = True
         sue = running.token("sue", "steward")
-        steward = Browser(running).signed_in(sue.token)
+        steward = Browser(running).sign_in(sue.token)
         at, form = "/ui/datasets/ward/budget/grants", {"epsilon": "3", "reason": "study 12"}
         found = [steward.post(at, {**form, "again": "wf_wrong"}) for _ in range(3)]
         assert [answer.status for answer in found] == [401, 401, 429]
-        assert (found[2].headers["retry-after"], carried(found[2])) == ("60", form)
+        assert (found[2].headers["retry-after"], hidden_fields(found[2])) == ("60", form)
         assert steward.post(at, {**form, "again": str(sue.token)}).status == 303  # nobody who is right is locked out
     told = [(record.getMessage(), getattr(record, "facts", {})) for record in caplog.records]
     assert [event for event, _ in told if "auth" in event or "token" in event] == [

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 from page_client import COUNT, Browser, assert_nothing_inline, text, words
-from served import Caller, Service, serving, settings
+from served import Caller, Service, run_service, settings
 
 from wallflower.curator.office import Office
 from wallflower.curator.pages.words.environments import LANGUAGES, environment_of
@@ -111,13 +111,13 @@ def test_a_browser_says_what_it_likes(accepted: str, best: str | None) -> None:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(settings(tmp_path_factory.mktemp("languages"), failures=10_000)) as running:
+    with run_service(settings(tmp_path_factory.mktemp("languages"), failures=10_000)) as running:
         yield running
 
 
 def test_pages_are_german_for_a_german_browser(service: Service) -> None:
     browser = Browser(service, always={"accept_language": "de-DE,de;q=0.9,en;q=0.8"})
-    browser.signed_in(service.token("sue", "steward").token)
+    browser.sign_in(service.token("sue", "steward").token)
     made = browser.post("/ui/datasets/ward/ask/count", COUNT)
     said = {
         "/ui/": "Wählen Sie den Datensatz",
@@ -172,6 +172,6 @@ def test_back_leads_nowhere_else(service: Service, back: str) -> None:
 
 
 def test_an_office_has_a_language(tmp_path: Path) -> None:
-    with serving(settings(tmp_path, office=Office(language="de"))) as running:
+    with run_service(settings(tmp_path, office=Office(language="de"))) as running:
         assert '<html lang="de">' in text(Browser(running).get("/ui/about"))
         assert '<html lang="en">' in text(Browser(running).get("/ui/about", accept_language="en-GB"))
