@@ -50,7 +50,7 @@ class Canvas:
 
     def lines(self, x: float, y: float, text: str, room: float, kind: str = "", *, anchor: str = "start") -> float:
         """Words in as many lines as they take; tells how many pixels these are high."""
-        found = broken(text, room)
+        found = break_lines(text, room)
         for at, line in enumerate(found):
             self.words(x, y + at * LINE, line, kind, anchor=anchor)
         return len(found) * LINE
@@ -91,7 +91,7 @@ class Span:
         return [tick * step for tick in range(first, last + 1)]
 
 
-def around(values: Sequence[float], *, from_zero: bool = False) -> tuple[float, float]:
+def ends_around(values: Sequence[float], *, from_zero: bool = False) -> tuple[float, float]:
     """Ends that leave some room around values; zero is one of them where it is near, or wanted."""
     low, high = min(values), max(values)
     room = (high - low) * 0.08 or abs(high) * 0.1 or 1.0
@@ -105,10 +105,10 @@ def width_of(text: str) -> float:
     return len(text) * LETTER
 
 
-def broken(text: str, room: float, most: int = 4) -> list[str]:
+def break_lines(text: str, room: float, most: int = 4) -> list[str]:
     """A text in lines that fit into so many pixels.
 
-    >>> broken("age × hours per week", 80)
+    >>> break_lines("age × hours per week", 80)
     ['age × hours', 'per week']
     """
     letters = max(4, int(room / LETTER))

@@ -16,9 +16,9 @@ from wallflower.curator.pages.figures.canvas import (
     LINE,
     Canvas,
     Span,
-    around,
-    broken,
+    break_lines,
     cut_short,
+    ends_around,
     number_words,
     width_of,
 )
@@ -84,7 +84,7 @@ def legend(pictured: Picture) -> str:
 
 def _draw_dot(canvas: Canvas, dot: Dot) -> None:
     low, high = dot.interval or (dot.value, dot.value)
-    ends = around((low, high, dot.value))
+    ends = ends_around((low, high, dot.value))
     across = Span(*ends, 24.0, canvas.width - 24.0)
     middle, foot = 52.0, 84.0
     _axis_below(canvas, across, foot, dot.across)
@@ -104,7 +104,7 @@ def _draw_dot(canvas: Canvas, dot: Dot) -> None:
 
 def _draw_bars(canvas: Canvas, bars: Bars) -> None:
     whiskers = bars.intervals or tuple((length, length) for length in bars.lengths)
-    ends = around([0.0, *bars.lengths, *(end for whisker in whiskers for end in whisker)], from_zero=True)
+    ends = ends_around([0.0, *bars.lengths, *(end for whisker in whiskers for end in whisker)], from_zero=True)
     left = 0.0 if canvas.is_narrow else min(0.36 * canvas.width, max(map(width_of, bars.labels)) + 14)
     room = 6.0 if canvas.is_narrow else min(0.34 * canvas.width, max(map(width_of, bars.marks)) + 12)
     right = canvas.width - room
@@ -114,7 +114,7 @@ def _draw_bars(canvas: Canvas, bars: Bars) -> None:
             top = _bar_head(canvas, top, label, mark)
             middle, bottom = top + 11, top + 30
         else:
-            rows = broken(label, left - 10)
+            rows = break_lines(label, left - 10)
             middle = top + max(15.0, len(rows) * LINE / 2)
             canvas.lines(left - 10, middle + 4.5 - (len(rows) - 1) * LINE / 2, label, left - 10, "label", anchor="end")
             bottom = middle + max(15.0, len(rows) * LINE / 2)
@@ -152,14 +152,14 @@ def _draw_ranks(canvas: Canvas, ranks: Ranks) -> None:
     top = 6.0
     for place, label in enumerate(ranks.labels, start=1):
         room = canvas.width - 56
-        high = max(34.0, len(broken(label, room)) * LINE + 12)
+        high = max(34.0, len(break_lines(label, room)) * LINE + 12)
         middle = top + high / 2
         canvas.box(
             0, top, canvas.width, high, "first" if place == 1 else "row", said=f"{place}. {label}", more=' rx="6"'
         )
         canvas.dot(24, middle, 13, "badge")
         canvas.words(24, middle + 5, str(place), "on-badge", anchor="middle")
-        canvas.lines(48, middle + 5 - (len(broken(label, room)) - 1) * LINE / 2, label, room, "label")
+        canvas.lines(48, middle + 5 - (len(break_lines(label, room)) - 1) * LINE / 2, label, room, "label")
         top += high + 6
     canvas.height = top
 
@@ -267,7 +267,7 @@ def _draw_heat_map(canvas: Canvas, heat: HeatMap) -> None:
         if canvas.is_narrow:
             top += canvas.lines(0, top + 15, label, canvas.width, "label") + 4
         else:
-            rows = broken(label, (left - 8) / _BOLD, most=2)
+            rows = break_lines(label, (left - 8) / _BOLD, most=2)
             for at, row in enumerate(rows, 1):
                 middle = top + _CELL / 2 + 4.5 + (at - (len(rows) + 1) / 2) * _SNUG
                 canvas.words(left - 8, middle, row, "label", anchor="end")
@@ -333,7 +333,7 @@ def _frame(
     canvas: Canvas, places: Any, heights: list[float], across_words: str, up_words: str, *, is_log: bool
 ) -> tuple[Span, Span]:
     """Two axes with their grid."""
-    low, high = around(heights)
+    low, high = ends_around(heights)
     ticks = Span(low, high, 0.0, 1.0).ticks(5)
     left = max(width_of(number_words(tick)) for tick in ticks) + 10
     top, foot = 30.0, 30.0 + _PLOT
