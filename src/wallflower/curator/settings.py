@@ -136,11 +136,11 @@ class Settings:
         return cls(**given | placed | {"roots": tuple(roots), "proxies": proxies, "datasets": found})
 
     def but(self, **given: Any) -> Self:
-        """The same with these changed, but for those that are None."""
+        """The same settings with these changed; what is None stays as it was."""
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
     def to_json(self) -> str:
-        """For a worker."""
+        """As a text, from which a worker reads them again."""
         return json.dumps({**asdict(self), "datasets": [dataset.to_json() for dataset in self.datasets]})
 
     @classmethod
@@ -211,7 +211,7 @@ def _resolve_place(folder: Path, place: str) -> str:
 
 
 def _require_known(stored: Any, known: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """What is stated, if its names are known and its values of the type that their default has."""
+    """What is stated; a name that is unknown, or a value that is not of the type of its default, is refused."""
     if not isinstance(stored, dict):
         raise ParameterError(f"{where}: it is a table of names and values. Correct the settings.")
     for name, value in stored.items():

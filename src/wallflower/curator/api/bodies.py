@@ -48,7 +48,7 @@ class Digits(float):
 
 
 def _keep_digits(value: Any) -> Any:
-    """A JSON number by its digits, so that nothing is lost on the way; what is none is refused where it is read."""
+    """A JSON number as the digits that were sent; what is no number is refused where it is read."""
     if type(value) is int:
         return str(value)
     return value.text if isinstance(value, Digits) else value

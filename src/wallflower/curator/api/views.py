@@ -20,7 +20,7 @@ from wallflower.query.forms import LOSS_HELP, REQUIRED, Question, blanks, spends
 
 
 class Plain(JSONResponse):
-    """JSON in which a number that is none, or has no end, is null."""
+    """JSON in which NaN and the infinities are null."""
 
     def render(self, content: Any) -> bytes:
         try:

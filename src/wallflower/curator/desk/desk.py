@@ -271,7 +271,7 @@ class Desk:
         return self.ledger.export()
 
     def _compare(self, table: Table | TiledTable, source: str) -> None:
-        """Refuse the records of another data set; without a home for the key that takes, say so and go on."""
+        """Refuse records that another data set holds. If the key for that cannot be kept, say so and go on."""
         try:
             key = steward_key()
         except SourceError as error:

@@ -170,7 +170,7 @@ class Tokens:
 
 
 def token_id(text: str) -> str:
-    """The public part of a token; nothing of what is none."""
+    """The public part of a token; an empty text where there is no token in it."""
     parts = _TOKEN.fullmatch(text)
     return parts[1] if parts else ""
 

@@ -194,5 +194,6 @@ def _waiting_refusal(name: str) -> Refusal:
 
 
 def _id(caller: Caller, dataset: str, count: int) -> str:
-    """The same for two requests at one moment, of which one is taken. Who may see it hangs on whose it is."""
+    """The same id for two requests of one moment, of which one is taken. It is no secret: only its analyst and stewards
+    may see a request."""
     return hashlib.sha256(json.dumps([caller.name, dataset, count]).encode("ascii")).hexdigest()[:24]

@@ -220,7 +220,7 @@ def _worker() -> str:
 
 
 def _start_time(process: int | str) -> str:
-    """When a process of this machine began, as the kernel counts; nothing of one that is gone."""
+    """When a process of this machine began, as the kernel counts; an empty text if it is gone."""
     try:
         told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -87,7 +87,7 @@ def ledger(visit: Visit) -> Response:
 
 
 def check_chain(visit: Visit, head: str) -> Check:
-    """Walk the chain. A head is first looked at as a text, and what is none is no sign of anything."""
+    """Walk the chain. A head that was noted is first checked as a text: one that is mistyped accuses nobody."""
     try:
         found = visit.desk.verify()
     except ChainBroken as broken:

@@ -26,7 +26,7 @@ class Samples:
         self._lock = Lock()
 
     def is_offered(self, query: Query[Any, Any], plan: Plan) -> bool:
-        """Whether an answer can be made up in no time: what was released, or a record by name, cannot."""
+        """Whether an answer can be made up in no time; never where a question rests on a release, or names a record."""
         n, dimension = plan.facts.get("n", 0), plan.facts.get("dimension", 1)
         if not 1 < n <= _ROWS or query.releases() or getattr(query, "identifier", None) is not None:
             return False

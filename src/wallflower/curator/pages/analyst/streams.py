@@ -28,7 +28,8 @@ _LISTED: Final = 60  # numbers of flagged observations
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """What public facts say of the decisions: shares, in words, and of the flags of what is usual at most how many."""
+    """What public facts say of the decisions: figures in words, the verdict, and at most which share of
+    the usual observations is flagged (`alarms`)."""
 
     figures: list[tuple[str, str]]
     alarms: float | None

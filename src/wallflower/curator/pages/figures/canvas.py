@@ -101,7 +101,7 @@ def ends_around(values: Sequence[float], *, from_zero: bool = False) -> tuple[fl
 
 
 def width_of(text: str) -> float:
-    """About so many pixels."""
+    """About how many pixels a text is wide."""
     return len(text) * LETTER
 
 

@@ -44,7 +44,7 @@ class Sketch:
 
 
 def draw(pictured: Picture, said: str) -> Sketch | None:
-    """The picture; None of figures, which a table shows as they are."""
+    """The picture; None where nothing draws it: bare figures are shown by a table as they are."""
     pen = _PENS.get(type(pictured))
     if pen is None:
         return None

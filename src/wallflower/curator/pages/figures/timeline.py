@@ -16,7 +16,7 @@ _LABEL: Final = 78.0  # the width of a number below
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Observations one after another: how many were flagged, and of how many nobody knows."""
+    """Observations one after another: how many were flagged, and how many were passed over, undecided."""
 
     first: int
     last: int

@@ -164,7 +164,8 @@ def decimal(value: str | Fraction) -> str:
 
 
 def restate(query: Query[Any, Any], released: Iterable[Release[Any]], *, anyway: bool) -> dict[str, Any]:
-    """What a question was asked with; a release that it was given by its number again. `anyway`: it is of no use."""
+    """What a question was asked with; a baseline that was released is named by its number again. `anyway`: it was
+    wanted though it is of no use."""
     found = entries_of(query) | ({"anyway": True} if anyway else {})
     numbers = [made.ledger_id for made in released if made.kind == "baseline" and made.value == found.get("baseline")]
     return found | ({"baseline": numbers[0]} if numbers else {})
@@ -291,7 +292,8 @@ def _unit(blank: Blank, ruler: Ruler | None) -> str:
 
 
 def _is_away(when: Condition, blank: Blank, values: Mapping[str, str], default: str) -> bool:
-    """Whether the mode of a setting is not chosen; what was given of it is shown all the same where no mode is."""
+    """Whether a setting is hidden, as another mode than its own is chosen; where none is, what differs from its default
+    is shown."""
     chosen = values.get(when.chooser, "")
     if not chosen:
         return values.get(blank.name, default) == default
@@ -299,7 +301,7 @@ def _is_away(when: Condition, blank: Blank, values: Mapping[str, str], default: 
 
 
 def _choices(blank: Blank, offers: tuple[Choice, ...], value: str) -> tuple[Choice, ...]:
-    """What may be chosen; what stands there already is kept, and nothing is one of them where it may be left out."""
+    """What may be chosen: with what the field holds already, and with an empty choice where it may be left out."""
     own = ("yes", "no") if blank.hint is bool else blank.choices
     known = tuple(Choice(word, word) for word in own) or offers
     is_list = blank.hint in _LISTS or blank.names == "context"

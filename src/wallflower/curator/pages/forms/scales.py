@@ -104,7 +104,7 @@ def scaled_text(text: str, blank: Blank, ruler: Ruler | None) -> str:
 
 
 def own_text(text: str, blank: Blank, ruler: Ruler | None) -> str:
-    """What a question takes, in the units of the columns; what has none stays away."""
+    """What a question takes, in the units of the columns; empty where these have none in common."""
     if not text.strip() or ruler is None or blank.span is None or (blank.span == "sum" and ruler.columns > 1):
         return ""
     try:

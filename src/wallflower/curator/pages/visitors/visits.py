@@ -99,7 +99,7 @@ class Visit:
 
     @property
     def place(self) -> str:
-        """The page that is looked at, under /ui; where it was sent by a form, the first."""
+        """The address of this page under /ui; after a form was sent, that of the first page."""
         query = f"?{self.request.url.query}" if self.request.url.query else ""
         return self.request.url.path.removeprefix(BASE) + query if self.request.method == "GET" else "/"
 
@@ -188,7 +188,8 @@ async def _sign_in_first(visit: Visit) -> Response:
 
 
 def cookie_name(request: Request) -> str:
-    """Over TLS a name that a browser takes from this very host alone, with nothing in the clear [RFC 6265bis]."""
+    """What our cookie is called: over TLS so that a browser takes it from this very host alone, and only over TLS
+    [RFC 6265bis]."""
     return f"__Host-{COOKIE}" if is_secure(request) else COOKIE
 
 
@@ -220,7 +221,7 @@ def number_of(visit: Visit, name: str) -> int | None:
 
 
 def entry_number(text: str) -> int | None:
-    """The number of an entry that a text is, if it is one."""
+    """A text as the number of an entry of the ledger; None: it is no such number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 11 and 0 < int(text) < 2**31 else None
 
 
