@@ -25,8 +25,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from wallflower.curator.desk.access.tokens import Tokens
 from wallflower.curator.desk.records import Records
-from wallflower.curator.desk.tokens import Tokens
 from wallflower.curator.settings import Registration, Settings
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss

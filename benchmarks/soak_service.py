@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from soak_check import Kill
+from wallflower.curator.desk.access.tokens import Tokens
 from wallflower.curator.desk.records import Records
-from wallflower.curator.desk.tokens import Tokens
 from wallflower.curator.settings import Registration, Settings
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss

@@ -46,7 +46,7 @@ DRAWERS = {
 DOORS = {
     "noise.py": {"secrets", "opendp"},
     "synthetic.py": {"numpy.random"},
-    "curator/desk/tokens.py": {"secrets"},  # what must not be guessed, and is no noise: tokens and ids
+    "curator/desk/access/tokens.py": {"secrets"},  # what must not be guessed, and is no noise: tokens and ids
 }
 ENTROPY = ("random", "secrets", "numpy.random", "opendp", "uuid", "os.urandom", "os.getrandom")
 

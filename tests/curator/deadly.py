@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from wallflower.curator import server
-from wallflower.curator.api import analyst
+from wallflower.curator.api.routes import analyst
 from wallflower.curator.app import application
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.settings import Settings
@@ -35,13 +35,13 @@ def reach(point: str) -> None:
 def around(owner: Any, name: str, before: str, after: str) -> None:
     real: Callable[..., Any] = getattr(owner, name)
 
-    def wrapped(*given: Any, **more: Any) -> Any:
+    def call_between(*given: Any, **more: Any) -> Any:
         reach(before)
         value = real(*given, **more)
         reach(after)
         return value
 
-    setattr(owner, name, wrapped)
+    setattr(owner, name, call_between)
 
 
 def lay_traps() -> None:
@@ -49,7 +49,7 @@ def lay_traps() -> None:
     around(Ledger, "charge", "before the charge", "after the charge")
     around(Count, "answer", "before the look", "after the look")
     around(Ledger, "record", "before the record", "after the record")
-    around(analyst, "_told", "before it is told", "")
+    around(analyst, "_answer_response", "before it is told", "")
 
 
 def work(stated: Settings, listening: socket.socket) -> None:
@@ -64,7 +64,7 @@ def main(stated: Settings) -> None:
     points = Points.from_array([[0.0], [1.0], [2.0], [9.0]], name="first")
     Count(neighbours=1, radius=1.0, loss=Loss("1")).answer(points, system_noise())  # whatever it needs is loaded
     lay_traps()
-    with server._bound(stated) as listening:
+    with server._bind(stated) as listening:
         sys.stdout.write(f"{server._url(listening, stated)}\n")
         sys.stdout.flush()
         while True:

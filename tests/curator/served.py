@@ -21,9 +21,11 @@ from fastapi import FastAPI
 
 from forks import Fork
 from wallflower.curator.app import application
-from wallflower.curator.desk.records import TOKENS
-from wallflower.curator.server import _bound, _config, _url
+from wallflower.curator.desk.access.tokens import Tokens
+from wallflower.curator.desk.records import TOKENS, Records
+from wallflower.curator.server import _bind, _config, _url
 from wallflower.curator.settings import Registration, Settings
+from wallflower.ledger import Ledger
 from wallflower.schema import Column, Schema
 from wallflower.units import Protection
 
@@ -140,11 +142,11 @@ def settings(folder: Path, **more: Any) -> Settings:
 
 
 @contextmanager
-def serving(stated: Settings, **more: Any) -> Iterator[Service]:
+def run_service(stated: Settings, **more: Any) -> Iterator[Service]:
     """The service in a thread."""
     app = application(stated, **more)
     app.state.desk.load()
-    with _bound(stated) as listening:
+    with _bind(stated) as listening:
         server = uvicorn.Server(_config(app, stated))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
@@ -206,3 +208,25 @@ def _wait(url: str, is_alive: Callable[[], bool]) -> None:
         except OSError:
             assert is_alive(), "the service has ended"
         time.sleep(0.02)
+
+
+def workers(parent: int) -> list[int]:
+    """The processes that answer: children that are no helpers of multiprocessing."""
+    found = []
+    for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+        try:
+            command = Path(f"/proc/{child}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"spawn_main" in command:
+            found.append(int(child))
+    return found
+
+
+def make_token(stated: Settings) -> str:
+    """A token that is there before the service is."""
+    with Ledger.open(stated.ledger):
+        records = Records(stated.ledger)
+        text = Tokens(records).create("ana", "analyst")[1]
+        records.close()
+    return text

@@ -29,7 +29,7 @@ class Slow(Above):
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def hold_answers() -> Iterator[None]:
     """Nobody gets an answer in here."""
     _GATE.clear()
     try:

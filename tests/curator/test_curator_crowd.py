@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import Answer, Caller, process, settings
+from served import Answer, Caller, process, settings, workers
 
+from wallflower.curator.desk.access.tokens import Tokens
 from wallflower.curator.desk.records import Records
-from wallflower.curator.desk.tokens import Tokens
 from wallflower.curator.settings import Settings
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
@@ -28,7 +28,7 @@ CLIENTS, TIMES = 64, 40
 ASK = {"neighbours": 3, "radius": 0.5, "epsilon": "1/40", "anyway": True}
 
 
-def prepared(folder: Path, place: str, *, times: int = TIMES, **more: Any) -> tuple[Settings, list[str]]:
+def prepare(folder: Path, place: str, *, times: int = TIMES, **more: Any) -> tuple[Settings, list[str]]:
     """A service with a grant for so many questions, and a token for each client."""
     stated = settings(folder, ledger=place, **more)
     with Ledger.open(place) as ledger:
@@ -51,7 +51,7 @@ def together(texts: list[str], url: str, work: Callable[[Caller, int], list[Answ
         return [answer for found in pool.map(one, range(len(texts))) for answer in found]
 
 
-def until_refused(caller: Caller, _: int) -> list[Answer]:
+def ask_until_refused(caller: Caller, _: int) -> list[Answer]:
     found: list[Answer] = []
     while not found or found[-1].status == 200:
         found.append(caller.post("/v1/datasets/ward/ask/count", ASK))
@@ -76,9 +76,9 @@ def check_ledger(place: str, answered: list[int], *, times: int = TIMES) -> list
 
 @pytest.mark.slow
 def test_64_clients_never_overspend_and_every_answer_is_charged_once(place: str, tmp_path: Path) -> None:
-    stated, texts = prepared(tmp_path, place, workers=2, answering=2)
+    stated, texts = prepare(tmp_path, place, workers=2, answering=2)
     with process(stated) as (_, url):
-        found = together(texts, url, until_refused)
+        found = together(texts, url, ask_until_refused)
     assert {answer.status for answer in found} == {200, 403}
     assert {answer.problem for answer in found if answer.status == 403} == {"budget-exhausted"}
     answered = [answer.json["ledger_id"] for answer in found if answer.status == 200]
@@ -98,7 +98,7 @@ def busy_cores() -> Iterator[None]:
             one.wait()
 
 
-def until_answered(caller: Caller, _: int) -> list[Answer]:
+def ask_until_answered(caller: Caller, _: int) -> list[Answer]:
     found: list[Answer] = []
     while not found or found[-1].status == 503:
         found.append(caller.post("/v1/datasets/ward/ask/count", ASK))
@@ -109,7 +109,7 @@ def until_answered(caller: Caller, _: int) -> list[Answer]:
 @pytest.mark.slow
 def test_64_clients_on_busy_cores_are_answered_or_told_when_to_come_again(tmp_path: Path) -> None:
     place, done = str(tmp_path / "ledger.db"), threading.Event()
-    stated, texts = prepared(tmp_path, place, times=CLIENTS + 1, waiting=16)
+    stated, texts = prepare(tmp_path, place, times=CLIENTS + 1, waiting=16)
 
     def look_in(url: str) -> set[int]:
         seen = set()
@@ -119,11 +119,11 @@ def test_64_clients_on_busy_cores_are_answered_or_told_when_to_come_again(tmp_pa
         return seen
 
     with process(stated) as (running, url), ThreadPoolExecutor(1) as pool:
-        first = until_answered(Caller(url, texts[0]), 0)  # whatever is compiled is compiled now
+        first = ask_until_answered(Caller(url, texts[0]), 0)  # whatever is compiled is compiled now
         visitor = pool.submit(look_in, url)
         try:
             with busy_cores():
-                found = [*first, *together(texts, url, until_answered)]
+                found = [*first, *together(texts, url, ask_until_answered)]
         finally:
             done.set()
         assert visitor.result() == {200}
@@ -139,7 +139,7 @@ def test_64_clients_on_busy_cores_are_answered_or_told_when_to_come_again(tmp_pa
 
 @pytest.mark.slow
 def test_a_service_killed_in_the_run_loses_no_charge(place: str, tmp_path: Path) -> None:
-    stated, texts = prepared(tmp_path, place, times=10_000)
+    stated, texts = prepare(tmp_path, place, times=10_000)
     answered: list[int] = []
     interrupted: dict[int, str] = {}
 
@@ -173,7 +173,7 @@ def test_a_service_killed_in_the_run_loses_no_charge(place: str, tmp_path: Path)
 @pytest.mark.slow
 def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
     place = str(tmp_path / "ledger.db")
-    stated, texts = prepared(tmp_path, place, workers=2)
+    stated, texts = prepare(tmp_path, place, workers=2)
     with process(stated) as (running, url):
         before = workers(running.pid)
         assert len(before) == 2
@@ -182,16 +182,3 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
             time.sleep(0.1)
         assert Caller(url, texts[0]).post("/v1/datasets/ward/ask/count", ASK).status == 200
     check_ledger(place, [])
-
-
-def workers(parent: int) -> list[int]:
-    """The processes that answer: children that are no helpers of multiprocessing."""
-    found = []
-    for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
-        try:
-            command = Path(f"/proc/{child}/cmdline").read_bytes()
-        except OSError:
-            continue
-        if b"spawn_main" in command:
-            found.append(int(child))
-    return found

@@ -13,14 +13,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from served import Caller, Service, serving, settings
-from slow import Slow, held
-from test_curator_asking import finished
-from test_curator_watches import OPEN, WATCH, post
+from asks import OPEN, WATCH, post, wait_for_job
+from served import Caller, Service, run_service, settings
+from slow import Slow, hold_answers
 
 from above import Above
 from postgres import SEGMENT, Server
-from wallflower.curator.desk.jobs import Jobs
+from wallflower.curator.desk.questions.jobs import Jobs
 from wallflower.errors import LedgerUnreachable
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
@@ -79,19 +78,19 @@ def full(place: str, request: pytest.FixtureRequest) -> Full:
     server: Server = request.getfixturevalue("postgres")
 
     @contextmanager
-    def filled() -> Iterator[None]:
+    def fill_disk() -> Iterator[None]:
         for table in ("entries", "service_jobs"):
             bloat(place, table)
         with server.full(), Ledger.open(place) as ledger:
             fill(ledger)
             yield
 
-    return filled
+    return fill_disk
 
 
 @pytest.fixture
 def service(place: str, tmp_path: Path) -> Iterator[Service]:
-    with serving(settings(tmp_path, ledger=place), questions=QUESTIONS) as running:
+    with run_service(settings(tmp_path, ledger=place), questions=QUESTIONS) as running:
         running.app.state.desk.ledger.grant("ward", Loss("9"), by="sue")
         yield running
 
@@ -130,7 +129,7 @@ def test_a_full_ledger_charges_nothing_and_tells_nothing_until_there_is_room(
     service.app.state.desk.ledger.verify()
 
 
-def asked_slowly(ana: Caller, service: Service, **more: str) -> tuple[threading.Thread, list[Any]]:
+def ask_slowly(ana: Caller, service: Service, **more: str) -> tuple[threading.Thread, list[Any]]:
     """A question that is charged and held, and where its answer will be."""
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(ana.post(SLOW, ASK, idempotency_key="slow", **more)))
@@ -144,8 +143,8 @@ def test_an_answer_that_cannot_be_written_down_is_not_told(
     service: Service, ana: Caller, full: Full, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(release, "_PATIENCE", 0.5)
-    with held():
-        thread, found = asked_slowly(ana, service)
+    with hold_answers():
+        thread, found = ask_slowly(ana, service)
         room = full()
         room.__enter__()
     thread.join()
@@ -160,9 +159,9 @@ def test_an_answer_that_cannot_be_written_down_is_not_told(
 
 def test_an_answer_waits_for_room(service: Service, ana: Caller, full: Full, monkeypatch: Any) -> None:
     monkeypatch.setattr(release, "_PATIENCE", 300.0)
-    tried = spied(monkeypatch, Ledger, "record")
-    with held():
-        thread, found = asked_slowly(ana, service)
+    tried = spy_on(monkeypatch, Ledger, "record")
+    with hold_answers():
+        thread, found = ask_slowly(ana, service)
         room = full()
         room.__enter__()
     tried.wait()
@@ -173,11 +172,11 @@ def test_an_answer_waits_for_room(service: Service, ana: Caller, full: Full, mon
     assert charges(service) == ["ana/slow"]
 
 
-def spied(monkeypatch: Any, owner: Any, name: str) -> threading.Event:
+def spy_on(monkeypatch: Any, owner: Any, name: str) -> threading.Event:
     """Set when a call of a method has failed for want of a ledger."""
     failed, real = threading.Event(), getattr(owner, name)
 
-    def wrapped(*given: Any, **more: Any) -> Any:
+    def note_failure(*given: Any, **more: Any) -> Any:
         try:
             done = real(*given, **more)
         except LedgerUnreachable:
@@ -187,7 +186,7 @@ def spied(monkeypatch: Any, owner: Any, name: str) -> threading.Event:
             failed.set()
         return done
 
-    monkeypatch.setattr(owner, name, wrapped)
+    monkeypatch.setattr(owner, name, note_failure)
     return failed
 
 
@@ -198,7 +197,7 @@ def test_a_job_that_cannot_be_noted_is_refused_and_not_charged(service: Service,
         require_refusal(refused, "ledger")
     before = len(charges(service))
     job = ana.post(PATH, ASK, prefer="respond-async").json["id"]
-    assert finished(ana, job)[0]["state"] == "done"
+    assert wait_for_job(ana, job)[0]["state"] == "done"
     assert len(charges(service)) == before + 1
 
 
@@ -206,8 +205,8 @@ def test_a_job_whose_end_cannot_be_noted_ends_when_it_can(
     service: Service, ana: Caller, full: Full, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(release, "_PATIENCE", 0.0)
-    tried, noted = spied(monkeypatch, Ledger, "record"), spied(monkeypatch, Jobs, "_wrote_down")
-    with held():
+    tried, noted = spy_on(monkeypatch, Ledger, "record"), spy_on(monkeypatch, Jobs, "_try_to_record")
+    with hold_answers():
         job = ana.post(SLOW, ASK, prefer="respond-async", idempotency_key="slow").json["id"]
         while charges(service) != ["ana/slow"]:
             time.sleep(0.01)
@@ -217,7 +216,7 @@ def test_a_job_whose_end_cannot_be_noted_ends_when_it_can(
     if "://" not in str(service.app.state.desk.settings.ledger):  # a row that is changed fits where another was
         noted.wait()
     room.__exit__(None, None, None)
-    ended = finished(ana, job)[0]
+    ended = wait_for_job(ana, job)[0]
     assert ended["state"] == "failed"
     assert ended["problem"]["type"].endswith("unrecorded")
     assert charges(service) == ["ana/slow"]
@@ -226,9 +225,9 @@ def test_a_job_whose_end_cannot_be_noted_ends_when_it_can(
 def test_a_question_that_cannot_become_a_job_is_waited_for(
     place: str, tmp_path: Path, full: Full, monkeypatch: Any
 ) -> None:
-    tried, real = threading.Event(), Jobs._noted
+    tried, real = threading.Event(), Jobs._note_job
 
-    def noted(*given: Any) -> Any:
+    def note_while_full(*given: Any) -> Any:
         while not charges(service, since=0):
             time.sleep(0.01)
         try:
@@ -237,11 +236,11 @@ def test_a_question_that_cannot_become_a_job_is_waited_for(
         finally:
             tried.set()
 
-    monkeypatch.setattr(Jobs, "_noted", noted)
-    with serving(settings(tmp_path, ledger=place, patience=0.01), questions=QUESTIONS) as service:
+    monkeypatch.setattr(Jobs, "_note_job", note_while_full)
+    with run_service(settings(tmp_path, ledger=place, patience=0.01), questions=QUESTIONS) as service:
         ana = service.token("ana")
         found: list[Any] = []
-        with held():
+        with hold_answers():
             thread = threading.Thread(target=lambda: found.append(ana.post(SLOW, ASK)))
             thread.start()
             while not tried.wait(0.05):
@@ -251,7 +250,7 @@ def test_a_question_that_cannot_become_a_job_is_waited_for(
 
 
 def test_decisions_that_cannot_be_written_down_are_not_told_and_the_watch_goes_on(tmp_path: Path) -> None:
-    with serving(settings(tmp_path)) as service:
+    with run_service(settings(tmp_path)) as service:
         ana = service.token("ana")
         watch = ana.post(OPEN, WATCH).json["id"]
         told = post(ana, watch, [[0.1], [4.9]], first=1).json["outlier"]
@@ -271,7 +270,7 @@ def test_decisions_that_cannot_be_written_down_are_not_told_and_the_watch_goes_o
 
 @pytest.fixture
 def base(postgres: Server, tmp_path: Path) -> Iterator[Service]:
-    with serving(settings(tmp_path, ledger=postgres.fresh()), questions=QUESTIONS) as running:
+    with run_service(settings(tmp_path, ledger=postgres.fresh()), questions=QUESTIONS) as running:
         running.app.state.desk.ledger.grant("ward", Loss("9"), by="sue")
         yield running
 
@@ -301,10 +300,10 @@ def test_a_service_goes_on_when_its_database_was_started_anew(postgres: Server, 
 
 def test_an_answer_survives_a_database_that_is_started_anew(postgres: Server, base: Service, monkeypatch: Any) -> None:
     monkeypatch.setattr(release, "_PATIENCE", 300.0)
-    tried, ana = spied(monkeypatch, Ledger, "record"), base.token("ana")
+    tried, ana = spy_on(monkeypatch, Ledger, "record"), base.token("ana")
     assert ana.post(PATH, ASK, idempotency_key="first").status == 200
-    with held():
-        thread, found = asked_slowly(ana, base)
+    with hold_answers():
+        thread, found = ask_slowly(ana, base)
         postgres.stop()
     try:
         tried.wait()

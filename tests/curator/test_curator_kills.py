@@ -13,9 +13,7 @@ from typing import Any
 
 import pytest
 from deadly import VARIABLE
-from served import HERE, Answer, Caller, process, settings
-from test_curator_crowd import workers
-from test_curator_watches import given_token
+from served import HERE, Answer, Caller, make_token, process, settings, workers
 
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
@@ -40,7 +38,7 @@ def test_a_worker_killed_at_any_step_tells_nothing_unpaid_and_pays_nothing_twice
     place: str, tmp_path: Path, monkeypatch: Any
 ) -> None:
     stated, armed = settings(tmp_path, ledger=place), tmp_path / "armed"
-    text = given_token(stated)
+    text = make_token(stated)
     monkeypatch.setenv(VARIABLE, str(armed))
     with Ledger.open(place) as ledger, process(stated, HERE / "deadly.py") as (running, url):
         ana = Caller(url, text)
@@ -88,7 +86,7 @@ def wait_until(is_so: Callable[[], bool], running: Any) -> None:
 @pytest.mark.slow
 def test_workers_end_with_whoever_watches_over_them_and_leave_the_port(tmp_path: Path) -> None:
     stated = settings(tmp_path, workers=2)
-    text = given_token(stated)
+    text = make_token(stated)
     with process(stated) as (running, url):
         wait_until(lambda: len(workers(running.pid)) == 2, running)
         left = workers(running.pid)

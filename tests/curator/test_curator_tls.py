@@ -72,7 +72,7 @@ class Encrypted(NamedTuple):
 
 
 @contextmanager
-def encrypted(folder: Path, workers: int) -> Iterator[Encrypted]:
+def serve_encrypted(folder: Path, workers: int) -> Iterator[Encrypted]:
     """The service as its command starts it; where it is, and what trusts it."""
     cert, key = certificate(folder)
     command = ["serve", "--port", "0", "--workers", str(workers), "--ledger", str(folder / "ledger.db")]
@@ -95,7 +95,7 @@ def encrypted(folder: Path, workers: int) -> Iterator[Encrypted]:
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_service_with_a_certificate_speaks_tls_alone(tmp_path: Path, workers: int) -> None:
-    with encrypted(tmp_path, workers) as service:
+    with serve_encrypted(tmp_path, workers) as service:
         status, headers = service.get("/ui/sign-in", service.trusted)
         assert status == 200
         assert headers["set-cookie"].startswith("__Host-wallflower=")

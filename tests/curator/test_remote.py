@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from served import Service as Served
-from served import serving, settings
+from served import run_service, settings
 
 import wallflower as wf
 from above import Above
@@ -39,7 +39,7 @@ ASK: dict[str, Any] = {"neighbours": 3, "radius": 0.5}
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: Any) -> Iterator[Served]:
     stated = settings(tmp_path_factory.mktemp("connected"), patience=0.05, tick=0.1)
-    with serving(stated) as running:
+    with run_service(stated) as running:
         ledger = running.app.state.desk.ledger
         for name in ("ward", "beds"):
             ledger.grant(name, Loss("50"), by="sue")
@@ -52,34 +52,36 @@ def ana(service: Served) -> Service:
 
 
 @pytest.fixture
-def opened(service: Served) -> Dataset:
+def local_dataset(service: Served) -> Dataset:
     desk = service.app.state.desk
     return Dataset(desk.shelf.table("ward"), desk.ledger, "ana")
 
 
-def test_it_has_the_verbs_of_an_opened_data_set(ana: Service, opened: Dataset) -> None:
+def test_it_has_the_verbs_of_an_opened_data_set(ana: Service, local_dataset: Dataset) -> None:
     remote = ana.open("ward")
     for question in QUERIES:
-        assert inspect.signature(getattr(remote, question.kind)) == inspect.signature(getattr(opened, question.kind))
-        assert getattr(remote.plan, question.kind).__doc__ == getattr(opened.plan, question.kind).__doc__
-    assert set(dir(opened)) - set(dir(remote)) <= {"_table", "_ledger", "_analyst", "_source", "_is_compared"}
+        assert inspect.signature(getattr(remote, question.kind)) == inspect.signature(
+            getattr(local_dataset, question.kind)
+        )
+        assert getattr(remote.plan, question.kind).__doc__ == getattr(local_dataset.plan, question.kind).__doc__
+    assert set(dir(local_dataset)) - set(dir(remote)) <= {"_table", "_ledger", "_analyst", "_source", "_is_compared"}
     with pytest.raises(AttributeError, match="count"):
         _ = remote.cuont
     assert "ask count" in repr(remote)
     assert ana["ward"].name == "ward"
 
 
-def test_plans_budgets_and_releases_are_the_same_objects(ana: Service, opened: Dataset) -> None:
+def test_plans_budgets_and_releases_are_the_same_objects(ana: Service, local_dataset: Dataset) -> None:
     remote = ana.open("ward")
-    assert remote.plan.count(**ASK, epsilon="0.5") == opened.plan.count(**ASK, epsilon="0.5")
-    assert remote.plan("count", **ASK, rho="0.5") == opened.plan("count", **ASK, rho="0.5")
+    assert remote.plan.count(**ASK, epsilon="0.5") == local_dataset.plan.count(**ASK, epsilon="0.5")
+    assert remote.plan("count", **ASK, rho="0.5") == local_dataset.plan("count", **ASK, rho="0.5")
     price = remote.quote(wf.Count(**ASK, loss=Loss("0.5")))
     assert price.stated == price.booked == Loss("0.5")
     assert (price.factor, price.affords, price.refusal) == (1, 100, None)
     made = remote.count(**ASK, epsilon="0.5", key="one", anyway=True)
-    assert made.to_dict() == opened.releases()[-1].to_dict()
+    assert made.to_dict() == local_dataset.releases()[-1].to_dict()
     assert remote.count(**ASK, epsilon="0.5", key="one", anyway=True).replayed
-    assert remote.budget() == opened.budget()
+    assert remote.budget() == local_dataset.budget()
     assert [one["name"] for one in ana.datasets()] == ["beds", "ward"]
     assert remote.budget().spent.epsilon == Fraction("0.5")
     assert remote.left() == Loss("49.5")
@@ -226,7 +228,7 @@ def test_refusals_have_the_usual_exit_codes(shell: Any, tmp_path: Path) -> None:
 
 
 def test_a_question_of_our_own_can_be_asked_too(tmp_path: Path) -> None:
-    with serving(settings(tmp_path), questions=(Above,)) as running:
+    with run_service(settings(tmp_path), questions=(Above,)) as running:
         ana = Service(connect(running.url, running.token("ana").token)._call, (Above,))
         assert ana.open("ward").above(bar=3.0, epsilon="0.5").kind == "above"
 

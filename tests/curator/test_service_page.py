@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
-from served import Caller, serving, settings
+from served import Caller, run_service, settings
 
 from above import Above
 from postgres import Server, _find
@@ -38,7 +38,7 @@ def blocks(language: str, page: str = PAGE) -> list[str]:
 
 
 def test_the_examples_for_a_running_service_run(monkeypatch: Any, tmp_path: Path) -> None:
-    with trial(Settings(port=0, tick=0.05)) as found, serving(found.settings) as running:
+    with trial(Settings(port=0, tick=0.05)) as found, run_service(found.settings) as running:
         monkeypatch.setenv("WALLFLOWER_TOKEN", found.analyst)
         names: dict[str, Any] = {}
         for code in [*blocks("py"), *blocks("py", REFERENCE)]:
@@ -69,7 +69,7 @@ def test_the_settings_on_the_page_can_be_read(tmp_path: Path) -> None:
 def test_every_problem_and_every_route_is_on_the_page(tmp_path: Path) -> None:
     for kind in KINDS:
         assert f"`{kind}`" in PAGE, kind
-    with serving(settings(tmp_path)) as running:
+    with run_service(settings(tmp_path)) as running:
         for path in running.app.openapi()["paths"]:
             plain = re.sub(r"/(plan|ask)/\w+$", r"/\1/KIND", path).replace("{dataset}", "NAME").replace("{number}", "N")
             shown = re.sub(r"\{\w+\}", "ID", plain)
@@ -83,7 +83,7 @@ def test_the_settings_of_deploy_start_a_service(tmp_path: Path) -> None:
     stated = Settings.read(DEPLOY / "service.toml").but(
         port=0, workers=1, ledger=str(tmp_path / "ledger.db"), watches=str(tmp_path / "watches")
     )
-    with serving(stated) as running:
+    with run_service(stated) as running:
         assert [one["name"] for one in running.token("ana").get("/v1/datasets").json["datasets"]] == ["beds", "ward"]
 
 
@@ -129,9 +129,9 @@ def test_the_unit_is_sound() -> None:
 # Backups
 
 
-def restored(base: Settings, place: str, text: str, asked: dict[str, Any], head: str) -> None:
+def check_copy(base: Settings, place: str, text: str, asked: dict[str, Any], head: str) -> None:
     """A service on the copy knows the tokens, the chain, the keys and the data sets."""
-    with serving(base.but(ledger=place)) as running:
+    with run_service(base.but(ledger=place)) as running:
         ana = Caller(running.url, text)
         assert running.app.state.desk.ledger.verify(head=head).head == head
         again = ana.post("/v1/datasets/ward/ask/count", ASK, idempotency_key="k").json
@@ -139,26 +139,26 @@ def restored(base: Settings, place: str, text: str, asked: dict[str, Any], head:
         assert ana.get("/v1/datasets/new").status == 200
 
 
-def filled(base: Settings) -> tuple[str, dict[str, Any], str]:
-    with serving(base) as running:
+def fill_service(base: Settings) -> tuple[str, dict[str, Any], str]:
+    with run_service(base) as running:
         ana = running.token("ana")
         asked = ana.post("/v1/datasets/ward/ask/count", ASK, idempotency_key="k").json
         new = {"name": "new", "schema": {"columns": ["x"]}}
         assert running.token("sue", "steward").post("/v1/datasets", new).status == 201
         if base.ledger and "://" not in base.ledger:
-            backed_up(base.ledger, f"{base.ledger}.copy")
+            back_up(base.ledger, f"{base.ledger}.copy")
         return str(ana.token), asked, running.app.state.desk.ledger.verify().head
 
 
-def backed_up(source: str, copy: str) -> None:
+def back_up(source: str, copy: str) -> None:
     with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(copy)) as other:
         one.backup(other)
 
 
 def test_a_copy_made_while_it_runs_can_be_restored(tmp_path: Path) -> None:
     base = settings(tmp_path)
-    text, asked, head = filled(base)
-    restored(base, f"{base.ledger}.copy", text, asked, head)
+    text, asked, head = fill_service(base)
+    check_copy(base, f"{base.ledger}.copy", text, asked, head)
 
 
 def shell(name: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -176,7 +176,7 @@ def shell(name: str, folder: Path, **variables: str) -> subprocess.CompletedProc
 def test_a_dump_can_be_restored_and_an_old_one_is_noticed(postgres: Server, tmp_path: Path) -> None:
     place = postgres.fresh()
     base = settings(tmp_path, ledger=place)
-    text, asked, head = filled(base)
+    text, asked, head = fill_service(base)
     assert shell("dump", tmp_path, WALLFLOWER_LEDGER=place).returncode == 0
     with Ledger.open(place) as ledger:
         ledger.charge("ward", Above(bar=1.0, loss=Loss("1/8")), analyst="ana")
@@ -190,4 +190,4 @@ def test_a_dump_can_be_restored_and_an_old_one_is_noticed(postgres: Server, tmp_
         assert "none with the head you noted" in " ".join((noticed.stdout + noticed.stderr).split())
     with Ledger.open(place) as ledger:
         assert left <= ledger.remaining("ward") != left
-    restored(base, place, text, asked, head)
+    check_copy(base, place, text, asked, head)

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from wallflower.curator.pages import pictures
+from wallflower.curator.pages.figures import pictures
 from wallflower.query.picture import Band, Bars, Choices, Curve, Dot, Figures, HeatMap, Picture, Ranks, Sheet, Ticks
 from wallflower.report import panels
 

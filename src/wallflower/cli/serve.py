@@ -17,19 +17,19 @@ from wallflower.machine.lazy import Lazy, load
 
 if TYPE_CHECKING:
     import wallflower.curator.demo as _demo
-    import wallflower.curator.desk.acts as _acts
-    import wallflower.curator.desk.factors as _factors
+    import wallflower.curator.desk.access.acts as _acts
+    import wallflower.curator.desk.access.factors as _factors
+    import wallflower.curator.desk.access.tokens as _tokens
     import wallflower.curator.desk.records as _records
-    import wallflower.curator.desk.tokens as _tokens
     import wallflower.curator.server as _server
     import wallflower.curator.settings as _settings
     import wallflower.release as _release
 else:
     _demo = Lazy("wallflower.curator.demo")
-    _acts = Lazy("wallflower.curator.desk.acts")
-    _factors = Lazy("wallflower.curator.desk.factors")
+    _acts = Lazy("wallflower.curator.desk.access.acts")
+    _factors = Lazy("wallflower.curator.desk.access.factors")
     _records = Lazy("wallflower.curator.desk.records")
-    _tokens = Lazy("wallflower.curator.desk.tokens")
+    _tokens = Lazy("wallflower.curator.desk.access.tokens")
     _server = Lazy("wallflower.curator.server")
     _settings = Lazy("wallflower.curator.settings")
     _release = Lazy("wallflower.release")

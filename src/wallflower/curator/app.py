@@ -13,17 +13,18 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from wallflower.curator.api import analyst, callers, requests, steward, watch
+from wallflower.curator.api import callers
 from wallflower.curator.api.compression import Compression
-from wallflower.curator.api.docs import flatten, problem_docs
+from wallflower.curator.api.description.docs import flatten, problem_docs
 from wallflower.curator.api.gate import Attempts, Gate
+from wallflower.curator.api.routes import analyst, requests, steward, watch
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk import logs
+from wallflower.curator.desk.budgets.requests import Requests
 from wallflower.curator.desk.desk import Desk
-from wallflower.curator.desk.jobs import Jobs
 from wallflower.curator.desk.problems import KINDS, document, problem, response
-from wallflower.curator.desk.requests import Requests
-from wallflower.curator.desk.watches import Watches
+from wallflower.curator.desk.questions.jobs import Jobs
+from wallflower.curator.desk.questions.watches import Watches
 from wallflower.curator.pages import mount
 from wallflower.curator.settings import VARIABLE, Settings
 from wallflower.errors import LedgerError, PrivacyError
@@ -62,10 +63,10 @@ def application(settings: Settings, questions: tuple[Question, ...] = ASKED) -> 
     mount.mount(app)
     app.add_middleware(Compression)
     app.add_middleware(Gate, settings=settings, metrics=desk.metrics, admit=callers.doorman(app))
-    app.add_exception_handler(PrivacyError, _refused)
+    app.add_exception_handler(PrivacyError, _refusal_response)
     app.add_exception_handler(RequestValidationError, _unfit)
     app.add_exception_handler(HTTPException, _http)
-    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    app.openapi = lambda: _describe(app)  # type: ignore[method-assign]
     return app
 
 
@@ -113,7 +114,7 @@ def metrics(request: Request) -> str:
     return desk.metrics.text(gauges, under_way=request.app.state.jobs.under_way)
 
 
-async def _refused(_: Request, error: Exception) -> JSONResponse:
+async def _refusal_response(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, PrivacyError)
     return response(problem(error))
 
@@ -138,7 +139,7 @@ async def _http(_: Request, error: Exception) -> JSONResponse:
     return made
 
 
-def _described(app: FastAPI) -> dict[str, Any]:
+def _describe(app: FastAPI) -> dict[str, Any]:
     """OpenAPI, with the schema of problems."""
     if app.openapi_schema is None:
         made = FastAPI.openapi(app)

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from wallflower import demo
+from wallflower.curator.desk.access.tokens import Tokens
 from wallflower.curator.desk.records import Records
-from wallflower.curator.desk.tokens import Tokens
 from wallflower.curator.settings import Registration, Settings
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss

@@ -64,7 +64,7 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     app = application(settings) if settings.workers == 1 else None  # workers make their own
     desk = Desk(settings, ASKED) if app is None else app.state.desk
     desk.load()
-    with _bound(settings) as listening:
+    with _bind(settings) as listening:
         logs.start()
         announce(_url(listening, settings))
         if app is not None:
@@ -96,7 +96,7 @@ def _config(app: FastAPI | str, settings: Settings) -> uvicorn.Config:
     )
 
 
-def _bound(settings: Settings) -> socket.socket:
+def _bind(settings: Settings) -> socket.socket:
     try:
         made = bind_socket(settings.host, settings.port)
     except OSError as error:

@@ -126,21 +126,21 @@ class Settings:
         refusal = SourceError(f"{path}: the settings cannot be opened, or are no TOML. Check the file.")
         stored = call_or_refuse(lambda: tomllib.loads(path.read_text(encoding="utf-8")), lambda _: refusal)
         known = {item.name: item.default for item in fields(cls)} | {"office": {}}
-        given: dict[str, Any] = _checked(stored, known, "the settings")
+        given: dict[str, Any] = _require_known(stored, known, "the settings")
         folder = path.absolute().parent
         given["office"] = Office.read(folder, given.get("office", {}))
-        placed: dict[str, Any] = {name: _placed(folder, given[name]) for name in PLACES if name in given}
+        placed: dict[str, Any] = {name: _resolve_place(folder, given[name]) for name in PLACES if name in given}
         roots = [str(folder / root) for root in given.get("roots", ["."])]
         found = tuple(_dataset(folder, one) for one in given.pop("datasets", []))
         proxies = tuple(given.get("proxies", ()))
         return cls(**given | placed | {"roots": tuple(roots), "proxies": proxies, "datasets": found})
 
     def but(self, **given: Any) -> Self:
-        """The same with these changed, but for those that are None."""
+        """The same settings with these changed; what is None stays as it was."""
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
     def to_json(self) -> str:
-        """For a worker."""
+        """As a text, from which a worker reads them again."""
         return json.dumps({**asdict(self), "datasets": [dataset.to_json() for dataset in self.datasets]})
 
     @classmethod
@@ -179,7 +179,7 @@ def state_account(schema: Schema, *, account: str | None, protects: Any, where: 
 
 
 def _dataset(folder: Path, stored: Any) -> Registration:
-    given = _checked(stored, _DATASET, "a data set")
+    given = _require_known(stored, _DATASET, "a data set")
     if "name" not in given:
         raise ParameterError('datasets: one has no name, and its budget hangs on it. Add name = "...".')
     schema = given.get("schema")
@@ -194,7 +194,7 @@ def _dataset(folder: Path, stored: Any) -> Registration:
             f"{where} has neither a source nor a schema with columns. A table has a source, a "
             "stream has columns. Add one."
         )
-    placed = None if source is None else _placed(folder, source)
+    placed = None if source is None else _resolve_place(folder, source)
     records, engine = tuple(given.get("records", ())), given.get("engine")
     return Registration(name=given["name"], source=placed, schema=facts, records=records, engine=engine)
 
@@ -206,12 +206,12 @@ def _require_address(proxy: Any) -> None:
     call_or_refuse(lambda: ipaddress.ip_network(str(proxy)), lambda _: refusal)
 
 
-def _placed(folder: Path, place: str) -> str:
+def _resolve_place(folder: Path, place: str) -> str:
     return place if "://" in place else str(folder / place)
 
 
-def _checked(stored: Any, known: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """What is stated, if its names are known and its values of the type that their default has."""
+def _require_known(stored: Any, known: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """What is stated; a name that is unknown, or a value that is not of the type of its default, is refused."""
     if not isinstance(stored, dict):
         raise ParameterError(f"{where}: it is a table of names and values. Correct the settings.")
     for name, value in stored.items():

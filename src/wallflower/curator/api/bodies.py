@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 from starlette.responses import Response
 
-from wallflower.curator.desk.tokens import Scope
+from wallflower.curator.desk.access.tokens import Scope
 from wallflower.errors import ParameterError
 from wallflower.ledger.limits import Accounting
 from wallflower.privacy import Loss
@@ -47,15 +47,15 @@ class Digits(float):
         return made
 
 
-def _as_written(value: Any) -> Any:
-    """A JSON number by its digits, so that nothing is lost on the way; what is none is refused where it is read."""
+def _keep_digits(value: Any) -> Any:
+    """A JSON number as the digits that were sent; what is no number is refused where it is read."""
     if type(value) is int:
         return str(value)
     return value.text if isinstance(value, Digits) else value
 
 
 # Read where it is used, so that every surface refuses it in the same words.
-Exactly = Annotated[Any, AfterValidator(_as_written), WithJsonSchema({"anyOf": [_EXACT, _NUMBER]})]
+Exactly = Annotated[Any, AfterValidator(_keep_digits), WithJsonSchema({"anyOf": [_EXACT, _NUMBER]})]
 Reason = Annotated[str, Field(min_length=1, max_length=1000)]
 Positive = Annotated[int, Field(ge=1, le=10**9)]
 Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", examples=["2030-12-31"])]
@@ -199,7 +199,7 @@ class NewDataset(Body):
     account: Text | None = Field(None, description="the budget it shares; left out: one of its own")
     protects: ProtectionBody | None = Field(None, description="what a row is, and whose loss its budget bounds")
 
-    def stated(self) -> dict[str, Any]:
+    def desk_arguments(self) -> dict[str, Any]:
         """All but the name, as the desk takes it."""
         own = {name: getattr(self, name) for name in ("source", "records", "account")}
         protects = None if self.protects is None else self.protects.model_dump(exclude_unset=True)

@@ -12,10 +12,10 @@ from fastapi.security.utils import get_authorization_scheme_param
 from starlette.types import Scope
 
 from wallflower.curator.api.gate import Admit, Attempts
+from wallflower.curator.desk.access.tokens import Caller, token_id
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.logs import tell
 from wallflower.curator.desk.problems import Refusal
-from wallflower.curator.desk.tokens import Caller, token_id
 
 PAGES: Final = "/ui"
 _OPEN: Final = frozenset({"/", "/docs", "/healthz", "/readyz", "/openapi.json"})
@@ -37,7 +37,7 @@ async def desk_of(request: Request) -> Desk:
 
 async def authenticate(desk: Desk, attempts: Attempts, text: str, address: str) -> Caller:
     """Whoever holds this token. Failures are counted by address and by token, and lock out nobody who is right."""
-    found = desk.tokens.known(text) or await run_sync(desk.tokens.caller, text)
+    found = desk.tokens.recent_caller(text) or await run_sync(desk.tokens.caller, text)
     if found is not None:
         return replace(found, address=address)
     key = token_id(text)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import Response
 
-from wallflower.curator.api.answers import JSON, example_of
-from wallflower.curator.api.answers import Release as Told
-from wallflower.curator.api.docs import Docs, answer_docs
+from wallflower.curator.api.description.answers import JSON, example_of
+from wallflower.curator.api.description.answers import Release as Told
+from wallflower.curator.api.description.docs import Docs, answer_docs
 from wallflower.curator.api.views import Plain
 from wallflower.machine.lazy import Lazy
 from wallflower.release import Release

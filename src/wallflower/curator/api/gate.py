@@ -47,7 +47,7 @@ class Gate:
         began, status = time.monotonic(), 0
         safe = (*_SAFE, *_OVER_TLS) if self._settings.https or scope["scheme"] == "https" else _SAFE
 
-        async def answered(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -56,17 +56,17 @@ class Gate:
             await send(message)
 
         try:
-            await self._passed(scope, receive, answered)
+            await self._pass_on(scope, receive, send_with_headers)
         except Exception as error:  # noqa: BLE001 - whatever happens, only constant words may leave
             log_failure("request", error)
             if not status:
-                await response(problem(unanswered_refusal()))(scope, receive, answered)
+                await response(problem(unanswered_refusal()))(scope, receive, send_with_headers)
         route = getattr(scope.get("route"), "path", "none")
         self._metrics.count("requests", route=route, method=_method(scope), status=str(status))
         took = round((time.monotonic() - began) * 1000)
         tell("request", method=_method(scope), route=route, status=status, milliseconds=took)
 
-    async def _passed(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await self._admit(scope)
             body = await self._body(scope, receive)
@@ -74,7 +74,7 @@ class Gate:
             await response(problem(refusal))(scope, receive, send)
             return
         if body is not None:
-            await self._app(scope, _replayed(body, receive), send)
+            await self._app(scope, _replay(body, receive), send)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
         """The body, or None when the caller has gone."""
@@ -155,7 +155,7 @@ def pieces(body: bytes) -> Iterator[bytes]:
     return (found[0] for found in _PIECES.finditer(body))
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
+def _replay(body: bytes, receive: Receive) -> Receive:
     waiting: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:

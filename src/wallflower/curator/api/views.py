@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from starlette.responses import JSONResponse, Response
 
 from wallflower.curator.api.bodies import example
-from wallflower.curator.desk.desk import DatasetView
+from wallflower.curator.desk.datasets.views import DatasetView
 from wallflower.curator.desk.problems import loss_json, problem
 from wallflower.ledger import Quote
 from wallflower.ledger.chain import Entry
@@ -20,13 +20,13 @@ from wallflower.query.forms import LOSS_HELP, REQUIRED, Question, blanks, spends
 
 
 class Plain(JSONResponse):
-    """JSON in which a number that is none, or has no end, is null."""
+    """JSON in which NaN and the infinities are null."""
 
     def render(self, content: Any) -> bytes:
         try:
-            return _dumped(content)
+            return _dump(content)
         except ValueError:
-            return _dumped(_finite(content))
+            return _dump(_finite(content))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def account_json(shown: DatasetView) -> dict[str, Any]:
     return common | shown.protection.to_json() | {"protects": shown.protection.words}
 
 
-def changed_json(shown: DatasetView, entry: Entry) -> dict[str, Any]:
+def change_json(shown: DatasetView, entry: Entry) -> dict[str, Any]:
     """What a steward has changed: the entry that says so, and where the account stands now."""
     return {"entry": entry.id, "dataset": shown.name, "budget": account_json(shown)}
 
@@ -89,7 +89,7 @@ def question_json(question: Question) -> dict[str, Any]:
             "name": blank.name,
             "help": blank.help,
             "required": blank.default is REQUIRED,
-            "default": None if blank.default is REQUIRED else _worded(blank.default),
+            "default": None if blank.default is REQUIRED else _plain_value(blank.default),
             "choices": list(blank.choices),
             "when": None if blank.when is None else {blank.when.chooser: blank.when.choice},
         }
@@ -100,11 +100,11 @@ def question_json(question: Question) -> dict[str, Any]:
     return told | {"parameters": asked, "loss": losses, "example": example(question)}
 
 
-def _worded(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     return value if isinstance(value, int | float | str | bool | None) else json.loads(json.dumps(value, default=str))
 
 
-def _dumped(content: Any) -> bytes:
+def _dump(content: Any) -> bytes:
     return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
 
 

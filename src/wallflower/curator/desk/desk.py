@@ -7,69 +7,40 @@ sentence.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
-from threading import Lock
 from typing import Any, Final
 
-from wallflower.curator.desk.acts import Acts
-from wallflower.curator.desk.factors import Factors
+from wallflower.curator.desk.access.acts import Acts
+from wallflower.curator.desk.access.factors import Factors
+from wallflower.curator.desk.access.tokens import Caller, Token, Tokens
+from wallflower.curator.desk.budgets.others import visible_account
+from wallflower.curator.desk.datasets.shelf import Shelf
+from wallflower.curator.desk.datasets.views import DatasetView
 from wallflower.curator.desk.logs import log_failure, tell
 from wallflower.curator.desk.metrics import Metrics
-from wallflower.curator.desk.others import OTHERS, merge_shares, merge_spenders
 from wallflower.curator.desk.problems import Refusal, unanswered_refusal, unrecorded_refusal
+from wallflower.curator.desk.questions.outlines import Outlines
 from wallflower.curator.desk.records import Records
-from wallflower.curator.desk.shelf import Shelf
-from wallflower.curator.desk.tokens import Caller, Token, Tokens
 from wallflower.curator.settings import Settings
 from wallflower.data import Table, TiledTable
 from wallflower.errors import LedgerUnreachable, ParameterError, PrivacyError, SourceError
-from wallflower.ledger import Account, Ledger, Quote
-from wallflower.ledger.chain import Entry, Event, Verification, canonical
+from wallflower.ledger import Ledger, Quote
+from wallflower.ledger.chain import Entry, Event, Verification
 from wallflower.ledger.limits import Accounting, Limit, limit_of
 from wallflower.names import account_name
-from wallflower.privacy import Exact, Loss, Neighbours
-from wallflower.progress import Effort
+from wallflower.privacy import Exact, Loss
 from wallflower.queries import QUERIES
 from wallflower.query import Plan, Query
 from wallflower.query.forms import Question, find
-from wallflower.release import Release, notice, pay, plan_for
-from wallflower.release.scales import rescale
+from wallflower.release import Release, notice, pay
 from wallflower.release.steward_key import steward_key
-from wallflower.release.views import view_of
-from wallflower.units import Claim, Protection
-from wallflower.watching import USUAL
+from wallflower.units import Protection
 
 LARGE: Final = 10  # a limit above this epsilon promises next to nothing, and is confirmed
 
-AT_A_TIME: Final = 1 << 20  # records of a table that an engine keeps, about as many as a tile has
-_MOST_PLANS: Final = 1024
 _LONGEST_KEY: Final = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetView:
-    """A data set as a caller sees it: public facts, its budget, and what they may still spend."""
-
-    name: str
-    facts: dict[str, Any]
-    budget: Account
-    left: Loss
-
-    @property
-    def protection(self) -> Protection:
-        """Whose loss is counted for this data set; others on the same account may count another's."""
-        return self.budget.members.get(account_name(self.name) or self.name, self.budget.protection)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outline:
-    """What public facts say of a question: what to expect, and what it states of its loss."""
-
-    plan: Plan
-    claim: Claim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +68,7 @@ class Desk:
         self.acts = Acts(self.records)
         self.shelf = Shelf(settings.datasets, settings.roots, self.records)
         self.metrics = Metrics()
-        self._outlines: OrderedDict[tuple[str, str, str], Outline] = OrderedDict()
-        self._lock = Lock()
+        self.outlines = Outlines(settings, self.shelf, self.ledger)
 
     def load(self) -> None:
         """Read every table of the settings, compare it with others, and write down what is said of budgets."""
@@ -133,8 +103,8 @@ class Desk:
         """One data set."""
         found = self.shelf.find(name)
         facts, account = self.shelf.facts(found.name), self.ledger.account(found.name)
-        facts |= {"rows": None} if found.source is not None and self._hides_size(found.name) else {}
-        shown = self._shown(caller, account)
+        facts |= {"rows": None} if found.source is not None and self.outlines.hides_size(found.name) else {}
+        shown = visible_account(account, caller, self.shelf)
         return DatasetView(name=found.name, facts=facts, budget=shown, left=account.left_for(caller.name))
 
     def is_charged(self, name: str) -> bool:
@@ -145,26 +115,24 @@ class Desk:
 
     def plan(self, caller: Caller, name: str, query: Query[Any, Any]) -> Plan:
         """What to expect, from public facts alone."""
-        return self._outline(caller, name, query).plan
+        self._require_nameable(caller, name, query)
+        return self.outlines.find(name, query).plan
 
     def quote(self, caller: Caller, name: str, query: Query[Any, Any]) -> Quote:
         """What a question would cost here now, from public facts alone; nothing is charged."""
-        claim = self._outline(caller, name, query).claim
+        self._require_nameable(caller, name, query)
+        claim = self.outlines.find(name, query).claim
         return self.ledger.quote(name, query, analyst=caller.name, claim=claim)
 
     def admit(
         self, caller: Caller, name: str, query: Query[Any, Any], key: str | None, *, anyway: bool = False
     ) -> Admission:
         """Refuse what can be refused before the question waits in line; the budget is decided when it is charged."""
-        self._require_named(caller, name, query)
+        self._require_nameable(caller, name, query)
         self.shelf.find(name)
         if key is not None:
             _require_key(key)
-        view, n = self._facts(name, query)
-        effort = query.effort(n=n, dimension=view.dimension)
-        most = min(n, AT_A_TIME) if self._is_kept(name) else n
-        self._require_memory(query, query.effort(n=most, dimension=view.dimension))
-        is_long = effort.seconds > self.settings.job_seconds
+        is_long = self.outlines.effort(name, query).seconds > self.settings.job_seconds
         return Admission(caller=caller, dataset=name, query=query, key=key, anyway=anyway, is_long=is_long)
 
     def ask(self, admitted: Admission, hold: Callable[[], None]) -> Release[Any]:
@@ -247,15 +215,15 @@ class Desk:
         """Set the limit of a data set's account, in all."""
         self.shelf.find(name)
         _require_reason(reason)
-        require_meant(limit_of(loss, convert=convert, accounting=accounting), confirm=confirm)
+        require_confirmation(limit_of(loss, convert=convert, accounting=accounting), confirm=confirm)
         terms: dict[str, Any] = {"accounting": accounting, "convert": convert, "pace": pace, "expires": expires}
-        return self._noted("limit", caller, self.ledger.grant(name, loss, by=caller.name, reason=reason, **terms))
+        return self._note_entry("limit", caller, self.ledger.grant(name, loss, by=caller.name, reason=reason, **terms))
 
     def allocate(self, caller: Caller, name: str, analyst: str, loss: Loss, *, reason: str = "") -> Entry:
         """Set the share of one analyst; 0 takes it back."""
         self.shelf.find(name)
         entry = self.ledger.allocate(name, analyst, loss, by=caller.name, reason=reason)
-        return self._noted("share", caller, entry)
+        return self._note_entry("share", caller, entry)
 
     def declare(
         self,
@@ -275,16 +243,18 @@ class Desk:
                 "Say it there, or leave it out there."
             )
         stated_too: dict[str, Any] = {"account": account, "apart": apart, "reason": reason}
-        return self._noted("declaration", caller, self.ledger.declare(name, protection, by=caller.name, **stated_too))
+        return self._note_entry(
+            "declaration", caller, self.ledger.declare(name, protection, by=caller.name, **stated_too)
+        )
 
     def allow_constrained(self, caller: Caller, name: str, epsilon: Exact, *, reason: str) -> Entry:
         """Open output-constrained answers up to an epsilon in all; 0 closes them."""
         self.shelf.find(name)
         _require_reason(reason)
         entry = self.ledger.allow_constrained(name, epsilon, by=caller.name, reason=reason)
-        return self._noted("allowance", caller, entry)
+        return self._note_entry("allowance", caller, entry)
 
-    def _noted(self, act: str, caller: Caller, entry: Entry) -> Entry:
+    def _note_entry(self, act: str, caller: Caller, entry: Entry) -> Entry:
         self.acts.note(act, caller, f"{entry.dataset}, entry {entry.id} of the ledger")
         return entry
 
@@ -300,58 +270,8 @@ class Desk:
     def export(self) -> Iterator[dict[str, Any]]:
         return self.ledger.export()
 
-    def _outline(self, caller: Caller, name: str, query: Query[Any, Any]) -> Outline:
-        """What public facts say of a question; the same is worked out once."""
-        self._require_named(caller, name, query)
-        key = (name, f"{query.label} {self._hides_size(name)}", canonical(query.to_json()))
-        with self._lock:
-            found = self._outlines.get(key)
-        if found is None:
-            found = self._outlined(name, query)
-            with self._lock:
-                self._outlines[key] = found
-                while len(self._outlines) > _MOST_PLANS:
-                    self._outlines.popitem(last=False)
-        return found
-
-    def _outlined(self, name: str, query: Query[Any, Any]) -> Outline:
-        view, n = self._facts(name, query)
-        is_known = self.shelf.find(name).source is not None and n == view.n
-        plan = plan_for(query, view) if is_known else query.plan(n=n, dimension=view.dimension)
-        return Outline(plan=plan, claim=query.claim(view))
-
-    def _facts(self, name: str, query: Query[Any, Any]) -> tuple[Any, int]:
-        """What a question would look at, of which only public facts are used here, and how many records to reckon
-        with: of a stream, or where that is secret and the question states no bound, as many as usual."""
-        found = self.shelf.find(name)
-        if found.source is not None:
-            view = view_of(query, rescale(query, self.shelf.table(name), self.ledger), self.ledger)
-            is_bounded = query.cost().neighbours is Neighbours.ADD_REMOVE
-            return view, view.n if is_bounded or not self._hides_size(name) else USUAL
-        return self.shelf.stream(name, getattr(query, "columns", None)), found.schema.rows or USUAL
-
-    def _hides_size(self, name: str) -> bool:
-        """Whether it is protected that somebody is there at all, and so how many there are."""
-        account = self.ledger.account(name)
-        return account.members.get(account_name(name) or name, account.protection).unit == "membership"
-
-    def _is_kept(self, name: str) -> bool:
-        """Whether an engine keeps the table, so that some records of it are in memory at a time."""
-        return self.shelf.find(name).source is not None and isinstance(self.shelf.table(name), TiledTable)
-
-    def _require_memory(self, query: Query[Any, Any], effort: Effort) -> None:
-        """Refuse what public facts say is too much, before anything is paid."""
-        most = self.settings.question_bytes
-        if effort.memory > most:
-            raise Refusal(
-                "too-much-memory",
-                f"{query.kind}: it takes about {effort.memory / 2**20:,.0f} MiB on a table of this size; a question "
-                f"may have {most / 2**20:,.0f} MiB here. Nothing was charged. Ask about fewer columns, neighbours or "
-                "contexts, or ask the steward for more (`question_bytes`).",
-            )
-
     def _compare(self, table: Table | TiledTable, source: str) -> None:
-        """Refuse the records of another data set; without a home for the key that takes, say so and go on."""
+        """Refuse records that another data set holds. If the key for that cannot be kept, say so and go on."""
         try:
             key = steward_key()
         except SourceError as error:
@@ -368,18 +288,7 @@ class Desk:
             protection = schema.protects or Protection()
             self.ledger.declare(name, protection, by=by, account=schema.account, reason=reason)
 
-    def _shown(self, caller: Caller, account: Account) -> Account:
-        """An account as the caller may see it: of others only sums, of records only those that may be named."""
-        if caller.is_steward:
-            return account
-        members = [name for name in self.shelf.names() if (account_name(name) or name) in account.members]
-        opened = {record for name in members for record in self.shelf.find(name).records}
-        hidden = (OTHERS,) if set(account.names) - opened else ()
-        names = (*(name for name in account.names if name in opened), *hidden)
-        spenders = merge_spenders(account, caller.name)
-        return replace(account, shares=merge_shares(account, caller.name), spenders=spenders, names=names)
-
-    def _require_named(self, caller: Caller, name: str, query: Query[Any, Any]) -> None:
+    def _require_nameable(self, caller: Caller, name: str, query: Query[Any, Any]) -> None:
         """Whoever may name any record can find out who is in the table, so the steward says which may be named."""
         record = query.named()
         if record is not None and not caller.is_steward and record not in self.shelf.find(name).records:
@@ -392,7 +301,7 @@ class Desk:
             self.release(caller, number)  # whose it is, or a refusal
 
 
-def require_meant(limit: Limit, *, confirm: bool) -> None:
+def require_confirmation(limit: Limit, *, confirm: bool) -> None:
     """Refuse a limit that promises next to nothing, unless it is meant."""
     if not confirm and limit.epsilon > LARGE:
         raise ParameterError(

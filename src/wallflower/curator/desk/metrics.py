@@ -52,9 +52,9 @@ class Metrics:
 
 
 def _labels(pairs: Iterable[tuple[str, str]]) -> str:
-    inside = ",".join(f'{name}="{_escaped(value)}"' for name, value in pairs)
+    inside = ",".join(f'{name}="{_escape(value)}"' for name, value in pairs)
     return f"{{{inside}}}" if inside else ""
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

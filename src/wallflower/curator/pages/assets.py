@@ -19,7 +19,7 @@ _ASK_AGAIN: Final = "no-cache"  # it is kept, and asked about each time by its E
 
 
 class Assets(StaticFiles):
-    """Files that are kept for ever under the name of what they hold, and asked about under any other."""
+    """Files that a browser keeps for ever if their address has their version, and else asks about each time."""
 
     def __init__(self) -> None:
         super().__init__(directory=FOLDER)
@@ -36,5 +36,5 @@ class Assets(StaticFiles):
 
 @cache
 def version_of(name: str) -> str:
-    """What a file holds, in a few letters."""
+    """A few letters that change when what a file holds does."""
     return hashlib.sha256((FOLDER / name).read_bytes()).hexdigest()[:12]

@@ -18,26 +18,33 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wallflower.curator.api.compression import LEAST
 from wallflower.curator.desk.problems import KINDS, Refusal
-from wallflower.curator.desk.tradeoffs import Tradeoffs
-from wallflower.curator.pages import (
-    analyst,
-    expenses,
-    lists,
-    office,
-    registration,
-    releases,
-    requests,
-    review,
-    steward,
-    streams,
-)
+from wallflower.curator.desk.questions.tradeoffs import Tradeoffs
+from wallflower.curator.pages.analyst import datasets, lists, payment, planner, releases, requests, streams
+from wallflower.curator.pages.analyst.samples import Samples
 from wallflower.curator.pages.assets import Assets
-from wallflower.curator.pages.displays import Displays
-from wallflower.curator.pages.samples import Samples
-from wallflower.curator.pages.sessions import Sessions
-from wallflower.curator.pages.visits import BASE, POLICY, page, refusal_page
+from wallflower.curator.pages.figures.displays import Displays
+from wallflower.curator.pages.public import office
+from wallflower.curator.pages.steward import budgets, expenses, registration, review, tokens
+from wallflower.curator.pages.visitors import sign_in
+from wallflower.curator.pages.visitors.sessions import Sessions
+from wallflower.curator.pages.visitors.visits import BASE, POLICY, page, refusal_page
 
-_ROOMS: Final = (analyst, releases, lists, steward, review, requests, expenses, registration, streams, office)
+_ROOMS: Final = (
+    sign_in,
+    datasets,
+    planner,
+    payment,
+    releases,
+    lists,
+    budgets,
+    tokens,
+    review,
+    requests,
+    expenses,
+    registration,
+    streams,
+    office,
+)
 
 
 class Strict:
@@ -47,7 +54,7 @@ class Strict:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def answered(message: Message) -> None:
+        async def send_with_policy(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers["content-security-policy"] = POLICY
@@ -55,7 +62,7 @@ class Strict:
                 headers["cross-origin-opener-policy"] = "same-origin"
             await send(message)
 
-        await self._app(scope, receive, answered)
+        await self._app(scope, receive, send_with_policy)
 
 
 def routes() -> list[Route]:

@@ -1,0 +1,173 @@
+"""Routes for stewards: data sets, budgets, tokens, the ledger."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response, StreamingResponse
+
+from wallflower.curator.api.bodies import (
+    Allocation,
+    Allowance,
+    DeclarationBody,
+    Grant,
+    NewDataset,
+    NewToken,
+    StrictRoute,
+)
+from wallflower.curator.api.callers import Steward, TheDesk
+from wallflower.curator.api.description.answers import Dataset
+from wallflower.curator.api.description.docs import Docs, answer_docs, problem_docs
+from wallflower.curator.api.description.steward_answers import (
+    Acts,
+    Change,
+    Entries,
+    IssuedToken,
+    Token,
+    Tokens,
+    Verification,
+)
+from wallflower.curator.api.routes.analyst import Before, DatasetName, Last
+from wallflower.curator.api.views import Page, Plain, change_json, dataset_json, entry_json
+from wallflower.errors import ParameterError
+from wallflower.ledger.chain import Event
+
+LINES: Final = "application/x-ndjson"
+
+TokenId = Annotated[str, Path(max_length=64, description="id of a token")]
+BUDGET: Final = "/datasets/{dataset}/budget"
+
+
+@cache
+def router() -> APIRouter:
+    """What only a steward may do."""
+    made = APIRouter(prefix="/v1", route_class=StrictRoute, default_response_class=Plain)
+    made.post("/datasets", status_code=201, tags=["data sets"], responses=answer_docs(Dataset, 403, 409, status=201))(
+        register
+    )
+    for name, change in (
+        ("grants", grant),
+        ("shares", allocate),
+        ("declaration", declare),
+        ("constrained", allow_constrained),
+    ):
+        docs = answer_docs(Change, 403, 404, status=201)
+        made.post(f"{BUDGET}/{name}", status_code=201, tags=["budgets"], responses=docs)(change)
+    made.get("/tokens", tags=["tokens"], responses=answer_docs(Tokens, 403))(tokens)
+    made.post("/tokens", status_code=201, tags=["tokens"], responses=answer_docs(IssuedToken, 403, status=201))(
+        create_token
+    )
+    made.delete("/tokens/{token}", tags=["tokens"], responses=answer_docs(Token, 403, 404))(revoke_token)
+    made.delete("/tokens/{token}/factor", tags=["tokens"], responses=answer_docs(Token, 403, 404))(remove_factor)
+    made.get("/acts", tags=["tokens"], responses=answer_docs(Acts, 403))(acts)
+    made.get("/ledger/entries", tags=["ledger"], responses=answer_docs(Entries, 403))(entries)
+    made.get("/ledger/verify", tags=["ledger"], responses=answer_docs(Verification, 403, 409))(verify)
+    lines: Docs = {200: {"description": "One entry a line", "content": {LINES: {"schema": {"type": "string"}}}}}
+    made.get(
+        "/ledger/export", tags=["ledger"], response_class=StreamingResponse, responses={**problem_docs(403), **lines}
+    )(export)
+    return made
+
+
+def register(body: NewDataset, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Register a data set: a file or a folder under a root of the service, or a stream."""
+    return dataset_json(desk.dataset(caller, desk.register(caller, body.name, **body.desk_arguments())))
+
+
+def grant(dataset: DatasetName, body: Grant, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Set the limit of a data set's account, in all: it may be lower than before, and what was spent still counts."""
+    entry = desk.grant(caller, dataset, body.loss("grant"), **body.terms())
+    return change_json(desk.dataset(caller, dataset), entry)
+
+
+def allocate(dataset: DatasetName, body: Allocation, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Set the share of a limit that is kept for one analyst; 0 takes it back."""
+    entry = desk.allocate(caller, dataset, body.analyst, body.loss("allocate"), reason=body.reason)
+    return change_json(desk.dataset(caller, dataset), entry)
+
+
+def declare(dataset: DatasetName, body: DeclarationBody, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Say whose loss a data set counts, before its first question, and which account it spends from."""
+    entry = desk.declare(caller, dataset, body.protection(), account=body.account, apart=body.apart, reason=body.reason)
+    return change_json(desk.dataset(caller, dataset), entry)
+
+
+def allow_constrained(dataset: DatasetName, body: Allowance, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Open output-constrained answers, which are no differential privacy and stand outside the sum."""
+    entry = desk.allow_constrained(caller, dataset, body.epsilon, reason=body.reason)
+    return change_json(desk.dataset(caller, dataset), entry)
+
+
+def tokens(caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Every token there ever was, without its secret: by whom it was issued, and when it was used last."""
+    holders, uses = desk.factors.holders(), desk.tokens.uses()
+    more = {key: {"issued_by": one.by, "last_used": one.used} for key, one in uses.items()}
+    none = {"issued_by": None, "last_used": None}
+    return {
+        "tokens": [
+            token.to_json() | {"second_factor": token.id in holders} | more.get(token.id, none)
+            for token in desk.tokens.all()
+        ]
+    }
+
+
+def create_token(body: NewToken, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """A new token. Its text is shown here and never again; `beside` are valid tokens that go by the same name."""
+    token, text = desk.issue_token(caller, body.name, body.scope, days=body.days)
+    return {**token.to_json(), "text": text, "beside": [other.id for other in desk.tokens.others(token)]}
+
+
+def revoke_token(token: TokenId, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """End a token."""
+    return desk.revoke_token(caller, token).to_json()
+
+
+def remove_factor(token: TokenId, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Take the second factor of a token away, for a steward who has lost it."""
+    desk.remove_factor(caller, token)
+    return desk.tokens.find(token).to_json() | {"second_factor": False}
+
+
+def acts(caller: Steward, desk: TheDesk, last: Last = 100) -> dict[str, Any]:
+    """What stewards did, oldest first: when, who, with which token, from where."""
+    return {"acts": desk.acts.last(last)}
+
+
+def entries(
+    caller: Steward,
+    desk: TheDesk,
+    dataset: Annotated[str | None, Query(max_length=200, description="of one data set only")] = None,
+    event: Annotated[Event | None, Query(description="of one kind only")] = None,
+    last: Last = 100,
+    before: Before = None,
+) -> Response:
+    """Declarations, limits, shares, allowances, charges and releases, oldest first."""
+    if dataset is not None and not dataset.isprintable():
+        raise ParameterError("dataset: it holds characters that no name has. Correct it.")
+    found = [entry_json(entry) for entry in desk.entries(name=dataset, event=event, before=before, last=last)]
+    page = Page("entries", found, found[0]["id"] if len(found) == last else None)
+    return page.response("/v1/ledger/entries", dataset=dataset, event=event, last=last)
+
+
+def verify(
+    caller: Steward,
+    desk: TheDesk,
+    head: Annotated[str | None, Query(max_length=64, description="a head you noted earlier")] = None,
+) -> dict[str, Any]:
+    """Walk the chain of hashes: was an entry changed, removed, inserted, or cut off?"""
+    found = desk.verify(head=head)
+    return {"holds": True, "entries": found.entries, "head": found.head}
+
+
+def export(caller: Steward, desk: TheDesk) -> StreamingResponse:
+    """Every entry with its hashes, one JSON object a line."""
+
+    def lines() -> Iterator[str]:
+        for entry in desk.export():
+            yield json.dumps(entry) + "\n"
+
+    return StreamingResponse(lines(), media_type=LINES)

@@ -1,0 +1,1 @@
+"""Who may call: tokens, second factors, and what stewards did with theirs."""

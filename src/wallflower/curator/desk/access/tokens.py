@@ -1,0 +1,204 @@
+"""Who may call: bearer tokens, shown once and kept only as hashes.
+
+A token is `wf_ID_SECRET`. The id is public; of the secret, which has 256 random bits, the SHA-256 hash is stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from threading import Lock
+from typing import Any, Final, Literal, Self, get_args
+
+from wallflower.curator.desk.clock import moment, now
+from wallflower.curator.desk.problems import Refusal
+from wallflower.curator.desk.records import TOKENS, USES, Records
+from wallflower.errors import LedgerError, ParameterError
+
+Scope = Literal["analyst", "steward", "monitor"]
+SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
+
+_TOKEN: Final = re.compile(r"wf_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+_LONGEST_NAME: Final = 80
+_FRESH: Final = 2.0  # so many seconds a check is believed, and so long another worker honours a revoked token
+_MOST_CACHED: Final = 4096
+_NOTED: Final = 600.0  # seconds between two notes of the use of a token
+_NOBODY: Final = hashlib.sha256(b"").hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Whoever holds a valid token. The ledger knows an analyst by `name`; a monitor reads the metrics, no more."""
+
+    name: str
+    scope: Scope
+    token: str
+    address: str = ""
+
+    @property
+    def is_steward(self) -> bool:
+        return self.scope == "steward"
+
+    @property
+    def is_monitor(self) -> bool:
+        return self.scope == "monitor"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A token as its steward sees it: everything but the secret."""
+
+    id: str
+    name: str
+    scope: Scope
+    created: str
+    expires: str | None
+    revoked: str | None
+
+    @property
+    def is_valid(self) -> bool:
+        return self.revoked is None and (self.expires is None or now() < self.expires)
+
+    def to_json(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in ("id", "name", "scope", "created", "expires", "revoked")}
+        return own | {"valid": self.is_valid}
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> Self:
+        return cls(**{name: value for name, value in row.items() if name != "digest"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenUse:
+    """Who issued a token, and when it was used last, to some minutes."""
+
+    by: str | None
+    used: str | None
+
+
+class Tokens:
+    """The tokens of one service."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._checked: OrderedDict[str, tuple[float, Caller]] = OrderedDict()
+        self._noted: dict[str, float] = {}
+        self._lock = Lock()
+
+    def create(self, name: str, scope: str, *, days: int | None = 90, by: str | None = None) -> tuple[Token, str]:
+        """A new token and its text, which is never shown again; without `days` it does not expire. `by` is the steward
+        who issued it; None: whoever runs the service."""
+        _require(name, scope, days)
+        key, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+        expires = None
+        if days is not None:
+            expires = (moment() + timedelta(days=days)).isoformat(timespec="milliseconds")
+        row = {"id": key, "digest": _digest(secret), "name": name, "scope": scope, "expires": expires}
+        self._records.add(TOKENS, row)
+        self._records.add(USES, {"id": key, "by": by})
+        found = self._records.find(TOKENS, key)
+        return Token.of(found or row), f"wf_{key}_{secret}"
+
+    def all(self) -> list[Token]:
+        """Every token there ever was, oldest first."""
+        return [Token.of(row) for row in self._records.all(TOKENS)]
+
+    def uses(self) -> dict[str, TokenUse]:
+        """Who issued each token and when it was used last, as far as it was noted."""
+        return {row["id"]: TokenUse(by=row["by"], used=row["used"]) for row in self._records.all(USES)}
+
+    def find(self, key: str) -> Token:
+        """The token with this id."""
+        row = self._records.find(TOKENS, key)
+        if row is None:
+            raise Refusal("not-found", "There is no token with this id. `list` shows them.")
+        return Token.of(row)
+
+    def others(self, made: Token) -> list[Token]:
+        """The valid tokens beside this one that go by the same name."""
+        return [one for one in self.all() if one.is_valid and one.name == made.name and one.id != made.id]
+
+    def revoke(self, key: str) -> Token:
+        """End a token at once; one that is revoked stays so."""
+        if self.find(key).revoked is None:
+            self._records.change(TOKENS, key, revoked=now())
+        with self._lock:
+            self._checked.clear()
+        return self.find(key)
+
+    def recent_caller(self, text: str) -> Caller | None:
+        """Whoever this token was checked to be a moment ago."""
+        with self._lock:
+            at, caller = self._checked.get(_digest(text), (-_FRESH, None))
+        return caller if time.monotonic() - at < _FRESH else None
+
+    def caller(self, text: str) -> Caller | None:
+        """Whoever holds this token, if it is valid."""
+        found = self.recent_caller(text)
+        if found is not None:
+            return found
+        parts = _TOKEN.fullmatch(text)
+        key, secret = parts.groups() if parts else ("", "")
+        row = self._records.find(TOKENS, key) if parts else None
+        is_right = hmac.compare_digest(_digest(secret), row["digest"] if row else _NOBODY)
+        if row is None or not is_right or not Token.of(row).is_valid:
+            return None
+        caller = Caller(name=row["name"], scope=row["scope"], token=row["id"])
+        with self._lock:
+            self._checked[_digest(text)] = (time.monotonic(), caller)
+            while len(self._checked) > _MOST_CACHED:
+                self._checked.popitem(last=False)
+        self._note_use(caller.token)
+        return caller
+
+    def _note_use(self, key: str) -> None:
+        """Write down that a token is used, once in a while: a call must not cost a write, nor fail for want of one."""
+        with self._lock:
+            if time.monotonic() - self._noted.get(key, -_NOTED) < _NOTED:
+                return
+            self._noted[key] = time.monotonic()
+        with suppress(LedgerError):
+            if not self._records.change(USES, key, used=now()):
+                self._records.add(USES, {"id": key, "used": now()})
+
+
+def token_id(text: str) -> str:
+    """The public part of a token; an empty text where there is no token in it."""
+    parts = _TOKEN.fullmatch(text)
+    return parts[1] if parts else ""
+
+
+def new_id() -> str:
+    """An id nobody can guess."""
+    return secrets.token_hex(12)
+
+
+def new_secret(count: int) -> bytes:
+    """So many bytes nobody can guess."""
+    return secrets.token_bytes(count)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _require(name: str, scope: str, days: int | None) -> None:
+    is_plain = name.isprintable() and name == name.strip() and "/" not in name and not name.startswith("(")
+    if not (1 <= len(name) <= _LONGEST_NAME and is_plain):
+        raise ParameterError(
+            f"name: a token is for somebody whose name has 1 to {_LONGEST_NAME} printable characters, no /, no space "
+            "at either end and no ( at the beginning, which (others) has. Choose another."
+        )
+    if scope not in SCOPES:
+        raise ParameterError(
+            f"scope: {scope[:40]!r} is not one; it is {', '.join(SCOPES[:-1])} or {SCOPES[-1]}. Choose one."
+        )
+    if days is not None and not 1 <= days <= 3650:
+        raise ParameterError("days: a token lives 1 to 3,650 days. Choose a number, or leave it out for the default.")

@@ -1,0 +1,220 @@
+"""The two long lists, with filters and as files: entries of the ledger for stewards, releases for everybody."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, get_args
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from wallflower.curator.api.views import Plain, entry_json
+from wallflower.curator.desk.problems import problem
+from wallflower.curator.pages.visitors.visits import Visit, number_of, page
+from wallflower.curator.pages.words.standing import event_words, loss_words
+from wallflower.errors import ChainBroken, ParameterError
+from wallflower.ledger.chain import GENESIS, Entry, Event, Verification, require_head
+from wallflower.release import Release
+from wallflower.release.rows import sheet_cell
+
+ENTRIES: Final = 100
+RELEASES: Final = 50
+_CELL: Final = 30_000  # letters that a spreadsheet takes in a cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """What of a list is wanted; None: all of it."""
+
+    dataset: str | None = None
+    analyst: str | None = None
+    event: Event | None = None
+    question: str | None = None
+
+    @property
+    def criteria(self) -> dict[str, str]:
+        names = ("dataset", "analyst", "event", "question")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    def address(self, **more: object) -> str:
+        """The same as the end of an address."""
+        given = {**self.criteria, **more}
+        return f"?{urlencode(given)}" if given else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What was found out about the chain: whether it holds, and apart from that about a head that was noted."""
+
+    verified: Verification | None
+    broken: str | None
+    head: str
+    head_words: str | None = None
+    head_found: bool | None = None
+
+
+def routes() -> list[Route]:
+    """Lists and their files."""
+    return [
+        Route("/ledger", page(ledger, "steward")),
+        Route("/ledger/csv", page(ledger_csv, "steward")),
+        Route("/ledger/json", page(ledger_json, "steward")),
+        Route("/releases", page(releases)),
+        Route("/releases.csv", page(releases_csv)),
+        Route("/releases.json", page(releases_json)),
+    ]
+
+
+def ledger(visit: Visit) -> Response:
+    """The ledger, the latest entries first, and whether its chain holds."""
+    wanted = _filter(visit)
+    entries = list(reversed(_entries(visit, wanted, before=number_of(visit, "before"), last=ENTRIES)))
+    older = wanted.address(before=entries[-1].id) if len(entries) == ENTRIES else None
+    return visit.render(
+        "ledger.html",
+        check=check_chain(visit, visit.request.query_params.get("head", "").strip()[:200]),
+        entries=entries,
+        older=older,
+        wanted=wanted,
+        events=get_args(Event),
+        **_choices(visit),
+    )
+
+
+def check_chain(visit: Visit, head: str) -> Check:
+    """Walk the chain. A head that was noted is first checked as a text: one that is mistyped accuses nobody."""
+    try:
+        found = visit.desk.verify()
+    except ChainBroken as broken:
+        return Check(verified=None, broken=problem(broken)["detail"], head=head)
+    if not head:
+        return Check(verified=found, broken=None, head=head)
+    try:
+        noted = require_head(head)
+        visit.desk.verify(head=noted)
+    except ParameterError as unfit:
+        return Check(verified=found, broken=None, head=head, head_words=str(unfit))
+    except ChainBroken as missing:
+        words = problem(missing)["detail"]
+        return Check(verified=found, broken=None, head=head, head_words=words, head_found=False)
+    where = "It is the head of an empty ledger." if noted == GENESIS else "The head that you noted is in the chain."
+    return Check(verified=found, broken=None, head=head, head_words=where, head_found=True)
+
+
+def ledger_csv(visit: Visit) -> Response:
+    """The entries that are wanted, as a table."""
+    head = ("number", "time", "event", "what happened", "data set", "account", "by", "stated", "booked", "hash")
+    rows = (
+        (
+            entry.id,
+            entry.time,
+            entry.event,
+            event_words(entry),
+            entry.dataset,
+            entry.account or "",
+            str(entry.details.get("by") or entry.analyst or ""),
+            loss_words(entry.loss) if entry.loss else "",
+            loss_words(entry.booked) if entry.booked else "",
+            entry.hash,
+        )
+        for entry in _entries(visit, _filter(visit))
+    )
+    return csv_file("ledger", head, rows)
+
+
+def ledger_json(visit: Visit) -> Response:
+    """The entries that are wanted, as they are stored."""
+    return json_file("ledger", {"entries": [entry_json(entry) for entry in _entries(visit, _filter(visit))]})
+
+
+def releases(visit: Visit) -> Response:
+    """What was released, the latest first: to a steward everything, to an analyst their own."""
+    wanted = _filter(visit)
+    entries = list(reversed(_entries(visit, wanted, before=number_of(visit, "before"), last=RELEASES, released=True)))
+    older = wanted.address(before=entries[-1].id) if len(entries) == RELEASES else None
+    found = list(map(_release, entries))
+    return visit.render("releases.html", releases=found, older=older, wanted=wanted, **_choices(visit))
+
+
+def releases_csv(visit: Visit) -> Response:
+    """The releases that are wanted, as a table."""
+    head = ("number", "time", "data set", "analyst", "question", "parameters", "answer", "value", "spent", "quality")
+    made = map(_release, _entries(visit, _filter(visit), released=True))
+    rows = (
+        (
+            one.ledger_id,
+            one.charged_at,
+            one.dataset,
+            one.analyst,
+            one.kind,
+            json.dumps(dict(one.parameters), ensure_ascii=False, default=str),
+            one.said,
+            json.dumps(one.value, ensure_ascii=False, default=str),
+            loss_words(one.booked or one.guarantee.loss),
+            "" if one.quality is None else one.quality.label,
+        )
+        for one in made
+    )
+    return csv_file("releases", head, rows)
+
+
+def releases_json(visit: Visit) -> Response:
+    """The releases that are wanted, as programs get them."""
+    found = _entries(visit, _filter(visit), released=True)
+    return json_file("releases", {"releases": [_release(entry).to_dict() for entry in found]})
+
+
+def csv_file(name: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Response:
+    """A table to download. No cell begins as a formula does: a spreadsheet would run it."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(head)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    headers = {"content-disposition": f'attachment; filename="{name}.csv"'}
+    return Response("\ufeff" + text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+def json_file(name: str, content: Mapping[str, Any]) -> Response:
+    """The same for programs."""
+    return Plain(content, headers={"content-disposition": f'attachment; filename="{name}.json"'})
+
+
+def _cell(value: object) -> object:
+    return sheet_cell(value[:_CELL].replace("\x00", "") if isinstance(value, str) else value)
+
+
+def _filter(visit: Visit) -> Filter:
+    """What the address asks for; what it cannot ask for is left out."""
+    given = {name: text.strip()[:200] or None for name, text in visit.request.query_params.items()}
+    text = {name: given.get(name) for name in ("dataset", "analyst", "question")}
+    event = next((known for known in get_args(Event) if known == given.get("event")), None)
+    printable = {name: value for name, value in text.items() if value and value.isprintable()}
+    return Filter(event=event, **printable)
+
+
+def _choices(visit: Visit) -> dict[str, Any]:
+    analysts: list[str] = []
+    if visit.by.is_steward:
+        analysts = sorted({token.name for token in visit.desk.tokens.all()})
+    return {"datasets": visit.desk.names(), "analysts": analysts, "questions": visit.desk.questions}
+
+
+def _entries(
+    visit: Visit, wanted: Filter, *, before: int | None = None, last: int | None = None, released: bool = False
+) -> list[Entry]:
+    """Entries, oldest first; of somebody who is no steward never those of others."""
+    analyst = wanted.analyst if visit.by.is_steward else visit.by.name
+    label = next((one.label for one in visit.desk.questions if one.kind == wanted.question), wanted.question)
+    event: Event | None = "release" if released else wanted.event
+    return visit.desk.ledger.history(
+        wanted.dataset, analyst=analyst, event=event, label=label, before=before, last=last
+    )
+
+
+def _release(entry: Entry) -> Release[Any]:
+    return Release.from_dict(entry.details)

@@ -1,0 +1,105 @@
+"""The page of a release, as an office would sign it, and the files of it that are taken along."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from wallflower.curator.api.routes.analyst import release_arrow
+from wallflower.curator.api.views import Plain
+from wallflower.curator.desk.problems import Refusal
+from wallflower.curator.pages.analyst.planner import bases
+from wallflower.curator.pages.figures.displays import MEDIA, Displays, Format
+from wallflower.curator.pages.figures.numbers import is_brief
+from wallflower.curator.pages.forms import fields
+from wallflower.curator.pages.visitors.visits import BASE, Visit, entry_number, page
+from wallflower.query import Plan
+from wallflower.release import Release
+from wallflower.release.citation import citation, day_words
+
+
+def routes() -> list[Route]:
+    """The page of a release, and its files."""
+    return [
+        Route("/releases/{number}", page(release)),
+        Route("/releases/{number}/json", page(release_json)),
+        Route("/releases/{number}/csv", page(release_csv)),
+        Route("/releases/{number}/arrow", page(arrow)),
+        Route("/releases/{number}/picture/{form}", page(picture)),
+    ]
+
+
+def release(visit: Visit) -> Response:
+    """One release: the value, its picture, what was promised, how to cite it and how to ask the same again."""
+    made = _release(visit)
+    shown = _displays(visit).of(made)
+    link = f"{visit.origin}{BASE}/releases/{made.ledger_id}"
+    return visit.render(
+        "release.html",
+        made=made,
+        brief=is_brief(made.value),
+        shown=shown,
+        day=day_words(made),
+        link=link,
+        citation=citation(made, publisher=_publisher(visit), link=link),
+        texts=_texts(visit, made, shown.plan),
+    )
+
+
+def release_json(visit: Visit) -> Response:
+    """The release, as a program would get it."""
+    made = _release(visit)
+    return Plain(made.to_dict(), headers=_attachment_headers(made, "json"))
+
+
+def release_csv(visit: Visit) -> Response:
+    """The value as a table: a row for each part of it, with its interval where it has one."""
+    made = _release(visit)
+    return Response(made.to_csv(), media_type="text/csv; charset=utf-8", headers=_attachment_headers(made, "csv"))
+
+
+def arrow(visit: Visit) -> Response:
+    """The release as an Arrow stream."""
+    return release_arrow(_release(visit).ledger_id, visit.by, visit.desk)
+
+
+def picture(visit: Visit) -> Response:
+    """The picture as a file."""
+    made, form = _release(visit), visit.path("form")
+    if form not in get_args(Format):
+        raise Refusal("not-found", "A picture is a file of svg or of png. Choose one of them.")
+    known: Format = "svg" if form == "svg" else "png"
+    return Response(
+        _displays(visit).file(made, known), media_type=MEDIA[known], headers=_attachment_headers(made, known)
+    )
+
+
+def _release(visit: Visit) -> Release[Any]:
+    return visit.desk.release(visit.by, entry_number(visit.path("number")) or 0)
+
+
+def _displays(visit: Visit) -> Displays:
+    displays: Displays = visit.request.app.state.displays
+    return displays
+
+
+def _attachment_headers(made: Release[Any], suffix: str) -> dict[str, str]:
+    return {"content-disposition": f'attachment; filename="release-{made.ledger_id}.{suffix}"'}
+
+
+def _publisher(visit: Visit) -> str:
+    """Who answers for the statistic, if the settings say so."""
+    return visit.desk.settings.office.name
+
+
+def _texts(visit: Visit, made: Release[Any], plan: Plan | None) -> tuple[str, str] | None:
+    """The same question from a program and from a shell."""
+    question = next((one for one in visit.desk.questions if one.label == made.label), None)
+    if question is None or plan is None:
+        return None
+    query = question.from_json(made.parameters)
+    given = fields.restate(query, bases(visit, made.dataset, type(query)), anyway=not plan.useful)
+    place = (query.kind, given, visit.origin, made.dataset)
+    return fields.python_text(*place), fields.command_text(*place)

@@ -1,0 +1,1 @@
+"""Pages for stewards: budgets, tokens, spending, and the registration of data sets."""

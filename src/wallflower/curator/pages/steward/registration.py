@@ -1,0 +1,210 @@
+"""Pages on which a steward registers a data set: choose a source, say what is public of it, rehearse, register.
+
+The form carries everything that was said from step to step, so nothing is kept on the way and nothing typed is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from wallflower.curator.desk.datasets.wizard import MOST_COLUMNS, RECORDS, draft_source, rehearse, sources
+from wallflower.curator.desk.problems import problem
+from wallflower.curator.pages.steward.terms import PROTECTIONS, read_protection
+from wallflower.curator.pages.visitors.confirmation import with_token
+from wallflower.curator.pages.visitors.visits import Visit, page, place, to
+from wallflower.errors import ParameterError, PrivacyError
+from wallflower.rehearsal import TYPES, Draft, Trial, labels_fact
+from wallflower.schema import Schema
+from wallflower.schema.columns import split_list
+from wallflower.schema.description import ColumnWords, TableWords, names_of
+
+_LONGEST: Final = 2000
+KINDS: Final[Mapping[str, str]] = {
+    "number": "numbers",
+    "integer": "whole numbers",
+    "text": "labels",
+    "date": "dates",
+    "identifier": "names a record",
+    "leave": "is left out",
+}
+UNITS: Final = ("days", "hours", "minutes", "seconds", "weeks")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One column of the form, with what was typed."""
+
+    number: int
+    name: str
+    kind: str
+    typed: Mapping[str, str]
+
+    @property
+    def key(self) -> str:
+        return f"c{self.number}"
+
+
+def routes() -> list[Route]:
+    """The steps."""
+    return [
+        Route("/register", page(choose_source, "steward")),
+        Route("/register", page(with_token(register), "steward"), methods=["POST"]),
+        Route("/register/draft", page(draft_schema, "steward"), methods=["POST"]),
+        Route("/register/rehearsal", page(rehearse_schema, "steward"), methods=["POST"]),
+    ]
+
+
+def choose_source(visit: Visit) -> Response:
+    """Which file, under which name."""
+    return _start(visit)
+
+
+def draft_schema(visit: Visit) -> Response:
+    """The columns of the source, with a form for what is public of each."""
+    if "c0-name" in visit.form:
+        return _form(visit, _entries(visit.form))
+    name, source = _text(visit, "name"), _text(visit, "source")
+    try:
+        if not name:
+            raise ParameterError("name: none is given, and the budget hangs on it. Choose one.")
+        types = draft_source(visit.desk, name, source).types if source else _read_columns(visit)
+    except PrivacyError as refusal:
+        stated = problem(refusal)
+        return _start(visit, stated["status"], stated["detail"])
+    entries = [
+        Entry(number=number, name=column, kind=kind, typed={}) for number, (column, kind) in enumerate(types.items())
+    ]
+    return _form(visit, entries)
+
+
+def rehearse_schema(visit: Visit) -> Response:
+    """What answers would look like, on records that are made up from what was said."""
+    entries = _entries(visit.form)
+    try:
+        trials = rehearse(visit.desk, read_schema(visit, entries))
+    except PrivacyError as refusal:
+        return _form(visit, entries, refusal=refusal)
+    return _form(visit, entries, trials=trials)
+
+
+def register(visit: Visit) -> Response:
+    """Put the data set on the shelf; its limit comes next."""
+    entries = _entries(visit.form)
+    try:
+        schema = read_schema(visit, entries)
+        records = tuple(split_list(_text(visit, "records")))
+        given: dict[str, Any] = {"source": _text(visit, "source") or None, "records": records}
+        name = visit.desk.register(visit.by, _text(visit, "name"), schema=schema.to_json(), **given)
+    except PrivacyError as refusal:
+        return _form(visit, entries, refusal=refusal)
+    return to(f"{place('datasets', name, 'budget')}?done=registered")
+
+
+def read_schema(visit: Visit, entries: list[Entry]) -> Schema:
+    """The schema that a form states."""
+    draft = Draft(_text(visit, "name") or "unnamed", None, True, {entry.name: entry.kind for entry in entries})
+    for entry in entries:
+        facts = _FACTS[entry.kind](entry)
+        words = {name: entry.typed[name] for name in names_of(ColumnWords) if entry.typed.get(name)}
+        if entry.kind != "leave" and (facts or entry.kind in ("number", "integer")):
+            draft.facts[entry.name] = facts | words
+    draft.scale_by_bounds()
+    numbers = any(_text(visit, name) for name in ("window", "units_per_person", "times"))
+    usual = {"protects": PROTECTIONS[0][0]} if numbers and not _text(visit, "protects") else {}
+    protection = read_protection(replace(visit, form={**visit.form, **usual}))
+    schema = draft.schema(account=_text(visit, "account") or None, protection=protection)
+    said: dict[str, Any] = {name: text for name in names_of(TableWords) if (text := _text(visit, name))}
+    return replace(schema, **said)
+
+
+def _numbers(entry: Entry) -> dict[str, Any]:
+    given = {name: _number(entry, name) for name in ("low", "high", "scale")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _labels(entry: Entry) -> dict[str, Any]:
+    text, weight = entry.typed.get("categories", ""), _number(entry, "weight")
+    if not text:
+        return {}
+    return labels_fact(entry.name, text) | ({} if weight is None else {"weight": weight})
+
+
+def _dates(entry: Entry) -> dict[str, Any]:
+    given = {name: entry.typed[name] for name in ("unit", "since") if entry.typed.get(name)}
+    return given if "unit" in given else {}
+
+
+_FACTS: Final[Mapping[str, Callable[[Entry], dict[str, Any]]]] = {
+    "number": _numbers,
+    "integer": _numbers,
+    "text": _labels,
+    "date": _dates,
+    "identifier": lambda _: {"identifier": True},
+    "leave": lambda _: {},
+}
+
+
+def _number(entry: Entry, name: str) -> float | None:
+    text = entry.typed.get(name, "")
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ParameterError(f"column {entry.name!r}: {name} is not a number. It is one such as 12.5. Correct it.")
+    return value
+
+
+def _read_columns(visit: Visit) -> dict[str, str]:
+    """The columns of a stream, as they were typed."""
+    names = split_list(_text(visit, "columns").replace("\n", ","))
+    if not names:
+        raise ParameterError("columns: a stream has no source, so its columns must be stated. Name them, or a source.")
+    return dict.fromkeys(names[:MOST_COLUMNS], "number")
+
+
+def _text(visit: Visit, name: str) -> str:
+    return visit.form.get(name, "").strip()[:_LONGEST]
+
+
+def _entries(form: Mapping[str, str]) -> list[Entry]:
+    found = []
+    for number in range(MOST_COLUMNS):
+        own = {name.partition("-")[2]: text.strip() for name, text in form.items() if name.startswith(f"c{number}-")}
+        if "name" not in own:
+            break
+        kind = own.get("kind", "")
+        found.append(Entry(number=number, name=own["name"], kind=kind if kind in TYPES else "leave", typed=own))
+    return found
+
+
+def _start(visit: Visit, status: int = 200, words: str | None = None) -> Response:
+    return visit.render("register.html", status, sources=sources(visit.desk), given=visit.form, words=words)
+
+
+def _form(
+    visit: Visit, entries: list[Entry], *, trials: list[Trial] | None = None, refusal: PrivacyError | None = None
+) -> Response:
+    stated = None if refusal is None else problem(refusal)
+    return visit.render(
+        "register-draft.html",
+        200 if stated is None else stated["status"],
+        entries=entries,
+        kinds=KINDS,
+        units=UNITS,
+        protections=PROTECTIONS,
+        described=any(_text(visit, name) for name in names_of(TableWords)),
+        given=visit.form,
+        words=None if stated is None else stated["detail"],
+        trials=trials,
+        questions={question.kind: question.question for question in visit.desk.questions},
+        made_up=RECORDS,
+    )

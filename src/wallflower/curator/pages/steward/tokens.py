@@ -1,0 +1,106 @@
+"""Pages of tokens: those there are, a new one, and the end of one or of its second factor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from wallflower.curator.desk.access.tokens import SCOPES
+from wallflower.curator.desk.problems import problem
+from wallflower.curator.pages.steward.acts import act_route, done_words
+from wallflower.curator.pages.visitors.visits import Visit, page, to
+from wallflower.errors import ParameterError, PrivacyError
+
+_PAGE: Final = 100
+
+
+def routes() -> list[Route]:
+    """The pages of tokens."""
+    return [
+        Route("/tokens", page(tokens, "steward")),
+        act_route("/tokens", create_token),
+        Route("/tokens/{token}/revoke", page(confirm_revocation, "steward")),
+        act_route("/tokens/{token}/revoke", revoke_token),
+        Route("/tokens/{token}/factor", page(confirm_removal, "steward")),
+        act_route("/tokens/{token}/factor", remove_factor),
+    ]
+
+
+def tokens(visit: Visit) -> Response:
+    """Every token there ever was, and the text of one that was issued just now."""
+    text = visit.token_to_show
+    holder = visit.desk.tokens.caller(text)
+    if holder is None:
+        return _tokens(visit)
+    made = visit.desk.tokens.find(holder.token)
+    found = _tokens(visit, text=text, name=made.name, beside=[one.id for one in visit.desk.tokens.others(made)])
+    visit.hand_over(found, None)
+    return found
+
+
+def create_token(visit: Visit) -> Response:
+    """A new token. The page that follows shows its text, and no page ever again: a reload issues nothing."""
+    days = visit.form.get("days", "").strip()
+    try:
+        if not (days.isascii() and days.isdigit() and len(days) < 8):
+            raise ParameterError("days: a token lives 1 to 3,650 days. Choose a whole number.")
+        name, scope = visit.form.get("name", "").strip(), visit.form.get("scope", "")
+        _, text = visit.desk.issue_token(visit.by, name, scope, days=int(days))
+    except PrivacyError as refusal:
+        stated = problem(refusal)
+        return _tokens(visit, stated["status"], words=stated["detail"])
+    found = to("/tokens")
+    visit.hand_over(found, text)
+    return found
+
+
+def confirm_revocation(visit: Visit) -> Response:
+    """Whether a token is really to be ended."""
+    return visit.render("revoke.html", token=visit.desk.tokens.find(visit.path("token")))
+
+
+def revoke_token(visit: Visit) -> Response:
+    """End a token."""
+    visit.desk.revoke_token(visit.by, visit.path("token"))
+    return to("/tokens?done=revoke")
+
+
+def confirm_removal(visit: Visit) -> Response:
+    """Whether the second factor of a token is really to be taken away."""
+    token = visit.desk.tokens.find(visit.path("token"))
+    return visit.render("factor.html", token=token, enrolled=visit.desk.factors.is_enrolled(token.id))
+
+
+def remove_factor(visit: Visit) -> Response:
+    """Take the second factor of a token away."""
+    visit.desk.remove_factor(visit.by, visit.path("token"))
+    return to("/tokens?done=factor")
+
+
+def _tokens(
+    visit: Visit,
+    status: int = 200,
+    *,
+    words: str | None = None,
+    text: str | None = None,
+    name: str = "",
+    beside: Sequence[str] = (),
+) -> Response:
+    return visit.render(
+        "tokens.html",
+        status,
+        tokens=list(reversed(visit.desk.tokens.all())),
+        scopes=SCOPES,
+        holders=visit.desk.factors.holders(),
+        uses=visit.desk.tokens.uses(),
+        acts=list(reversed(visit.desk.acts.last(_PAGE))),
+        words=words,
+        text=text,
+        name=name,
+        beside=beside,
+        given=visit.form,
+        done=done_words(visit),
+    )

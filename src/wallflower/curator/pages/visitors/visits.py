@@ -1,0 +1,260 @@
+"""One visit to a page: who came, what their form says, and how they are answered, refusals included.
+
+Every page has the same policy: nothing from elsewhere, no script or style within the page, no frame around it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+from urllib.parse import parse_qsl, quote
+
+from anyio.to_thread import run_sync
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from wallflower.curator.api.callers import PAGES, address_of
+from wallflower.curator.desk.access.tokens import Caller
+from wallflower.curator.desk.desk import Desk
+from wallflower.curator.desk.logs import log_failure
+from wallflower.curator.desk.problems import PREFIX, Refusal, problem, unanswered_refusal
+from wallflower.curator.desk.questions.jobs import Jobs
+from wallflower.curator.pages.visitors.comeback import sign_in_at, wanted_place
+from wallflower.curator.pages.visitors.sessions import Sessions, form_proof, is_proof, new_cookie
+from wallflower.curator.pages.words.environments import LANGUAGES, environment_of
+from wallflower.curator.pages.words.languages import ENGLISH, best_of
+from wallflower.curator.pages.words.standing import ADVICE
+from wallflower.curator.settings import Settings
+from wallflower.errors import PrivacyError
+from wallflower.privacy import Loss
+
+BASE: Final = PAGES
+COOKIE: Final = "wallflower"
+LANGUAGE: Final = "wallflower-language"
+POLICY: Final = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+
+Who = Literal["anybody", "caller", "steward"]
+
+_HANDED: Final = "wallflower-issued"
+_MOST_FIELDS: Final = 200
+_MOST_OF_STEWARDS: Final = 2000  # who say what is public of every column of a table
+_FORM: Final = "application/x-www-form-urlencoded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """A request for a page."""
+
+    request: Request
+    cookie: str
+    caller: Caller | None = None
+    form: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def app(self) -> FastAPI:
+        service: FastAPI = self.request.app.state.service
+        return service
+
+    @property
+    def desk(self) -> Desk:
+        desk: Desk = self.app.state.desk
+        return desk
+
+    @property
+    def jobs(self) -> Jobs:
+        jobs: Jobs = self.app.state.jobs
+        return jobs
+
+    @property
+    def sessions(self) -> Sessions:
+        sessions: Sessions = self.request.app.state.sessions
+        return sessions
+
+    @property
+    def by(self) -> Caller:
+        """Whoever is signed in."""
+        if self.caller is None:
+            raise Refusal("unauthenticated", "You are not signed in. Sign in with a token.")
+        return self.caller
+
+    @property
+    def origin(self) -> str:
+        """Where the service is, as the visitor sees it."""
+        return f"{self.request.url.scheme}://{self.request.url.netloc}"
+
+    @property
+    def language(self) -> str:
+        """What was chosen, or what the browser likes best, or what the settings say."""
+        chosen = self.request.cookies.get(LANGUAGE, "")
+        usual = self.desk.settings.office.language
+        wanted = chosen if chosen in LANGUAGES else best_of(self.request.headers.get("accept-language", ""), LANGUAGES)
+        return wanted or (usual if usual in LANGUAGES else ENGLISH)
+
+    @property
+    def place(self) -> str:
+        """The address of this page under /ui; after a form was sent, that of the first page."""
+        query = f"?{self.request.url.query}" if self.request.url.query else ""
+        return self.request.url.path.removeprefix(BASE) + query if self.request.method == "GET" else "/"
+
+    def path(self, name: str) -> str:
+        return str(self.request.path_params[name])
+
+    def render(self, template: str, status: int = 200, **context: Any) -> Response:
+        """A page, with what every page needs."""
+        known: dict[str, Any] = {
+            "base": BASE,
+            "caller": self.caller,
+            "proof": form_proof(self.cookie),
+            "version": self.app.version,
+        }
+        catalogue = LANGUAGES[self.language]
+        known |= {"office": self.desk.settings.office, "place": self.place}
+        known |= {"language": catalogue.code, "languages": list(LANGUAGES.values())}
+        page = HTMLResponse(environment_of(catalogue.code).get_template(template).render({**known, **context}), status)
+        if self.request.cookies.get(cookie_name(self.request)) != self.cookie:
+            self.keep(page, self.cookie)
+        return page
+
+    def keep(self, response: Response, cookie: str) -> None:
+        """Have the browser keep this cookie, for this service alone."""
+        response.set_cookie(cookie_name(self.request), cookie, **_cookie_flags(self.request))
+
+    @property
+    def token_to_show(self) -> str:
+        """The token that this page is given to show; whoever reads it checks that it is one."""
+        return self.request.cookies.get(_HANDED, "")
+
+    def hand_over(self, response: Response, token: str | None) -> None:
+        """Have the browser bring a token to the page of tokens, once, within a minute; None takes it back."""
+        flags = {**_cookie_flags(self.request), "path": f"{BASE}/tokens"}
+        response.set_cookie(_HANDED, token or "", max_age=60 if token else 0, **flags)
+
+    def speak(self, response: Response, code: str) -> None:
+        """Have the browser keep a language."""
+        flags = {**_cookie_flags(self.request), "path": BASE}
+        response.set_cookie(LANGUAGE, code, max_age=31_536_000, **flags)
+
+    def forget(self, response: Response) -> None:
+        """Have the browser forget the cookie."""
+        response.delete_cookie(cookie_name(self.request), **_cookie_flags(self.request))
+
+
+def page(
+    handler: Callable[[Visit], Response] | Callable[[Visit], Awaitable[Response]], who: Who = "caller"
+) -> Callable[[Request], Awaitable[Response]]:
+    """A route for this handler: it comes to run only for whoever may see the page, with a form that is ours."""
+
+    async def endpoint(request: Request) -> Response:
+        visit = Visit(request=request, cookie=request.cookies.get(cookie_name(request), "")[:100] or new_cookie())
+        try:
+            known = await run_sync(visit.sessions.caller, visit.cookie)
+            visit = replace(visit, caller=known and replace(known, address=address_of(request)))
+            if who != "anybody" and visit.caller is None:
+                return await _sign_in_first(visit)
+            if request.method == "POST":
+                visit = replace(visit, form=await _form(visit))
+            if who == "steward" and not visit.by.is_steward:
+                raise Refusal("forbidden", "Only a steward may do this. Ask the steward.")
+            if inspect.iscoroutinefunction(handler):
+                answered: Response = await handler(visit)
+                return answered
+            return await run_sync(handler, visit)  # type: ignore[arg-type]
+        except PrivacyError as refusal:
+            return refusal_page(visit, refusal)
+        except Exception as error:  # noqa: BLE001 - whatever happens, only constant words may leave
+            log_failure("page", error)
+            return refusal_page(visit, unanswered_refusal())
+
+    return endpoint
+
+
+async def _sign_in_first(visit: Visit) -> Response:
+    """Where to sign in, and then back; a form that is ours keeps what was typed. Whoever follows a link from elsewhere
+    comes without the cookie, which is for our own pages alone: a page of ours goes on from there, with it."""
+    request, form = visit.request, dict[str, str]()
+    if request.method == "POST":
+        with suppress(Refusal):
+            form = dict(await _form(visit))
+    elif request.headers.get("sec-fetch-site") == "cross-site" and cookie_name(request) not in request.cookies:
+        return HTMLResponse(environment_of(ENGLISH).get_template("arrival.html").render())
+    return RedirectResponse(sign_in_at(wanted_place(request, form)), 303)
+
+
+def cookie_name(request: Request) -> str:
+    """What our cookie is called: over TLS so that a browser takes it from this very host alone, and only over TLS
+    [RFC 6265bis]."""
+    return f"__Host-{COOKIE}" if is_secure(request) else COOKIE
+
+
+def _cookie_flags(request: Request) -> Any:
+    secure = is_secure(request)
+    return {"path": "/" if secure else BASE, "httponly": True, "samesite": "strict", "secure": secure}
+
+
+def is_secure(request: Request) -> bool:
+    """Whether visitors come over TLS: as the request says, or as the settings do of the proxy in front."""
+    settings: Settings = request.app.state.service.state.desk.settings
+    return settings.https or request.url.scheme == "https"
+
+
+def place(*parts: str) -> str:
+    """A path under /ui."""
+    return "".join(f"/{quote(part, safe='')}" for part in parts)
+
+
+def to(place: str) -> Response:
+    """Go and see another page."""
+    return RedirectResponse(f"{BASE}{place}", 303)
+
+
+def number_of(visit: Visit, name: str) -> int | None:
+    """A number from the address, if it is one."""
+    text = visit.request.query_params.get(name, "")
+    return entry_number(text)
+
+
+def entry_number(text: str) -> int | None:
+    """A text as the number of an entry of the ledger; None: it is no such number."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 11 and 0 < int(text) < 2**31 else None
+
+
+def refusal_page(visit: Visit, refusal: PrivacyError, **context: Any) -> Response:
+    """A refusal as a page, in the words that a program would be told."""
+    return problem_page(visit, problem(refusal), **context)
+
+
+def problem_page(visit: Visit, stated: Mapping[str, Any], **context: Any) -> Response:
+    """A problem as a page."""
+    kind = str(stated["type"]).removeprefix(PREFIX)
+    losses = {name: Loss.from_json(stated[name]) for name in ("asked", "left", "booked") if stated.get(name)}
+    advice = ADVICE.get(stated.get("part") or "epsilon")
+    made = visit.render("problem.html", stated["status"], problem=stated, kind=kind, advice=advice, **losses, **context)
+    if kind == "too-many-attempts":
+        made.headers["retry-after"] = "60"
+    return made
+
+
+async def _form(visit: Visit) -> Mapping[str, str]:
+    if visit.request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+        raise Refusal("malformed", "The body is not a form. Use the form on the page.")
+    most = _MOST_OF_STEWARDS if visit.caller is not None and visit.caller.is_steward else _MOST_FIELDS
+    try:
+        pairs = parse_qsl((await visit.request.body()).decode(), keep_blank_values=True, max_num_fields=most)
+    except ValueError:
+        raise Refusal("malformed", "The form cannot be read. Go back, reload the page and try again.") from None
+    form: dict[str, str] = {}
+    for name, value in pairs:  # boxes that are ticked have one name
+        text = value.replace("\r\n", "\n")
+        form[name] = f"{form[name]}, {text}" if name in form else text
+    if not is_proof(visit.cookie, form.pop("proof", "")):
+        raise Refusal(
+            "forbidden", "This form does not come from a page you were given. Go back, reload the page and try again."
+        )
+    return form

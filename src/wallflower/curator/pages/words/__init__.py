@@ -1,0 +1,1 @@
+"""What the pages say: in which language, and where a budget stands in plain words."""

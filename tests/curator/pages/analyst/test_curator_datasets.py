@@ -1,0 +1,90 @@
+"""The page of a data set: what it is, in words; which questions can be asked of it, and why others cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from page_client import Browser, words
+from served import Service, run_service, settings
+
+from wallflower.curator.settings import Registration
+from wallflower.queries.explain import Explain
+from wallflower.schema import Column, Schema
+
+SAID = Schema(
+    columns=(
+        Column("weight", low=2, high=300, center=70, scale=15, meaning="at <b>admission</b>", measure="kg"),
+        Column("sex", categories=("F", "M"), meaning="as registered"),
+    ),
+    title="Patients of the ward",
+    owner="Office of statistics",
+    period="2023",
+    population="adults who stayed a night",
+    licence="CC BY 4.0",
+    description="Weight & sex.",
+)
+BARE = Schema(columns=(Column("sex", categories=("F", "M")),))
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("datasets")
+    (folder / "said.csv").write_text("weight,sex\n" + "".join(f"{60 + at},{'FM'[at % 2]}\n" for at in range(30)))
+    said = Registration(name="said", source=str(folder / "said.csv"), schema=SAID)
+    (folder / "bare.csv").write_text("sex\n" + "F\nM\nM\n" * 9)
+    bare = Registration(name="bare", source=str(folder / "bare.csv"), schema=BARE)
+    stream = Registration(name="stream", source=None, schema=Schema.of(["t"]))
+    with run_service(settings(folder, datasets=(said, bare, stream))) as running:
+        yield running
+
+
+def test_a_data_set_says_what_it_is(service: Service) -> None:
+    ana = Browser(service).sign_in(service.token("ana").token)
+    shown = words(ana.get("/ui/datasets/said"))
+    for said in (
+        *SAID.words().values(),
+        "kg",
+        "numbers from 2 to 300",
+        "70 counts as 0, and a step of 15 as 1",
+        "F, M",
+    ):
+        assert said in shown, said
+    assert "at <b>admission</b>" not in ana.last.content.decode()
+    assert "can grow from 50 % to at most" in shown
+    assert "Patients of the ward" in words(ana.get("/ui/"))
+    told = service.token("ana").get("/v1/datasets/said").json
+    assert told["title"] == "Patients of the ward"
+    assert told["columns"][0]["measure"] == "kg"
+
+
+@pytest.mark.parametrize(
+    ("dataset", "who", "kind", "why"),
+    [
+        ("said", "analyst", "explain", "the steward has opened none to questions"),
+        ("said", "steward", "explain", None),
+        ("said", "analyst", "count", None),
+        ("bare", "analyst", "count", "It needs a column of numbers, or labels with a weight"),
+        ("stream", "analyst", "count", "It needs a table, and this is a stream"),
+        ("stream", "analyst", "watch", None),
+    ],
+)
+def test_what_cannot_be_asked_is_shown_with_the_reason(
+    service: Service, dataset: str, who: str, kind: str, why: str | None
+) -> None:
+    somebody = Browser(service).sign_in(service.token("sam", who).token)
+    page = words(somebody.get(f"/ui/datasets/{dataset}"))
+    assert (f'href="/ui/datasets/{dataset}/plan/{kind}"' in page) is (why is None)
+    assert f"{kind} · cannot be asked" in page or why is None
+    assert (why or "") in page
+
+
+def test_a_question_keeps_a_schema_without_words(tmp_path: Path) -> None:
+    asked = Explain.example()
+    stored = asked.to_json()
+    described = {**stored, "domain": {**stored["domain"], "title": "Ward", "owner": "us"}}
+    described["domain"]["columns"] = {
+        name: {**facts, "meaning": "m"} for name, facts in stored["domain"]["columns"].items()
+    }
+    assert Explain.from_json(described).to_json() == stored
