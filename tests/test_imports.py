@@ -40,7 +40,8 @@ DRAWERS = {
     "papers/pcor2021/searches.py",
     "papers/degue2020/detection.py",
     "papers/boehler2017/modes.py",
-    "queries/*/audit*.py",
+    "queries/*/audit.py",
+    "queries/*/audit/*.py",
     "queries/sensors/comparison.py",  # its contract: deal(values, bits)
 }
 DOORS = {

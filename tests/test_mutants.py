@@ -47,7 +47,7 @@ import wallflower.queries.subspaces.audit as subspaces_audit
 import wallflower.queries.subspaces.choice as choice
 import wallflower.queries.watch as watch
 import wallflower.queries.watch.audit as watch_audit
-import wallflower.queries.watch.audit_seasons as audit_seasons
+import wallflower.queries.watch.audit.seasons as audit_seasons
 import wallflower.queries.watch.baseline as baseline
 import wallflower.queries.watch.detectors as detectors
 import wallflower.queries.watch.modes as watch_modes

@@ -5,7 +5,7 @@ Counting    `audit_bound` tries a sensitivity bound on every table of a tiny wor
 Comparing   `audit_exact` compares an exact answer with brute force, case by case.
 
 An audit that finds nothing proves nothing; one that finds something is a counterexample. Everything here runs on
-public, made-up tables. A room lists its own attacks in its `audit.py`, and `evidence.audits(kind)` runs them.
+public, made-up tables. A room lists its own attacks in its `audit`, and `evidence.audits(kind)` runs them.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import wallflower as wf
 from wallflower import Count, Loss, Schema
 from wallflower.data import Column
 from wallflower.errors import DataError, LossMismatch, ParameterError
-from wallflower.queries.count.audit_groups import BROKEN
+from wallflower.queries.count.audit.groups import BROKEN
 from wallflower.query import Bars, HeatMap
 from wallflower.release import Release
 

@@ -10,8 +10,8 @@ import pytest
 from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
+from wallflower.queries.watch.audit.oracle import law, loss_between
 from wallflower.queries.watch.detectors import FINEST, Every, PaperDetector, Sparse, Staircase
-from wallflower.queries.watch.oracle import law, loss_between
 from wallflower.queries.watch.staircase import WHOLE, Table
 from wallflower.queries.watch.tails import PassTable
 

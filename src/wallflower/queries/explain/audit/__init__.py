@@ -1,7 +1,7 @@
 """Attacks on explanations: the mechanisms we release, and broken ones that an audit has to catch.
 
 The broken ones are mistakes that were made in print, or nearly by us. They live here, named broken, and no release can
-reach them: nothing but an audit imports this file. Tables are made up: V is the first record, and the contexts of a
+reach them: nothing but an audit imports this folder. Tables are made up: V is the first record, and the contexts of a
 table are few enough to tell them apart.
 """
 
@@ -22,8 +22,8 @@ from wallflower.data import Points
 from wallflower.noise import Noise, system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.explain import Explain
-from wallflower.queries.explain.audit_best_first import bracket
-from wallflower.queries.explain.audit_worlds import attack_none, attack_worlds
+from wallflower.queries.explain.audit.best_first import bracket
+from wallflower.queries.explain.audit.worlds import attack_none, attack_worlds
 from wallflower.queries.explain.case import Case
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, kappas
 from wallflower.queries.explain.draws import direct, walks

@@ -22,7 +22,7 @@ from wallflower.neighbours.spreads import pair_up
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.detector import Detector, blur, choose_threshold
-from wallflower.queries.detector.audit_flags import flag_findings
+from wallflower.queries.detector.audit.flags import flag_findings
 from wallflower.queries.detector.exact import exact_scores
 from wallflower.queries.detector.grids import CELLS, Coins, Grid, Ints, count_cells, lay_grids
 from wallflower.queries.detector.model import Model, count_above, misses

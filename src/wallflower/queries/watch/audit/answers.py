@@ -16,8 +16,8 @@ from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.data import Points
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
+from wallflower.queries.watch.audit.oracle import law
 from wallflower.queries.watch.gauge import Gauge
-from wallflower.queries.watch.oracle import law
 
 _ROWS: Final = [[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]
 CROSSING: Final = _ROWS, [[1.0, 0.0, 0.0], _ROWS[1]]  # an entry goes, and with it a sum from 2 to 1

@@ -1,11 +1,11 @@
 """Attacks on the watch: the detectors we release, and broken ones that an audit has to catch.
 
-The detectors themselves are led through every branch (`audit_laws.py`), on pairs of streams that show the most. On all
+The detectors themselves are led through every branch (`laws.py`), on pairs of streams that show the most. On all
 pairs of a tiny world the loss is added up by `oracle.py`, which follows their tables. A little is drawn, to see that
 real noise is what was scripted.
 
 The broken ones are mistakes that were made in print, or nearly by us. They live here, named broken, and no release can
-reach them: nothing but an audit imports this file.
+reach them: nothing but an audit imports this folder.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from wallflower.data import Points
 from wallflower.noise import SystemNoise, system_noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch import Watch
-from wallflower.queries.watch.audit_answers import CROSSING, attack_answers
-from wallflower.queries.watch.audit_baseline import attack_baselines
-from wallflower.queries.watch.audit_gauge import broken_gauges, sound_gauges
-from wallflower.queries.watch.audit_laws import (
+from wallflower.queries.watch.audit.answers import CROSSING, attack_answers
+from wallflower.queries.watch.audit.baseline import attack_baselines
+from wallflower.queries.watch.audit.gauge import broken_gauges, sound_gauges
+from wallflower.queries.watch.audit.laws import (
     THRESHOLD,
     attack_events,
     attack_gaussians,
@@ -34,11 +34,11 @@ from wallflower.queries.watch.audit_laws import (
     attack_persons,
     watch_for,
 )
-from wallflower.queries.watch.audit_laws import detector_of as released
-from wallflower.queries.watch.audit_pool import attack_pool
-from wallflower.queries.watch.audit_seasons import attack_seasons
+from wallflower.queries.watch.audit.laws import detector_of as released
+from wallflower.queries.watch.audit.oracle import Flags, law, log_ratio, loss_between
+from wallflower.queries.watch.audit.pool import attack_pool
+from wallflower.queries.watch.audit.seasons import attack_seasons
 from wallflower.queries.watch.detectors import PaperDetector, Secret, Sparse, Staircase
-from wallflower.queries.watch.oracle import Flags, law, log_ratio, loss_between
 
 Stream = tuple[int, ...]  # distances, in moves
 

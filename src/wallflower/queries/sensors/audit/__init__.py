@@ -1,6 +1,6 @@
 """Attacks on sensors: what a device and the keys must hold, and broken ones that an audit has to catch.
 
-A device is attacked by the law of its sampler (`audit_laws.py`), and with real noise by the likelihood ratio of that
+A device is attacked by the law of its sampler (`laws.py`), and with real noise by the likelihood ratio of that
 law, the best statistic there is. A key is attacked by its bytes, which must look the same whatever the score.
 
 The broken ones live here, named broken, and nothing that sends a reading can reach them.
@@ -21,8 +21,8 @@ from wallflower.machine.lazy import Lazy
 from wallflower.noise import Noise, SystemNoise, system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.sensors import comparison, perturb, threshold
-from wallflower.queries.sensors.audit_laws import attack_laws
-from wallflower.queries.sensors.audit_worlds import attack_worlds
+from wallflower.queries.sensors.audit.laws import attack_laws
+from wallflower.queries.sensors.audit.worlds import attack_worlds
 from wallflower.queries.sensors.comparison import Keys
 
 if TYPE_CHECKING:

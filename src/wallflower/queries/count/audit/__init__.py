@@ -1,7 +1,7 @@
 """Attacks on the outlier count: the mechanisms we release, and broken ones that an audit has to catch.
 
 The broken ones are mistakes that were made in print or nearly by us. They live here, named broken, and no release can
-reach them: nothing but an audit imports this file.
+reach them: nothing but an audit imports this folder.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from wallflower.neighbours.pairs import plant
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
-from wallflower.queries.count.audit_groups import group_findings
-from wallflower.queries.count.audit_labels import label_findings
-from wallflower.queries.count.audit_lower import lower_findings
-from wallflower.queries.count.audit_shares import share_findings
+from wallflower.queries.count.audit.groups import group_findings
+from wallflower.queries.count.audit.labels import label_findings
+from wallflower.queries.count.audit.lower import lower_findings
+from wallflower.queries.count.audit.shares import share_findings
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.count.sensitivity import local_bounds, sweep, window
 
