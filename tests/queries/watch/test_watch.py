@@ -16,7 +16,7 @@ from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours, epsilon_of_zcdp
 from wallflower.queries.watch.detectors import Every, PaperDetector, Sparse, Staircase
-from wallflower.queries.watch.forecast import printed_costs
+from wallflower.queries.watch.forecast.worth import printed_costs
 from wallflower.release.guarantee import Facts
 
 PURE, APPROXIMATE, CONCENTRATED = Loss("1"), Loss("1", delta="1e-6"), Loss.zcdp("1/2")

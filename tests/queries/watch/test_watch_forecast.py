@@ -14,9 +14,9 @@ import pytest
 from wallflower import Ledger, Loss, Points, Schema, Watch, release
 from wallflower.errors import ParameterError
 from wallflower.noise import SystemNoise
-from wallflower.queries.watch.chances import law_of, run_law
 from wallflower.queries.watch.detectors import Every, PaperDetector, Sparse, Staircase
-from wallflower.queries.watch.forecast import scene
+from wallflower.queries.watch.forecast.chances import law_of, run_law
+from wallflower.queries.watch.forecast.worth import scene
 from wallflower.queries.watch.rates import rates
 from wallflower.queries.watch.staircase import Table
 from wallflower.queries.watch.tails import PassTable

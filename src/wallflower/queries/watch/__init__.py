@@ -24,6 +24,7 @@ from wallflower.noise import Noise
 from wallflower.privacy import Loss, exact
 from wallflower.progress import Effort
 from wallflower.queries.watch.claims import claim_of
+from wallflower.queries.watch.forecast.statement import Statement
 from wallflower.queries.watch.gauge import STATISTICS, Gauge, Ints, gauge
 from wallflower.queries.watch.modes import (
     LEVELS,
@@ -36,20 +37,19 @@ from wallflower.queries.watch.modes import (
     mode_of,
 )
 from wallflower.queries.watch.seasons import LIMIT, ReleasedBaseline, Seasons
-from wallflower.queries.watch.statement import Statement
 from wallflower.query import Condition, Plan, PublicFacts, Query, Reading, Status, Tradeoff, settle
 from wallflower.query.picture import Band, Ticks
 from wallflower.units import Claim
 
 if TYPE_CHECKING:
-    import wallflower.queries.watch.forecast as _forecast
-    import wallflower.queries.watch.plans as _plans
+    import wallflower.queries.watch.forecast.plans as _plans
+    import wallflower.queries.watch.forecast.worth as _worth
     import wallflower.queries.watch.seasons.drift as _drift
     from wallflower.queries.watch.seasons.drift import Drift
 else:
-    _forecast = Lazy("wallflower.queries.watch.forecast")
+    _worth = Lazy("wallflower.queries.watch.forecast.worth")
     _drift = Lazy("wallflower.queries.watch.seasons.drift")
-    _plans = Lazy("wallflower.queries.watch.plans")
+    _plans = Lazy("wallflower.queries.watch.forecast.plans")
 
 SPOKEN, SHOWN = 12, 3  # times of flagged observations in words, and under a picture
 STAYS: Final = (1, 10, 100)  # for how many observations a person's loss is stated
@@ -362,7 +362,7 @@ class Watch(Query[Points, dict[str, Any]]):
 
     def staying(self, steps: int) -> Loss | None:
         """At event level: what a person present in so many observations pays."""
-        found: Loss | None = None if self.level == "person" else _forecast.loss_of_staying(self.loss, steps)
+        found: Loss | None = None if self.level == "person" else _worth.loss_of_staying(self.loss, steps)
         return found
 
     def plan(self, *, n: int, dimension: int) -> Plan:

@@ -12,12 +12,12 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.privacy import Kind, Loss, epsilon_of_zcdp
-from wallflower.queries.watch.chances import Law, law_of, run_law
 from wallflower.queries.watch.detectors import Detector, Every, PaperDetector, Sparse, Staircase
-from wallflower.queries.watch.integrals import Tail
-from wallflower.queries.watch.population import Population
+from wallflower.queries.watch.forecast.chances import Law, law_of, run_law
+from wallflower.queries.watch.forecast.integrals import Tail
+from wallflower.queries.watch.forecast.population import Population
+from wallflower.queries.watch.forecast.statement import population
 from wallflower.queries.watch.rates import laplace_noise, sum_of_laplaces
-from wallflower.queries.watch.statement import population
 
 POINTS: Final = 120
 MOST_ALARMS: Final = 0.1  # of a watch for a person that flags more, it is said what it would find at this rate

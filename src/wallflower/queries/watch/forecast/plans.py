@@ -16,8 +16,9 @@ import numpy as np
 
 from wallflower.errors import ParameterError
 from wallflower.privacy import Kind, Loss
-from wallflower.queries.watch.chances import law_of
-from wallflower.queries.watch.forecast import (
+from wallflower.queries.watch.forecast.chances import law_of
+from wallflower.queries.watch.forecast.population import Population
+from wallflower.queries.watch.forecast.worth import (
     CLEAR,
     FEW,
     LIFT,
@@ -33,7 +34,6 @@ from wallflower.queries.watch.forecast import (
 )
 from wallflower.queries.watch.gauge import FINE, Gauge
 from wallflower.queries.watch.modes import mode_of
-from wallflower.queries.watch.population import Population
 from wallflower.query import Label, Option, Plan, Quality, Tradeoff, least_amount
 
 ROC_EPSILONS: Final = ("0.05", "0.1", "0.2", "0.35", "0.5", "0.75", "1", "1.5", "2", "4")

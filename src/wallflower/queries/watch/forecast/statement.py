@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 
 from wallflower.errors import ParameterError
-from wallflower.queries.watch.gauge import Gauge
-from wallflower.queries.watch.population import (
+from wallflower.queries.watch.forecast.population import (
     Floats,
     Gaussian,
     Population,
@@ -19,6 +18,7 @@ from wallflower.queries.watch.population import (
     population_of_length,
     population_of_sum,
 )
+from wallflower.queries.watch.gauge import Gauge
 
 ALIKE: Final = "entries are Gaussian, independent and spread alike"
 LEVEL: Final = "their means are alike"
