@@ -39,9 +39,9 @@ import wallflower.queries.scale as scale
 import wallflower.queries.scale.audit as scale_audit
 import wallflower.queries.sensors.audit as sensors_audit
 import wallflower.queries.sensors.comparison as comparison
-import wallflower.queries.sensors.lattice as lattice
-import wallflower.queries.sensors.perturb as perturb
-import wallflower.queries.sensors.threshold as threshold
+import wallflower.queries.sensors.comparison.threshold as threshold
+import wallflower.queries.sensors.device.lattice as lattice
+import wallflower.queries.sensors.device.perturbation as perturbation
 import wallflower.queries.subspaces as subspaces
 import wallflower.queries.subspaces.audit as subspaces_audit
 import wallflower.queries.subspaces.choice as choice
@@ -329,8 +329,8 @@ class Silence:
 
 
 def one_draw_for_all_columns(points: Any, *, ranges: Any, epsilons: Any, step: Any, noise: Any) -> Any:
-    places = perturb._points(points)
-    drawn = lattice.laplace(perturb.noise_scale(ranges[0], epsilons[0], step), len(places), noise)
+    places = perturbation._points(points)
+    drawn = lattice.laplace(perturbation.noise_scale(ranges[0], epsilons[0], step), len(places), noise)
     return places + np.stack([drawn] * places.shape[1], axis=1)
 
 
@@ -714,12 +714,12 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     "devices: a tenth short": (
         SENSORS,
         "laws",
-        wrap(perturb, "noise_scale", times(1 / TENTH)),
+        wrap(perturbation, "noise_scale", times(1 / TENTH)),
     ),
-    "devices: a scale of 1/2": (SENSORS, "laws", put(perturb, "noise_scale", lambda *asked: HALF)),
-    "devices: one draw for all columns": (SENSORS, "laws", put(perturb, "columns", one_draw_for_all_columns)),
+    "devices: a scale of 1/2": (SENSORS, "laws", put(perturbation, "noise_scale", lambda *asked: HALF)),
+    "devices: one draw for all columns": (SENSORS, "laws", put(perturbation, "columns", one_draw_for_all_columns)),
     "devices: minus zero is zero": (SENSORS, "laws", wrap(lattice, "keep_candidates", minus_zero_is_zero)),
-    "devices: no box": (SENSORS, "devices", put(perturb, "clip", no_box)),
+    "devices: no box": (SENSORS, "devices", put(perturbation, "clip", no_box)),
     "histogram: a reading moves one bin": (SENSORS, "laws", put(threshold, "_MOVED", 1)),
     "histogram: a tenth short": (SENSORS, "laws", wrap(threshold, "draws", draws_shorter(TENTH))),
     "keys: masks one bit short": (SENSORS, "keys", wrap(comparison, "words", bits_missing)),

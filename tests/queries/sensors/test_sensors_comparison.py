@@ -20,7 +20,7 @@ from wallflower.queries.sensors.comparison import (
     open_flags,
     open_tagged_flags,
 )
-from wallflower.queries.sensors.dcf import dealt, walk_key
+from wallflower.queries.sensors.comparison.dcf import dealt, walk_key
 
 pytestmark = pytest.mark.slow  # together more than `make check` has room for
 

@@ -18,7 +18,7 @@ import numpy as np
 from wallflower.errors import SourceError
 from wallflower.machine.lazy import Lazy
 from wallflower.papers.data.tables import find_file
-from wallflower.queries.sensors import perturb
+from wallflower.queries.sensors.device import perturbation
 from wallflower.queries.sensors.parameters import Column
 from wallflower.synthetic import Flags, Floats, Ints, pick_rows, push_outliers
 
@@ -81,7 +81,7 @@ class SensorStream:
     def points(self) -> Ints:
         """The readings clipped to the box, in steps of the grid."""
         own = self.columns
-        return perturb.clip(
+        return perturbation.clip(
             self.values,
             mean=[float(column.center) for column in own],
             deviation=[float(column.scale) for column in own],
@@ -159,7 +159,7 @@ def meters() -> list[SensorStream]:
         width=Fraction(6) / column["scale"],
         most=most,
     )
-    far = perturb.distances(recorded.points, [0, 0]) >= steps(recorded.threshold)
+    far = perturbation.distances(recorded.points, [0, 0]) >= steps(recorded.threshold)
     return [_with_faults(recorded), replace(recorded, truth=far)]
 
 

@@ -20,10 +20,11 @@ from wallflower.audit import Attack, Finding, Sampler, Way, audit
 from wallflower.machine.lazy import Lazy
 from wallflower.noise import Noise, SystemNoise, system_noise
 from wallflower.privacy import Loss
-from wallflower.queries.sensors import comparison, perturb, threshold
+from wallflower.queries.sensors import comparison
 from wallflower.queries.sensors.audit.laws import attack_laws
 from wallflower.queries.sensors.audit.worlds import attack_worlds
-from wallflower.queries.sensors.comparison import Keys
+from wallflower.queries.sensors.comparison import Keys, threshold
+from wallflower.queries.sensors.device import perturbation
 
 if TYPE_CHECKING:
     import scipy.special as _special
@@ -105,21 +106,23 @@ def columns(each: str = "1/2", **more: Any) -> Device:
 
     def perturbed(points: Ints) -> Ints:
         count = points.shape[1]
-        return perturb.columns(points, ranges=[RANGE] * count, epsilons=[each] * count, step=STEP, noise=system_noise())
+        return perturbation.columns(
+            points, ranges=[RANGE] * count, epsilons=[each] * count, step=STEP, noise=system_noise()
+        )
 
     return Device(perturb=perturbed, norm=1, **more)
 
 
 def planar(diameter: Fraction = RANGE, epsilon: str = "1") -> Device:
     def perturbed(points: Ints) -> Ints:
-        return perturb.planar(points, diameter=diameter, epsilon=epsilon, step=STEP, noise=system_noise())
+        return perturbation.planar(points, diameter=diameter, epsilon=epsilon, step=STEP, noise=system_noise())
 
     return Device(perturb=perturbed, norm=2)
 
 
 def clip_to_box(points: Ints) -> Ints:
     half = float(WIDTH / 2)
-    return perturb.clip(
+    return perturbation.clip(
         points * float(STEP), mean=[0.0] * 2, deviation=[1.0] * 2, low=[-half] * 2, high=[half] * 2, step=STEP
     )
 

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from wallflower.audit import Finding
 from wallflower.audit.laws import Law, PartialLaw, audit_law, law_of
 from wallflower.privacy import Loss
-from wallflower.queries.sensors import perturb, threshold
+from wallflower.queries.sensors.comparison import threshold
+from wallflower.queries.sensors.device import perturbation
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -101,7 +102,7 @@ def _columns_law(reading: Reading, more: Fraction) -> Law:
 
     def perturbed(*batches: Words) -> tuple[Ints, int]:
         noise, places = _WrittenWords(*batches), np.tile(reading, (len(batches[0]), 1))
-        found = perturb.columns(places, ranges=[RANGE] * 2, epsilons=[2 * more] * 2, step=STEP, noise=noise)  # type: ignore[arg-type]
+        found = perturbation.columns(places, ranges=[RANGE] * 2, epsilons=[2 * more] * 2, step=STEP, noise=noise)  # type: ignore[arg-type]
         return found, noise.asked
 
     def lengths(words: Words) -> Ints:
@@ -138,7 +139,7 @@ def _planar_law(reading: Reading, more: Fraction) -> Law:
     def perturbed(rows: Words) -> Ints:
         places = np.tile(reading, (len(rows), 1))
         noise: Any = _WrittenWords(rows)
-        return perturb.planar(places, diameter=RANGE, epsilon=2 * more, step=STEP, noise=noise) - reading
+        return perturbation.planar(places, diameter=RANGE, epsilon=2 * more, step=STEP, noise=noise) - reading
 
     def lengths(words: Words) -> Ints:
         rows = np.zeros((len(words), 3), dtype=np.uint64)  # a coin of 0 keeps every candidate

@@ -11,7 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Finding, Floats, World, audit_bound, audit_exact
-from wallflower.queries.sensors import comparison, perturb
+from wallflower.queries.sensors import comparison
+from wallflower.queries.sensors.device import perturbation
 
 STEP, RANGE, EPSILON = Fraction(1, 8), Fraction(10), Fraction(1)
 SPAN: Final = int(RANGE / STEP)
@@ -38,12 +39,12 @@ def _columns(share: Fraction) -> Callable[[Floats], Any]:
 
     Noise with P(z) proportional to e^(-|z|/scale) in every column, at half of ε each.
     """
-    scale = float(share * perturb.noise_scale(RANGE, EPSILON / 2, STEP))
+    scale = float(share * perturbation.noise_scale(RANGE, EPSILON / 2, STEP))
     return lambda reading: [float(np.abs(reading[0] - place).sum()) / scale for place in _places()]
 
 
 def _planar(share: Fraction) -> Callable[[Floats], Any]:
-    scale = float(share * perturb.noise_scale(DIAGONAL, EPSILON, STEP))
+    scale = float(share * perturbation.noise_scale(DIAGONAL, EPSILON, STEP))
     return lambda reading: [float(np.linalg.norm(reading[0] - place)) / scale for place in _places()]
 
 
@@ -59,4 +60,4 @@ def _compared(case: tuple[int, int]) -> bool:
 
 
 def _distance(row: tuple[int, int]) -> int:
-    return int(perturb.distances([list(row)], [0, 0])[0])
+    return int(perturbation.distances([list(row)], [0, 0])[0])

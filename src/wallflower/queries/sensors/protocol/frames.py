@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.errors import DataError
-from wallflower.queries.sensors.perturb import LIMIT
+from wallflower.queries.sensors.device.perturbation import LIMIT
 
 MAGIC: Final = b"WFsf"
 VERSION: Final = 1

@@ -22,10 +22,11 @@ from numpy.typing import ArrayLike, NDArray
 from wallflower.errors import DataError
 from wallflower.noise import Noise, words
 from wallflower.privacy import Loss
-from wallflower.queries.sensors import comparison, perturb
-from wallflower.queries.sensors.frames import Frame, FrameError, Kind, encode
+from wallflower.queries.sensors import comparison
+from wallflower.queries.sensors.device import perturbation
 from wallflower.queries.sensors.parameters import MOST_BATCH, Direct, Exact, Parameters
-from wallflower.queries.sensors.seals import OVERHEAD, seal
+from wallflower.queries.sensors.protocol.frames import Frame, FrameError, Kind, encode
+from wallflower.queries.sensors.protocol.seals import OVERHEAD, seal
 
 Ids = NDArray[np.uint64]
 Ints = NDArray[np.int64]
@@ -135,7 +136,7 @@ def clip_readings(parameters: Parameters, readings: ArrayLike) -> Ints:
     if values.ndim != 2 or not 0 < len(values) <= MOST_BATCH:
         raise DataError(f"a batch has 1 to {MOST_BATCH:,} readings. Split what is more.")
     own = parameters.columns
-    return perturb.clip(
+    return perturbation.clip(
         values,
         mean=[float(column.center) for column in own],
         deviation=[float(column.scale) for column in own],
@@ -150,8 +151,8 @@ def perturb_points(parameters: Parameters, points: Ints, noise: Noise) -> Ints:
     ranges = [column.range / column.scale for column in parameters.columns]
     if parameters.noise == "columns":
         shares = [parameters.epsilon / len(ranges)] * len(ranges)
-        return perturb.columns(points, ranges=ranges, epsilons=shares, step=parameters.grid, noise=noise)
-    return perturb.planar(
+        return perturbation.columns(points, ranges=ranges, epsilons=shares, step=parameters.grid, noise=noise)
+    return perturbation.planar(
         points, diameter=diameter(ranges), epsilon=parameters.epsilon, step=parameters.grid, noise=noise
     )
 
@@ -161,8 +162,8 @@ def losses(parameters: Parameters) -> tuple[Loss, Loss]:
     ranges = [column.range / column.scale for column in parameters.columns]
     widths = [(column.high - column.low) / column.scale for column in parameters.columns]
     if parameters.noise == "columns":
-        return perturb.columns_losses(ranges, [parameters.epsilon / len(ranges)] * len(ranges), widths)
-    return perturb.planar_losses(diameter(ranges), parameters.epsilon, widths)
+        return perturbation.columns_losses(ranges, [parameters.epsilon / len(ranges)] * len(ranges), widths)
+    return perturbation.planar_losses(diameter(ranges), parameters.epsilon, widths)
 
 
 def diameter(ranges: list[Fraction]) -> Fraction:
@@ -226,20 +227,20 @@ def _contents(
     """What each reader's frame holds besides ids."""
     settings, middle = parameters.settings, parameters.middle
     if isinstance(settings, Direct):
-        far = perturb.distances(points, middle) >= parameters.steps(settings.threshold)
+        far = perturbation.distances(points, middle) >= parameters.steps(settings.threshold)
         bits = np.packbits(far, bitorder="little").tobytes()
         letter = seal(bytes.fromhex(parameters.seal), bits, about(parameters, place, ids))
         return {"owner": (Kind.BITS, {}, letter)}
     noisy = perturb_points(parameters, points, noise)
     if isinstance(settings, Exact):
-        scores = perturb.scores(points, middle, parameters.steps(settings.unit), settings.bits)
+        scores = perturbation.scores(points, middle, parameters.steps(settings.unit), settings.bits)
         marks = tags(tag_key, ids) if settings.tags else None
         ours, theirs = comparison.deal(scores, settings.bits, tags=marks, noise=noise)
         return {
             "analyst": (Kind.READINGS_AND_KEYS, {"perturbed": noisy}, ours.to_bytes()),
             "correction": (Kind.KEYS, {}, theirs.to_bytes()),
         }
-    moved = perturb.d_diff(points, noisy, middle)
+    moved = perturbation.d_diff(points, noisy, middle)
     return {
         "analyst": (Kind.READINGS, {"perturbed": noisy}, b""),
         "correction": (Kind.MOVES, {"moved": moved}, b""),

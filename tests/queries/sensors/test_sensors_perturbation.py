@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from wallflower.errors import DataError, ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours
-from wallflower.queries.sensors.perturb import (
+from wallflower.queries.sensors.device.perturbation import (
     LIMIT,
     clip,
     columns,

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import DataError, ParameterError
 from wallflower.noise import Noise, system_noise, words
-from wallflower.queries.sensors.dcf import Shares, Words, dealt, walk_key
+from wallflower.queries.sensors.comparison.dcf import Shares, Words, dealt, walk_key
 
 Flags = NDArray[np.bool_]
 

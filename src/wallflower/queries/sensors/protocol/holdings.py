@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.queries.sensors.comparison import Keys
-from wallflower.queries.sensors.frames import Frame, Kind
 from wallflower.queries.sensors.parameters import Exact, Parameters
-from wallflower.queries.sensors.rounds import Holdings, Role, keys_of, take_keys
+from wallflower.queries.sensors.protocol.frames import Frame, Kind
+from wallflower.queries.sensors.protocol.rounds import Holdings, Role, keys_of, take_keys
 
 Array = NDArray[Any]
 Ids = NDArray[np.uint64]

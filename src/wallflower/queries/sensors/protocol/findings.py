@@ -17,10 +17,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.queries.sensors.batches import Commit, digest, tags
 from wallflower.queries.sensors.comparison import judge, judge_tagged
-from wallflower.queries.sensors.frames import BIGGEST, Frame, FrameError, Kind, decode, encode
 from wallflower.queries.sensors.parameters import Exact, Parameters
+from wallflower.queries.sensors.protocol.batches import Commit, digest, tags
+from wallflower.queries.sensors.protocol.frames import BIGGEST, Frame, FrameError, Kind, decode, encode
 
 Array = NDArray[Any]
 TagKeys = Callable[[int], bytes | None]  # the secret of a sensor's tags, if it sent one

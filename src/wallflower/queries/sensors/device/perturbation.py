@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from wallflower.errors import DataError, ParameterError
 from wallflower.noise import Noise
 from wallflower.privacy import Exact, Kind, Loss, Neighbours, exact
-from wallflower.queries.sensors import lattice
+from wallflower.queries.sensors.device import lattice
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from wallflower.errors import ParameterError
 from wallflower.machine.jit import kernel
 from wallflower.neighbours.pairs import MARGIN, matrix, squared_reach
-from wallflower.queries.sensors.dbscan_tree import by_tree, number_clusters, root, roots, union
+from wallflower.queries.sensors.dbscan.tree import by_tree, number_clusters, root, roots, union
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from wallflower.errors import DataError
 from wallflower.noise import Noise
-from wallflower.queries.sensors import comparison, correction, dbscan, grid, threshold
-from wallflower.queries.sensors.comparison import Keys
-from wallflower.queries.sensors.frames import Frame, FrameError, Kind
+from wallflower.queries.sensors import comparison, correction, dbscan, grid
+from wallflower.queries.sensors.comparison import Keys, threshold
+from wallflower.queries.sensors.device.perturbation import distances
 from wallflower.queries.sensors.parameters import Exact, Grid, Paper, Parameters
-from wallflower.queries.sensors.perturb import distances
+from wallflower.queries.sensors.protocol.frames import Frame, FrameError, Kind
 
 Array = NDArray[Any]
 Role = Literal["analyst", "correction"]

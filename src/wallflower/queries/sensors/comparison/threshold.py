@@ -21,7 +21,7 @@ from wallflower.errors import DataError, ParameterError
 from wallflower.noise import Noise, draws
 from wallflower.privacy import Exact, exact
 from wallflower.queries.sensors.comparison import Keys, evaluate
-from wallflower.queries.sensors.dcf import Shares
+from wallflower.queries.sensors.comparison.dcf import Shares
 
 Ints = NDArray[np.int64]
 
