@@ -25,8 +25,8 @@ from wallflower.progress import Effort
 from wallflower.queries.explain import words
 from wallflower.queries.explain.by_tiles import TiledCase, case_on_tiles
 from wallflower.queries.explain.case import Case
-from wallflower.queries.explain.detector_names import detector_of, kind_of, name_of, text_of
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector
+from wallflower.queries.explain.detectors.names import detector_of, kind_of, name_of, text_of
 from wallflower.queries.explain.rules import MODES, SEARCHES, UTILITIES, check
 from wallflower.queries.explain.space.contexts import Domain, pandas_filter, polars_filter, predicate, where
 from wallflower.queries.explain.words import SILENT, SURE

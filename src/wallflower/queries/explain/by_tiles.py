@@ -16,8 +16,8 @@ from wallflower.data import TiledTable
 from wallflower.engines import Cells, Given
 from wallflower.errors import DataError, EngineMismatch
 from wallflower.queries.explain.case import require_columns
-from wallflower.queries.explain.detector_names import name_of
 from wallflower.queries.explain.detectors import Detector
+from wallflower.queries.explain.detectors.names import name_of
 from wallflower.queries.explain.space.cells import DIVISIONS, CellTable, cell_table, is_divided
 from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.tallies import add_up

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from wallflower.errors import ParameterError
 from wallflower.privacy import Kind, Loss, Neighbours
-from wallflower.queries.explain.detector_names import name_of
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Tukey
+from wallflower.queries.explain.detectors.names import name_of
 from wallflower.queries.explain.space.contexts import predicate
 from wallflower.query import require_settings_of_mode
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wallflower.queries.explain.detector_names import name_of
 from wallflower.queries.explain.detectors import Distance
+from wallflower.queries.explain.detectors.names import name_of
 from wallflower.queries.explain.space.contexts import predicate
 from wallflower.query import Label, Quality, two_digits_up
 
