@@ -165,7 +165,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         if self.share is not None:
             object.__setattr__(self, "share", read_share(self.share))
             check_drawable(self.loss, is_plain=self.by is None and self.mechanism == "extension")
-        if self.grouped is not None and self.interval != "noise":
+        if self.group_count is not None and self.interval != "noise":
             raise ParameterError("interval: counts by group have intervals of noise only. Leave it out, or by.")
 
     def cost(self) -> Loss:
@@ -198,7 +198,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         return self.radius
 
     @property
-    def grouped(self) -> GroupCount | None:
+    def group_count(self) -> GroupCount | None:
         """How groups are counted, if they are asked for."""
         if self.by is None:
             return None
@@ -214,16 +214,18 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         )
 
     def view(self, data: Any) -> Points | TiledPoints | GroupView:
-        if self.grouped is not None:
-            return self.grouped.view(data)
+        if self.group_count is not None:
+            return self.group_count.view(data)
         if isinstance(data, TiledTable):
             tiled = view_of_tiles(self, data)
-            self._drawn.noise(tiled.n, tiled.dimension)
+            self._at_some_radius.noise(tiled.n, tiled.dimension)
             return tiled
         points = view_points(data, self.columns, self.neighbours, labels=True)
         if self.mechanism != "extension":
             require_single_coordinates(points, f"mechanism: {self.mechanism}", "extension")
-        self._drawn.noise(points.n, points.dimension)  # what cannot be drawn is refused here, before the charge
+        self._at_some_radius.noise(
+            points.n, points.dimension
+        )  # what cannot be drawn is refused here, before the charge
         return points
 
     def cautions(self, data: Points | TiledPoints | GroupView) -> tuple[str, ...]:
@@ -231,8 +233,8 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
 
     def answer(self, data: Points | TiledPoints | GroupView, noise: Noise) -> Any:
         if isinstance(data, GroupView):
-            assert self.grouped is not None
-            return self.grouped.answer(data, noise)
+            assert self.group_count is not None
+            return self.group_count.answer(data, noise)
         if self.share is not None:
             radius = self.radius_draw(data.n, data.dimension).draw(data, noise)
             return CountAtRadius(self.at_radius(radius).answer(data, noise), radius)
@@ -242,8 +244,8 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
 
     def reading(self, value: Any, facts: PublicFacts) -> Reading:
         if isinstance(value, CountAtRadius):
-            return value.told(self.at_radius(value.radius).reading(value.count, facts))
-        return self._read(value, facts) if self.grouped is None else self.grouped.reading(value, facts)
+            return value.extend_reading(self.at_radius(value.radius).reading(value.count, facts))
+        return self._read(value, facts) if self.group_count is None else self.group_count.reading(value, facts)
 
     def _read(self, value: int, facts: PublicFacts) -> Reading:
         low, high = noise_interval(value, facts.n, self.noise(facts.n, facts.dimension))
@@ -269,17 +271,19 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         return (*(() if self._is_two_sided else (words.ONE_SIDED,)), *((words.MUTE,) if is_mute else ()))
 
     def picture(self, value: Any, facts: PublicFacts) -> Picture:
-        return Dot(value=value, across="outliers") if self.grouped is None else self.grouped.picture(value, facts)
+        return (
+            Dot(value=value, across="outliers") if self.group_count is None else self.group_count.picture(value, facts)
+        )
 
     def plan_on(self, data: Points | TiledPoints | GroupView) -> Plan:
         if isinstance(data, GroupView):
-            assert self.grouped is not None
-            return self.grouped.plan(self.kind, n=data.n, dimension=data.dimension, groups=data.groups)
+            assert self.group_count is not None
+            return self.group_count.plan(self.kind, n=data.n, dimension=data.dimension, groups=data.groups)
         return self.plan(n=data.n, dimension=data.dimension)
 
     def plan(self, *, n: int, dimension: int) -> Plan:
-        if self.grouped is not None:
-            return self.grouped.plan(self.kind, n=n, dimension=dimension)
+        if self.group_count is not None:
+            return self.group_count.plan(self.kind, n=n, dimension=dimension)
         if self.share is not None:
             halved = self.at_radius(1.0).plan(n=n, dimension=dimension)
             return plan_share(halved, lambda amount: self._at(amount).radius_draw(n, dimension), n, self.loss)
@@ -336,7 +340,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         return replace(self, radius=radius, normalise=normalise)
 
     @property
-    def _drawn(self) -> Self:
+    def _at_some_radius(self) -> Self:
         """The count as it is asked once there is a radius: its noise is that of any."""
         return self if self.share is None else self.at_radius(1.0)
 

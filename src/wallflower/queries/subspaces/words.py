@@ -38,7 +38,7 @@ def notes(query: Any, n: int, dimension: int) -> tuple[str, ...]:
     counted = (UNPROVED,) if query.counts else ()
     if query.top == query.candidates(dimension):
         return counted
-    needed = math.ceil(query.needed_lead(query.made(n, dimension), n, dimension))
+    needed = math.ceil(query.needed_lead(query.pick_draws(n, dimension), n, dimension))
     lead = f"Nine of ten names are right where the best stand out by {needed:,} records or more"
     found = f"{lead}, and there are {n:,}: no table is clear enough." if needed > n else f"{lead}."
     return (found, *counted)

@@ -39,27 +39,27 @@ KEEPING: Final = ([[0.0, 0.0], *BESIDE], [[9.0, 0.0], *BESIDE])  # it goes far a
 
 def group_findings() -> Iterator[Finding]:
     """Every attack: what must hold, then what must be caught."""
-    exact = partial(_counts, _asked(slack=PLENTY))
+    exact = partial(_counts, _query(slack=PLENTY))
     yield audit_exact(exact, _brute_counts, SMALL.arrays(), name="exact counts of two groups")
     yield audit_bound(
-        lambda _: _hidden(_asked()), partial(_moves, _asked()), SMALL, name="groups: what their noise hides together"
+        lambda _: _hidden(_query()), partial(_moves, _query()), SMALL, name="groups: what their noise hides together"
     )
-    yield _attack_parts(_asked(), name="groups, pure")
+    yield _attack_parts(_query(), name="groups, pure")
     short = "broken: groups, a tenth short"
-    yield _attack_parts(_asked(), name=short, through=ShortNoise, expected=True)
+    yield _attack_parts(_query(), name=short, through=ShortNoise, expected=True)
     for name, broken in BROKEN.items():
-        yield _attack_parts(_asked(broken), name=f"broken: {name}", expected=True)
-    yield _attack_counts(_asked(public=True), KEEPING, name="groups that are public")
+        yield _attack_parts(_query(broken), name=f"broken: {name}", expected=True)
+    yield _attack_counts(_query(public=True), KEEPING, name="groups that are public")
     for name, through, tables in (
         ("public groups, a tenth short", ShortNoise, KEEPING),
         ("public groups, and a record changes its group", lambda noise: noise, TABLES),
     ):
-        yield _attack_counts(_asked(public=True), tables, name=f"broken: {name}", through=through, expected=True)
+        yield _attack_counts(_query(public=True), tables, name=f"broken: {name}", through=through, expected=True)
     everywhere = "broken: neighbours of other groups count"
     yield audit_exact(exact, partial(_brute_counts, is_within=False), SMALL.arrays(), name=everywhere, expected=True)
 
 
-def _asked(kind: type[GroupCount] = GroupCount, *, slack: int = SLACK, public: bool = False) -> GroupCount:
+def _query(kind: type[GroupCount] = GroupCount, *, slack: int = SLACK, public: bool = False) -> GroupCount:
     own: dict[str, Any] = {"slack": slack, "public": public}
     return kind(neighbours=1, radius=1.0, by=("ward",), columns=None, loss=LOSS, normalise=False, **own)
 
@@ -118,14 +118,14 @@ def _attack_counts(query: GroupCount, tables: Any, **how: Any) -> Finding:
 
 def _attack(query: GroupCount, tables: Any, told: tuple[str, ...], **how: Any) -> Finding:
     numbers = {
-        f"{part} of {WARDS[group]}": partial(_told, group=group, part=part)
+        f"{part} of {WARDS[group]}": partial(_read_number, group=group, part=part)
         for group, part in product(range(len(WARDS)), told)
     }
     views = [query.view(_table(values)) for values in tables]
     return audit_numbers(query.answer, views, numbers, claimed=LOSS, **how)
 
 
-def _told(rows: list[Row], *, group: int, part: str) -> int:
+def _read_number(rows: list[Row], *, group: int, part: str) -> int:
     return int(rows[group][part])
 
 

@@ -43,10 +43,10 @@ def _attack(query: Count, count: Count, *, name: str, expected: bool = False) ->
     def answer(points: Points) -> Callable[[Noise], int]:
         return lambda noise: int(count.answer(points, noise))
 
-    parts = {"radius": _told(draw), "count": _told(answer)}
+    parts = {"radius": _measure_loss(draw), "count": _measure_loss(answer)}
     return audit_parts(parts, claimed=float(LOSS.amount), name=name, expected=expected)
 
 
-def _told(answer: Callable[[Points], Callable[[Noise], float]]) -> float:
+def _measure_loss(answer: Callable[[Points], Callable[[Noise], float]]) -> float:
     first, second = (law_of(answer(points)) for points in TABLES)
     return loss_between(first, second, LOSS)

@@ -95,7 +95,7 @@ class _First:
         return getattr(self._noise, name)
 
 
-def _counted(name: str, hide: Blur, *, expected: bool = False) -> Finding:
+def _audit_counts(name: str, hide: Blur, *, expected: bool = False) -> Finding:
     moved = _movement(GRIDS)
     lost = moved * _unit_loss(hide, len(GRIDS))
     return Finding(
@@ -125,10 +125,10 @@ def _short(counts: Ints, epsilon: Fraction, noise: Noise) -> Ints:
 
 
 def _attack_counts(quick: bool) -> Iterator[Finding]:
-    yield _counted("counts of all tables", blur)
-    yield _counted("broken: noise for R tables counted once", _once, expected=True)
-    yield _counted("broken: one cell instead of two", _one_cell, expected=True)
-    yield _counted("broken: noise of counts a tenth short", _short, expected=True)
+    yield _audit_counts("counts of all tables", blur)
+    yield _audit_counts("broken: noise for R tables counted once", _once, expected=True)
+    yield _audit_counts("broken: one cell instead of two", _one_cell, expected=True)
+    yield _audit_counts("broken: noise of counts a tenth short", _short, expected=True)
 
 
 # The threshold
@@ -185,7 +185,7 @@ def _pairs(differences: tuple[float, ...]) -> Points:
     return Points.from_array(values, columns=("a",), schema=facts)
 
 
-def _chosen(epsilon: Fraction) -> Measure:
+def _spread_measure(epsilon: Fraction) -> Measure:
     query = Detector(loss=Loss("1"))
     split = replace(query.split(8, 1), spreads=epsilon)
     return lambda points, noise: query.measure(points, [0], KEY, split, noise)[0]
@@ -198,8 +198,8 @@ def _from_data(points: Points, noise: Noise) -> float:
 
 def _attack_spreads(quick: bool) -> Iterator[Finding]:
     for name, measure, expected in (
-        ("spreads", _chosen(ONE), False),
-        ("broken: spreads a tenth short", _chosen(Fraction(10, 9)), True),
+        ("spreads", _spread_measure(ONE), False),
+        ("broken: spreads a tenth short", _spread_measure(Fraction(10, 9)), True),
         ("broken: widths from the data", _from_data, True),
     ):
         laws = [_spread_law(measure, _pairs(differences)) for differences in (NEAR, FAR)]
@@ -214,19 +214,19 @@ def _attack_scores(quick: bool) -> Iterator[Finding]:
     """Scores without noise against the definition, and what one record moves of the threshold's errors."""
     cases = list(_tables(3))
 
-    def scored(values: Floats) -> list[float]:
+    def score(values: Floats) -> list[float]:
         model = Model(columns=("a", "b"), schema=FACTS, grids=GRIDS, counts=count_cells(values, GRIDS), floor=1.0)
         return [round(score, 9) for score in model.score(values).tolist()]
 
-    def defined(values: Floats) -> list[float]:
+    def define_scores(values: Floats) -> list[float]:
         return [round(score, 9) for score in exact_scores(values.tolist(), GRIDS)]
 
-    def raised(values: Floats) -> list[float]:
+    def score_with_another_floor(values: Floats) -> list[float]:
         model = Model(columns=("a", "b"), schema=FACTS, grids=GRIDS, counts=count_cells(values, GRIDS), floor=2.0)
         return [round(score, 9) for score in model.score(values).tolist()]
 
-    yield audit_exact(scored, defined, cases, name="scores are those of the definition")
-    yield audit_exact(raised, defined, cases, name="broken: another floor", expected=True)
+    yield audit_exact(score, define_scores, cases, name="scores are those of the definition")
+    yield audit_exact(score_with_another_floor, define_scores, cases, name="broken: another floor", expected=True)
     model = Model(columns=("a", "b"), schema=FACTS, grids=GRIDS, counts=count_cells(SOME, GRIDS), floor=1.0)
     marks = model.thresholds
     found = {table.tobytes(): misses(count_above(model.score(table), marks), 1) for table in cases}

@@ -35,7 +35,7 @@ LAST: Final = ([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0], [0
 
 def flag_findings() -> Iterator[Finding]:
     """Every attack: what must hold, then what must be caught."""
-    asked = _asked()
+    asked = _query()
     exact, brute = partial(_counts, asked), _brute_counts
     yield audit_exact(exact, brute, SMALL.arrays(), name="exact flags of three groups")
     yield audit_exact(
@@ -44,11 +44,11 @@ def flag_findings() -> Iterator[Finding]:
     yield audit_bound(lambda _: _hidden(asked), partial(_moves, asked), SMALL, name="flags: what noise hides together")
     yield _attack(asked, TABLES, name="flags of groups")
     yield _attack(asked, TABLES, name="broken: flags, a tenth short", through=ShortNoise, expected=True)
-    yield _attack(_asked(_MovesOne), TABLES, name="broken: flags, the factor 2 is forgotten", expected=True)
-    yield _attack(_asked(_GroupsSeen), LAST, name="broken: flags, groups from the data", expected=True)
+    yield _attack(_query(_MovesOne), TABLES, name="broken: flags, the factor 2 is forgotten", expected=True)
+    yield _attack(_query(_GroupsSeen), LAST, name="broken: flags, groups from the data", expected=True)
 
 
-def _asked(kind: type[Flags] = Flags) -> Flags:
+def _query(kind: type[Flags] = Flags) -> Flags:
     return kind(detector=1, by=("ward",), loss=LOSS)
 
 
@@ -88,12 +88,13 @@ def _hidden(query: Flags) -> float:
 def _attack(query: Flags, tables: Any, **how: Any) -> Finding:
     """What each number tells about one record."""
     numbers = {
-        f"{part} of {ward}": partial(_told, ward=ward, part=part) for ward, part in product(WARDS, (FLAGGED, OTHERS))
+        f"{part} of {ward}": partial(_read_number, ward=ward, part=part)
+        for ward, part in product(WARDS, (FLAGGED, OTHERS))
     }
     return audit_numbers(query.answer, [_view(query, values) for values in tables], numbers, claimed=LOSS, **how)
 
 
-def _told(rows: list[Row], *, ward: str, part: str) -> int:
+def _read_number(rows: list[Row], *, ward: str, part: str) -> int:
     """The number of a ward, or -1 where it is not among the groups."""
     return next((int(row[part]) for row in rows if row["ward"] == ward), -1)
 
