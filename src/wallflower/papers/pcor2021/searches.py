@@ -55,7 +55,7 @@ class Ground:
         begun = time.perf_counter()
         self.utility: Utility = Population() if start is None else Overlap(outlier.table.space.bits(start))
         self._known = None if outlier.is_slow else _examined(outlier, self.utility)
-        self._ask = self.utility.asked(outlier.table, examiner(outlier.table, outlier.detector))
+        self._ask = self.utility.score_single(outlier.table, examiner(outlier.table, outlier.detector))
         self.seconds = time.perf_counter() - begun
         self.highest = outlier.highest if start is None else self.examine(start)[1]  # nothing shares more than all
 
@@ -90,7 +90,7 @@ def _examined(outlier: Outlier, utility: Utility) -> tuple[Bools, Counts]:
         return valid.copy(), scores.copy()
 
     table = outlier.table
-    found = in_blocks(table.space, utility.scored(table, parts(table, outlier.detector)), np.bool_, keep)
+    found = in_blocks(table.space, utility.score_parts(table, parts(table, outlier.detector)), np.bool_, keep)
     valid, scores = zip(*found, strict=True)
     return np.concatenate(valid), np.concatenate(scores)
 

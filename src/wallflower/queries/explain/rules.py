@@ -67,11 +67,11 @@ def _check_mode(query: Any) -> None:
             "clamped-grubbs), or ocdp. Choose one."
         )
     object.__setattr__(query, "mode", mode)
-    object.__setattr__(query, "loss", _protecting(query.loss, mode))
+    object.__setattr__(query, "loss", _loss_in_mode(query.loss, mode))
     _check_choices(query)
 
 
-def _protecting(loss: Loss, mode: str) -> Loss:
+def _loss_in_mode(loss: Loss, mode: str) -> Loss:
     """The loss, said of one other record added or removed."""
     kind = Kind.PURE if mode == "dp" else Kind.OUTPUT_CONSTRAINED
     if loss.delta or loss.kind not in (Kind.PURE, kind) or not loss.amount:

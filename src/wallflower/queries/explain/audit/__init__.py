@@ -119,7 +119,7 @@ def _attack_steps(quick: bool) -> Iterator[Finding]:
     yield _wanders("broken: flips without restoring", (_broken_flips,), expected=True)
 
 
-def _broken(quick: bool) -> Iterator[Finding]:
+def _attack_broken(quick: bool) -> Iterator[Finding]:
     for name, (pair, loss, broken) in BROKEN.items():
         first, second = (law_of(broken(_table(question_for(pair, loss), points))) for points in pair.points())
         yield audit_law(first, second, claimed=loss, name=f"broken: {name}", expected=True)
@@ -157,16 +157,16 @@ def _first_bits(query: Explain, case: Any, noise: Noise) -> str:
 def _answers(query: Explain, points: Points) -> Sampler:
     """What is drawn, as a number: the contexts of an answer one after another, -1 for none."""
     case = query.view(points)
-    table, detector = case.seen_by(query.made(case.n)), query.made(case.n)
+    table, detector = case.table_for(query.detector_for(case.n)), query.detector_for(case.n)
 
     def one() -> int:
         found = draw_contexts(query, table, case.n, detector, system_noise())
         return sum(index * table.space.count**place for place, index in enumerate(reversed(found))) if found else -1
 
-    return _repeated(lambda _: one())
+    return _sampler(lambda _: one())
 
 
-def _repeated(draw: Draw) -> Sampler:
+def _sampler(draw: Draw) -> Sampler:
     return lambda size: np.array([draw(system_noise()) for _ in range(size)])
 
 
@@ -299,5 +299,5 @@ ATTACKS: Final[dict[str, Attack]] = {
     "best-first": _attack_best_first,
     "steps": _attack_steps,
     "draws": _attack_draws,
-    "broken": _broken,
+    "broken": _attack_broken,
 }

@@ -52,8 +52,10 @@ OTHERS: Final = GrowingWorld(tuple((float(value), x) for value, x in product((0,
 
 def attack_worlds() -> Iterator[Finding]:
     for name, detector in DETECTORS.items():
-        yield audit_bound(_allowed, partial(_scores, detector), OTHERS, name=f"score: {name}")
-    yield audit_bound(_allowed, _unclamped, OTHERS, name="broken: score of a margin that is not divided", expected=True)
+        yield audit_bound(_allowance, partial(_scores, detector), OTHERS, name=f"score: {name}")
+    yield audit_bound(
+        _allowance, _unclamped_scores, OTHERS, name="broken: score of a margin that is not divided", expected=True
+    )
     for name, detector in {**DETECTORS, "Grubbs": Grubbs()}.items():
         exact, brute = partial(_contexts, detector), partial(_brute, detector)
         yield audit_exact(exact, brute, OTHERS.arrays(), name=f"exact contexts: {name}")
@@ -98,7 +100,7 @@ def _hidden(detector: str, others: Floats) -> float:
 def _best(detector: str, others: Floats) -> float:
     query = _question(detector)
     case = _case(query, others)
-    return direct.best_margin(case.table(), query.made(case.n))
+    return direct.best_margin(case.table(), query.detector_for(case.n))
 
 
 def _table(others: Floats) -> RankedTable:
@@ -106,7 +108,7 @@ def _table(others: Floats) -> RankedTable:
     return rank_table(rows[:, :1].astype(np.int64), [VALUES], rows[:, 1], 0)
 
 
-def _allowed(_: Floats) -> float:
+def _allowance(_: Floats) -> float:
     """What a release takes one record to move a score by, in steps."""
     return direct.STEPS
 
@@ -118,7 +120,7 @@ def _scores(detector: Detector, others: Floats) -> Any:
     return found
 
 
-def _unclamped(others: Floats) -> Any:
+def _unclamped_scores(others: Floats) -> Any:
     """BROKEN: how far V is from the middle, a record's whole distance at a time."""
     table = _table(others)
     inside = [table.members(index) for index in range(table.space.count)]

@@ -55,7 +55,7 @@ def text_of(detector: Detector | str) -> str:
     if kind not in _NAMES:
         raise ParameterError(f"detector: a {kind.__name__} is not known; pass Custom(function) or one of ours.")
     stated = [item for item in fields(kind) if getattr(detector, item.name) != item.default]
-    settings = ",".join(f"{item.name}={_written(getattr(detector, item.name))}" for item in stated)
+    settings = ",".join(f"{item.name}={_format_value(getattr(detector, item.name))}" for item in stated)
     return f"{_NAMES[kind]}:{settings}" if settings else _NAMES[kind]
 
 
@@ -76,7 +76,7 @@ def detector_of(text: str, metric: Column, size: int) -> Detector:
     >>> len(detector_of("tukey:fence=3", Column("salary", low=0, high=100), 1000).grid)
     101
     """
-    kind, given = _parsed(text)
+    kind, given = _parse(text)
     if kind in _GRIDS:
         bounds = {name: given.pop(name) for name in _BETWEEN if name in given}
         if _GRIDS[kind] not in given:
@@ -99,10 +99,10 @@ def detector_of(text: str, metric: Column, size: int) -> Detector:
 
 def kind_of(text: str) -> type:
     """The class of the detector that a text describes; its settings are read, and refused if they are not known."""
-    return Custom if text.startswith("custom:") else _parsed(text)[0]
+    return Custom if text.startswith("custom:") else _parse(text)[0]
 
 
-def _parsed(text: str) -> tuple[type, dict[str, Any]]:
+def _parse(text: str) -> tuple[type, dict[str, Any]]:
     name, _, rest = text.strip().partition(":")
     if name not in DETECTORS:
         known = ", ".join(DETECTORS)
@@ -117,7 +117,7 @@ def _parsed(text: str) -> tuple[type, dict[str, Any]]:
                 f"detector: {name} takes {', '.join(hints)}, written {name}:{next(iter(hints))}=..., "
                 f"and not {part[:40]!r}. {closest(key, hints)}"
             )
-        given[key] = _read(key, hints[key], value)
+        given[key] = _parse_value(key, hints[key], value)
     return kind, given
 
 
@@ -126,7 +126,7 @@ def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def _read(key: str, hint: Any, value: str) -> Any:
+def _parse_value(key: str, hint: Any, value: str) -> Any:
     try:
         if hint in (int, float):
             return hint(value)
@@ -148,5 +148,5 @@ def _bounds(text: str, given: Mapping[str, Any], metric: Column) -> tuple[float,
     return float(low), float(high)
 
 
-def _written(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "/".join(map(repr, value)) if isinstance(value, tuple) else str(value)
