@@ -183,8 +183,8 @@ def _exchange(sent: PerturbedReadings) -> dict[str, _findings.Report]:
     answered: dict[str, _frames.Frame] = {}
     source = system_noise()
     for step in _rounds.steps(sent.parameters):
-        asked[step.name] = _wired(sent.parameters, step.asks, step.ask(ours, asked, answered, source))
-        answered[step.name] = _wired(sent.parameters, step.answers, step.answer(theirs, asked, answered, source))
+        asked[step.name] = _send_frame(sent.parameters, step.asks, step.ask(ours, asked, answered, source))
+        answered[step.name] = _send_frame(sent.parameters, step.answers, step.answer(theirs, asked, answered, source))
     return {str(side.role): _report(side, _rounds.conclude(side, asked, answered)) for side in (ours, theirs)}
 
 
@@ -195,7 +195,7 @@ def _side(sent: PerturbedReadings, role: _rounds.Role) -> _rounds.Holdings:
     return _holdings.hold(sent.parameters, role, WINDOW, every, present, lambda: sent.decoded(role))
 
 
-def _wired(parameters: Parameters, kind: _frames.Kind, arrays: dict[str, NDArray[Any]]) -> _frames.Frame:
+def _send_frame(parameters: Parameters, kind: _frames.Kind, arrays: dict[str, NDArray[Any]]) -> _frames.Frame:
     """A frame as it comes out of the wire."""
     count = len(next(iter(arrays.values()), ()))
     frame = _frames.Frame(kind=kind, parameters=parameters.hash, window=WINDOW, count=count, arrays=arrays)

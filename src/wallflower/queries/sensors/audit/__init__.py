@@ -56,10 +56,10 @@ def findings(*, quick: bool) -> Iterator[Finding]:
 def _attack_devices(quick: bool) -> Iterator[Finding]:
     trials = QUICK_TRIALS if quick else TRIALS
     for name, (device, pair, claimed) in SOUND.items():
-        yield _attacked(name, device, pair, claimed, trials)
+        yield _attack_device(name, device, pair, claimed, trials)
     for name, (device, pair, claimed) in BROKEN.items():
-        yield _attacked(f"broken: {name}", device, pair, claimed, trials, expected=True)
-    yield _redrawn(trials)
+        yield _attack_device(f"broken: {name}", device, pair, claimed, trials, expected=True)
+    yield _attack_retry(trials)
 
 
 def _attack_keys(quick: bool) -> Iterator[Finding]:
@@ -104,20 +104,20 @@ class Device:
 def columns(each: str = "1/2", **more: Any) -> Device:
     """Noise in every column, at this ε each."""
 
-    def perturbed(points: Ints) -> Ints:
+    def perturb(points: Ints) -> Ints:
         count = points.shape[1]
         return perturbation.columns(
             points, ranges=[RANGE] * count, epsilons=[each] * count, step=STEP, noise=system_noise()
         )
 
-    return Device(perturb=perturbed, norm=1, **more)
+    return Device(perturb=perturb, norm=1, **more)
 
 
 def planar(diameter: Fraction = RANGE, epsilon: str = "1") -> Device:
-    def perturbed(points: Ints) -> Ints:
+    def perturb(points: Ints) -> Ints:
         return perturbation.planar(points, diameter=diameter, epsilon=epsilon, step=STEP, noise=system_noise())
 
-    return Device(perturb=perturbed, norm=2)
+    return Device(perturb=perturb, norm=2)
 
 
 def clip_to_box(points: Ints) -> Ints:
@@ -159,12 +159,12 @@ BROKEN: Final[dict[str, tuple[Device, Pair, str]]] = {
 }
 
 
-def _attacked(name: str, device: Device, pair: Pair, claimed: str, trials: int, **more: Any) -> Finding:
+def _attack_device(name: str, device: Device, pair: Pair, claimed: str, trials: int, **more: Any) -> Finding:
     first, second = (device.ratios(reading, pair) for reading in pair)
     return audit(first, second, claimed=Loss(claimed), trials=trials, name=name, **more)
 
 
-def _redrawn(trials: int) -> Finding:
+def _attack_retry(trials: int) -> Finding:
     """BROKEN: a retry draws again, and who has both perturbed readings knows more."""
 
     def both(reading: Reading) -> Sampler:
@@ -222,7 +222,9 @@ def _same_bytes(name: str, party: int, views: int, *, noise: Noise | None = None
     return Finding(name=name, way=Way.OUTPUTS, claimed=None, lower=None, caught=caught, words=words, expected=expected)
 
 
-def _masked(name: str, scores: tuple[int, int], trials: int, *, noise: Noise | None = None, **more: Any) -> Finding:
+def _attack_masks(
+    name: str, scores: tuple[int, int], trials: int, *, noise: Noise | None = None, **more: Any
+) -> Finding:
     """Whether masked scores tell anything of the score: claimed is nothing at all."""
 
     def sampler(score: int) -> Sampler:
@@ -245,13 +247,13 @@ def _pairs(trials: int, noise: Noise) -> Finding:
 
 
 def _sound_keys(trials: int, views: int) -> Iterator[Finding]:
-    yield _masked("masked scores", (0, 2 ** (BITS - 1) - 1), trials)
+    yield _attack_masks("masked scores", (0, 2 ** (BITS - 1) - 1), trials)
     yield _same_bytes("the analyst's key", 0, views)
     yield _same_bytes("the correction server's key", 1, views)
 
 
 def _broken_keys(trials: int, views: int) -> Iterator[Finding]:
-    yield _masked("broken: a mask one bit short", (0, 2 ** (BITS - 1) - 1), trials, noise=_Short(), expected=True)
+    yield _attack_masks("broken: a mask one bit short", (0, 2 ** (BITS - 1) - 1), trials, noise=_Short(), expected=True)
     name = "broken: a mask one bit short, by bytes"
     yield _same_bytes(name, 0, views, noise=_Short(), expected=True)
     yield _pairs(trials, _Stuck())

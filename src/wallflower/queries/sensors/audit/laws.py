@@ -100,21 +100,21 @@ def attack_laws() -> Iterator[Finding]:
 def _columns_law(reading: Reading, more: Fraction) -> Law:
     """Of both columns together, so that noise of one that is that of the other shows."""
 
-    def perturbed(*batches: Words) -> tuple[Ints, int]:
+    def perturb(*batches: Words) -> tuple[Ints, int]:
         noise, places = _WrittenWords(*batches), np.tile(reading, (len(batches[0]), 1))
         found = perturbation.columns(places, ranges=[RANGE] * 2, epsilons=[2 * more] * 2, step=STEP, noise=noise)  # type: ignore[arg-type]
         return found, noise.asked
 
     def lengths(words: Words) -> Ints:
-        return np.abs(perturbed(words, words)[0][:, 0] - reading[0])
+        return np.abs(perturb(words, words)[0][:, 0] - reading[0])
 
     numbers, every = _numbers(lengths), product(range(FURTHEST + 1), (0, 1))
     signed = [(at, sign) for at, sign in every if _is_kept(lengths, numbers, at, sign)]
     both = np.array(list(product(signed, repeat=2)))  # lengths and signs of two numbers
-    points, asked = perturbed(*(numbers.words[both[:, at, 0]] | both[:, at, 1].astype(np.uint64) for at in (0, 1)))
+    points, asked = perturb(*(numbers.words[both[:, at, 0]] | both[:, at, 1].astype(np.uint64) for at in (0, 1)))
     weights = numbers.chances[both[:, :, 0]]
     weights = weights.prod(axis=1) if asked > 1 else weights[:, 0] / len(signed)
-    return _normalised(points, weights, 2 * numbers.beyond)
+    return _normalise(points, weights, 2 * numbers.beyond)
 
 
 def _is_kept(lengths: Callable[[Words], Ints], numbers: Numbers, at: int, sign: int) -> bool:
@@ -122,7 +122,7 @@ def _is_kept(lengths: Callable[[Words], Ints], numbers: Numbers, at: int, sign: 
     return int(lengths(np.array([numbers.words[at] | np.uint64(sign)]))[0]) == at
 
 
-def _normalised(points: Ints, weights: NDArray[np.float64], beyond: float) -> Law:
+def _normalise(points: Ints, weights: NDArray[np.float64], beyond: float) -> Law:
     law: dict[Any, float] = {}
     for point, weight in zip(map(tuple, points.tolist()), weights.tolist(), strict=True):
         law[point] = law.get(point, 0.0) + weight
@@ -136,7 +136,7 @@ def _normalised(points: Ints, weights: NDArray[np.float64], beyond: float) -> La
 def _planar_law(reading: Reading, more: Fraction) -> Law:
     """Candidates of four signs, each with the coin that keeps it."""
 
-    def perturbed(rows: Words) -> Ints:
+    def perturb(rows: Words) -> Ints:
         places = np.tile(reading, (len(rows), 1))
         noise: Any = _WrittenWords(rows)
         return perturbation.planar(places, diameter=RANGE, epsilon=2 * more, step=STEP, noise=noise) - reading
@@ -144,7 +144,7 @@ def _planar_law(reading: Reading, more: Fraction) -> Law:
     def lengths(words: Words) -> Ints:
         rows = np.zeros((len(words), 3), dtype=np.uint64)  # a coin of 0 keeps every candidate
         rows[:, 0], rows[:, 1] = words, 2**64 - 2
-        return perturbed(rows)[:, 0]
+        return perturb(rows)[:, 0]
 
     numbers = _numbers(lengths)
     places = np.array(list(product(range(FURTHEST + 1), repeat=2)))
@@ -155,15 +155,13 @@ def _planar_law(reading: Reading, more: Fraction) -> Law:
         points = places * (1 - 2 * np.array(signs))
 
         def is_lost(coins: Words, words: Words = words, points: Ints = points) -> NDArray[np.bool_]:
-            seen = {
-                tuple(point) for point in perturbed(np.column_stack([words, coins << np.uint64(64 - COIN)])).tolist()
-            }
+            seen = {tuple(point) for point in perturb(np.column_stack([words, coins << np.uint64(64 - COIN)])).tolist()}
             return np.array([tuple(point) not in seen for point in points.tolist()])
 
         kept = (_edges(is_lost, len(places), COIN) / 2**COIN).astype(np.float64)
         found.append(points)
         weights.append(kept * numbers.chances[places].prod(axis=1) / 4)
-    return _normalised(np.concatenate(found) + reading, np.concatenate(weights), 2 * numbers.beyond)
+    return _normalise(np.concatenate(found) + reading, np.concatenate(weights), 2 * numbers.beyond)
 
 
 def _code(points: Ints) -> Ints:

@@ -28,9 +28,9 @@ def attack_worlds() -> Iterator[Finding]:
         yield audit_bound(lambda _: float(EPSILON), exponents(Fraction(9, 10)), READINGS, name=broken, expected=True)
     scores = range(2 ** (BITS - 1))
     cases = list(product(scores, scores))
-    yield audit_exact(_compared, lambda case: case[0] >= case[1], cases, name="comparison of every score")
+    yield audit_exact(_compare, lambda case: case[0] >= case[1], cases, name="comparison of every score")
     name = "broken: comparison, the threshold itself left out"
-    yield audit_exact(_compared, lambda case: case[0] > case[1], cases, name=name, expected=True)
+    yield audit_exact(_compare, lambda case: case[0] > case[1], cases, name=name, expected=True)
     yield audit_exact(_distance, lambda row: math.isqrt(sum(x * x for x in row)), cases, name="distances")
 
 
@@ -52,7 +52,7 @@ def _places() -> list[Floats]:
     return [np.array(place) for place in product((-SPAN, 0, SPAN, 2 * SPAN), repeat=2)]
 
 
-def _compared(case: tuple[int, int]) -> bool:
+def _compare(case: tuple[int, int]) -> bool:
     score, threshold = case
     keys = comparison.deal(np.array([score]), BITS)
     shares = [int(comparison.evaluate(party, each, threshold)[0]) for party, each in enumerate(keys)]

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wallflower.errors import DataError, ParameterError
 from wallflower.noise import Noise, system_noise, words
-from wallflower.queries.sensors.comparison.dcf import Shares, Words, dealt, walk_key
+from wallflower.queries.sensors.comparison.dcf import Shares, Words, correction_words, walk_key
 
 Flags = NDArray[np.bool_]
 
@@ -51,20 +51,20 @@ class Keys:
         return len(self.masked)
 
     @property
-    def tagged(self) -> bool:
+    def has_tags(self) -> bool:
         return bool(self.tags.shape[1])
 
     def to_bytes(self) -> bytes:
         """The arrays one after another, little-endian: 330 bytes a reading at 16 bits, 402 with tags."""
         arrays: list[NDArray[Any]] = [self.masked, self.roots, self.seeds, self.values, self.steps, self.offsets]
-        forms = _forms(self.bits, self.count, tagged=self.tagged)
+        forms = _forms(self.bits, self.count, tagged=self.has_tags)
         written = zip([*arrays, self.tags], forms, strict=True)
         return b"".join(array.astype(form).tobytes() for array, (form, _) in written)
 
     @staticmethod
     def from_bytes(raw: bytes, count: int, bits: int, *, tagged: bool = False) -> Keys:
         """The keys of `count` readings, or a refusal of anything that `to_bytes` does not write."""
-        forms = _forms(_checked_bits(bits), count, tagged=tagged)
+        forms = _forms(_require_bits(bits), count, tagged=tagged)
         sizes = [np.dtype(form).itemsize * math.prod(shape) for form, shape in forms]
         if count < 0 or len(raw) != sum(sizes):
             raise DataError(f"keys: not the length of {count} readings of {bits} bits; ask the sensor to send again.")
@@ -95,7 +95,7 @@ def deal(
     >>> open_flags(evaluate(0, analyst, 20), evaluate(1, correction, 20))
     array([False,  True,  True])
     """
-    levels = _checked_bits(bits) - 1
+    levels = _require_bits(bits) - 1
     scores = _whole(values, "values", 0, 2**levels - 1)
     marks = np.empty((len(scores), 0), np.uint64) if tags is None else _whole(tags, "tags", 1, 2**32 - 1)[:, None]
     if len(marks) != len(scores):
@@ -107,7 +107,7 @@ def deal(
     payloads = np.hstack([np.ones((count, 1), np.uint64), marks])
     betas = np.where(top[:, None] == 1, np.uint64(0) - payloads, payloads)
     roots = np.ascontiguousarray(drawn[lanes:].reshape(2, 2, count).transpose(0, 2, 1))
-    shared = dealt(low, _low(betas), roots, levels)
+    shared = correction_words(low, _low(betas), roots, levels)
     offsets = drawn[:lanes].T >> np.uint64(32)
     ours = drawn[1:lanes].T
     mine = Keys(bits, _low((scores + masks) & np.uint64(2**bits - 1)), roots[0], *shared, _low(offsets), _low(ours))
@@ -117,14 +117,14 @@ def deal(
 
 def evaluate(party: int, keys: Keys, threshold: int) -> Shares:
     """A server's shares of [score >= threshold]; the analyst is party 0, the correction server party 1."""
-    return _evaluated(party, keys, threshold, 1)[:, 0]
+    return _evaluate(party, keys, threshold, 1)[:, 0]
 
 
 def evaluate_tagged(party: int, keys: Keys, threshold: int) -> Shares:
     """A server's shares of [score >= threshold] and of [score >= threshold]·tag, in two columns."""
-    if not keys.tagged:
+    if not keys.has_tags:
         raise ParameterError("keys: they carry no tags; deal them with tags, or use `evaluate`.")
-    return _evaluated(party, keys, threshold, 2)
+    return _evaluate(party, keys, threshold, 2)
 
 
 def judge(share_a: ArrayLike, share_b: ArrayLike) -> tuple[Flags, Flags]:
@@ -156,7 +156,7 @@ def open_tagged_flags(share_a: ArrayLike, share_b: ArrayLike, tags: ArrayLike) -
     return _all_sound(*judge_tagged(share_a, share_b, tags))
 
 
-def _evaluated(party: int, keys: Keys, threshold: int, lanes: int) -> Shares:
+def _evaluate(party: int, keys: Keys, threshold: int, lanes: int) -> Shares:
     levels = keys.bits - 1
     if party not in (0, 1):
         raise ParameterError(f"party: {party!r} is neither server; pass 0 for the analyst, 1 for the correction.")
@@ -191,7 +191,7 @@ def _all_sound(flags: Flags, sound: Flags) -> Flags:
     return flags
 
 
-def _checked_bits(bits: int) -> int:
+def _require_bits(bits: int) -> int:
     if isinstance(bits, bool) or not isinstance(bits, int) or not FEWEST <= bits <= MOST:
         raise ParameterError(f"bits: {bits!r} is not a whole number from {FEWEST} to {MOST}; 16 suits most streams.")
     return bits

@@ -47,7 +47,7 @@ def parts(count: int) -> Iterator[slice]:
         yield slice(start, min(count, start + PART))
 
 
-def dealt(alphas: Words, betas: Shares, roots: Words, levels: int) -> tuple[Words, Shares, Words]:
+def correction_words(alphas: Words, betas: Shares, roots: Words, levels: int) -> tuple[Words, Shares, Words]:
     """The correction words of both keys: seeds (level, reading, 2), values (level and last, reading, lane), and steps,
     two bits for each level of a reading.
 
@@ -129,7 +129,7 @@ def _side(word: np.uint64, side: int | np.int64) -> np.int64:
 
 
 @kernel
-def _hashed(sown: Words, grown: Words, at: int | np.int64, word: int) -> np.uint64:
+def _hash_word(sown: Words, grown: Words, at: int | np.int64, word: int) -> np.uint64:
     return np.uint64(grown[at, word] ^ sown[at, word])
 
 
@@ -152,12 +152,12 @@ def _deal_level(
     for i in range(count):
         keep, a, b = np.int64(bits[i]), i * blocks, (count + i) * blocks
         for w in range(2):
-            seeds[i, w] = _hashed(sown, grown, a + 1 - keep, w) ^ _hashed(sown, grown, b + 1 - keep, w)
-        turns = _hashed(sown, grown, a + 2, 1), _hashed(sown, grown, b + 2, 1)
+            seeds[i, w] = _hash_word(sown, grown, a + 1 - keep, w) ^ _hash_word(sown, grown, b + 1 - keep, w)
+        turns = _hash_word(sown, grown, a + 2, 1), _hash_word(sown, grown, b + 2, 1)
         steps[i] = (turns[0] ^ turns[1] ^ np.uint64(1 + keep)) & np.uint64(3)  # left: keep ^ 1, right: keep
         sign = -1 if controls[count + i] else 1
         for lane in range(betas.shape[1]):
-            first, second = _hashed(sown, grown, a + 2 + lane, 0), _hashed(sown, grown, b + 2 + lane, 0)
+            first, second = _hash_word(sown, grown, a + 2 + lane, 0), _hash_word(sown, grown, b + 2 + lane, 0)
             gap = _side(second, 1 - keep) - _side(first, 1 - keep) - np.int64(totals[i, lane])
             value = sign * (gap + np.int64(betas[i, lane]) * keep)
             total = np.int64(totals[i, lane]) + _side(first, keep) - _side(second, keep) + sign * value
@@ -166,7 +166,7 @@ def _deal_level(
             row, at = party * count + i, (a, b)[party] + keep
             turn, control = turns[party], controls[row]
             for w in range(2):
-                now[row, w] = _hashed(sown, grown, at, w) ^ (seeds[i, w] if control else np.uint64(0))
+                now[row, w] = _hash_word(sown, grown, at, w) ^ (seeds[i, w] if control else np.uint64(0))
             turn ^= steps[i] if control else np.uint64(0)
             controls[row] = (turn >> np.uint64(keep)) & np.uint64(1)
     return steps
@@ -199,13 +199,13 @@ def _walk_level(
         at, control = i * (1 + lanes), controls[i]
         side = np.int64(bits[i])
         for lane in range(lanes):
-            word = _hashed(sown, grown, at + 1 + lane, 0)
+            word = _hash_word(sown, grown, at + 1 + lane, 0)
             total = np.int64(totals[i, lane]) + _side(word, side) + (np.int64(values[i, lane]) if control else 0)
             totals[i, lane] = np.uint32(total & _LOW)
         turn = np.uint64(turns[i]) if control else np.uint64(0)
-        turn ^= _hashed(sown, grown, at + 1, 1)
+        turn ^= _hash_word(sown, grown, at + 1, 1)
         for w in range(2):
-            now[i, w] = _hashed(sown, grown, at, w) ^ (seeds[i, w] if control else np.uint64(0))
+            now[i, w] = _hash_word(sown, grown, at, w) ^ (seeds[i, w] if control else np.uint64(0))
         controls[i] = (turn >> np.uint64(side)) & np.uint64(1)
 
 

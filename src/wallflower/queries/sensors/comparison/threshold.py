@@ -61,7 +61,7 @@ def edges(bits: int, count: int = BINS) -> tuple[int, ...]:
 
 def counts(party: int, keys: Keys, thresholds: Sequence[int]) -> Shares:
     """A server's shares of how many scores are in each bin; those of several batches may be added."""
-    _rising(thresholds)
+    _check_rising(thresholds)
     above = [int(evaluate(party, keys, level).sum(dtype=np.uint64)) for level in thresholds]
     return np.array([(one - other) % 2**32 for one, other in pairwise([*above, 0])], dtype=np.uint32)
 
@@ -91,7 +91,7 @@ def choose(
     >>> choose([900, 5, -3, 2, 700, 4, 1, 0], edges(6, 8), "1", bits=6)
     Gap(start=4, stop=16, bounded=True)
     """
-    _rising(thresholds)
+    _check_rising(thresholds)
     seen = np.asarray(histogram) > occupancy_cut(epsilon, len(thresholds), miss)
     if len(seen) != len(thresholds):
         raise DataError("histogram: not one number for each threshold; pass what `histogram` gave for these.")
@@ -141,6 +141,6 @@ def _scale(epsilon: Exact) -> Fraction:
     return _MOVED / amount
 
 
-def _rising(thresholds: Sequence[int]) -> None:
+def _check_rising(thresholds: Sequence[int]) -> None:
     if len(thresholds) < 2 or thresholds[0] != 0 or any(one >= other for one, other in pairwise(thresholds)):
         raise ParameterError("thresholds: not two or more rising numbers from 0 on; take those of `edges`.")

@@ -160,12 +160,12 @@ def _join(
             for e in range(max(windows[c, line, 0], c + 1), windows[c, line, 1]):
                 if abs(cells[e] - middle) > apart or root(parents, c) == root(parents, e):
                     continue
-                if _linked(x, y, starts, c, e, reach, core, boxes):
+                if _are_linked(x, y, starts, c, e, reach, core, boxes):
                     union(parents, c, e)
 
 
 @kernel
-def _linked(x: Floats, y: Floats, starts: Ints, c: int, e: int, reach: float, core: Flags, boxes: Floats) -> bool:
+def _are_linked(x: Floats, y: Floats, starts: Ints, c: int, e: int, reach: float, core: Flags, boxes: Floats) -> bool:
     for p in range(starts[c], starts[c + 1]):
         if not core[p] or _beyond(x[p], y[p], boxes[e], reach):
             continue

@@ -180,25 +180,25 @@ def tags(tag_key: bytes, ids: Ids) -> NDArray[np.uint32]:
     """The tag of each id, from 1 to 2^32 - 1: AES is the pseudorandom function, so who lacks the key cannot guess."""
     function = Cipher(algorithms.AES(tag_key), modes.ECB()).encryptor()  # noqa: S305 - one block each, all different
 
-    def drawn(rows: NDArray[np.int64], turn: int) -> NDArray[np.uint32]:
+    def draw(rows: NDArray[np.int64], turn: int) -> NDArray[np.uint32]:
         blocks = np.full((len(rows), 2), turn, dtype="<u8")
         blocks[:, 0] = ids[rows]
         words = np.frombuffer(function.update(blocks.tobytes()), dtype="<u4")
         return np.asarray(words.reshape(-1, 4)[:, 0])
 
-    return first_above_zero(drawn, len(ids))
+    return first_above_zero(draw, len(ids))
 
 
-def first_above_zero(drawn: Callable[[NDArray[np.int64], int], NDArray[np.uint32]], count: int) -> NDArray[np.uint32]:
+def first_above_zero(draw: Callable[[NDArray[np.int64], int], NDArray[np.uint32]], count: int) -> NDArray[np.uint32]:
     """The first draw of each row that is not 0: uniform on what is above 0, if draws are uniform.  (V)
 
     >>> first_above_zero(lambda rows, turn: np.full(len(rows), turn, np.uint32), 2)
     array([1, 1], dtype=uint32)
     """
-    found, turn = drawn(np.arange(count), 0).copy(), 0
+    found, turn = draw(np.arange(count), 0).copy(), 0
     while len(zero := np.flatnonzero(found == 0)):
         turn += 1
-        found[zero] = drawn(zero, turn)
+        found[zero] = draw(zero, turn)
     return found
 
 

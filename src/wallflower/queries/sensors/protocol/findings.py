@@ -148,11 +148,11 @@ def tally_reports(parameters: Parameters, reports: Mapping[str, Report], tag_key
     tally = Tally()
     ours, theirs = (reports.get(role) for role in ("analyst", "correction"))
     if ours is None or theirs is None or ours.found is None or theirs.found is None:
-        _left(tally, reports, NO_THRESHOLD if ours and theirs and _agreed(ours, theirs) else NO_REPORT)
+        _give_up(tally, reports, NO_THRESHOLD if ours and theirs and _is_threshold_missing(ours, theirs) else NO_REPORT)
     elif isinstance(parameters.settings, Exact):
-        _opened(tally, parameters.settings, ours.found, theirs.found, tag_keys)
+        _open_shares(tally, parameters.settings, ours.found, theirs.found, tag_keys)
     else:
-        _believed(tally, ours.found, theirs.found)
+        _take_reports(tally, ours.found, theirs.found)
     for report in reports.values():
         tally.give_up(report.unjudged["ids"], report.unjudged["sensors"], _FAILURES[report.failed])
     for name in tally.outliers:
@@ -210,17 +210,17 @@ def _facts(raw: bytes) -> tuple[str, dict[int, SignedCommit]]:
     return failed, {number: SignedCommit.from_json(stored) for number, stored in numbers.items()}
 
 
-def _agreed(ours: Report, theirs: Report) -> bool:
+def _is_threshold_missing(ours: Report, theirs: Report) -> bool:
     return ours.failed == theirs.failed == "threshold"
 
 
-def _left(tally: Tally, reports: Mapping[str, Report], reason: str) -> None:
+def _give_up(tally: Tally, reports: Mapping[str, Report], reason: str) -> None:
     for report in reports.values():
         if report.found is not None:
             tally.give_up(report.found["ids"], report.found["sensors"], reason)
 
 
-def _opened(tally: Tally, settings: Exact, ours: Frame, theirs: Frame, tag_keys: TagKeys) -> None:
+def _open_shares(tally: Tally, settings: Exact, ours: Frame, theirs: Frame, tag_keys: TagKeys) -> None:
     lanes, ids, sensors = (2 if settings.tags else 1), ours["ids"], ours["sensors"]
     same = ours.columns == theirs.columns and ours.seq == theirs.seq and ours.columns % lanes == 0
     if not same or not np.array_equal(ids, theirs["ids"]) or not np.array_equal(sensors, theirs["sensors"]):
@@ -253,7 +253,7 @@ def _marks(ids: Array, sensors: Array, tag_keys: TagKeys) -> tuple[Array, Array]
     return marks, known
 
 
-def _believed(tally: Tally, ours: Frame, theirs: Frame) -> None:
+def _take_reports(tally: Tally, ours: Frame, theirs: Frame) -> None:
     """Modes grid and paper: the analyst lists who took part, the correction server who is an outlier."""
     if not np.isin(theirs["ids"], ours["ids"]).all():
         for frame in (ours, theirs):

@@ -75,11 +75,11 @@ def steps(parameters: Parameters) -> tuple[Step, ...]:
         case Exact(thresholds=()):
             return (Step("counts", Kind.COUNTS, Kind.COUNTS, _counts, _counts),)
         case Grid():
-            return (Step("bins", Kind.BINS, Kind.DONE, _bins, _nothing),)
+            return (Step("bins", Kind.BINS, Kind.DONE, _bins, _say_nothing),)
         case Paper():
             return (
-                Step("presumed", Kind.PRESUMED, Kind.CUT, _presumed, _cut),
-                Step("layers", Kind.LAYERS, Kind.DONE, _far, _nothing),
+                Step("presumed", Kind.PRESUMED, Kind.CUT, _presume, _cut),
+                Step("layers", Kind.LAYERS, Kind.DONE, _far, _say_nothing),
             )
         case _:
             return ()
@@ -100,7 +100,7 @@ def conclude(held: Holdings, asked: Said, answered: Said) -> Frame | None:
     """
     match held.parameters.settings:
         case Exact() as settings:
-            scores = settings.scores or _chosen(settings, asked["counts"], answered["counts"])
+            scores = settings.scores or _choose_threshold(settings, asked["counts"], answered["counts"])
             return None if scores is None else _shares(held, settings, scores)
         case Grid() | Paper() if held.role == "analyst":
             return _verdict(held, np.arange(len(held)), np.zeros(len(held), dtype=np.uint8))
@@ -109,7 +109,7 @@ def conclude(held: Holdings, asked: Said, answered: Said) -> Frame | None:
             found = grid.flags(held.values, rings, held.parameters.steps(step), held.parameters.steps(bound))
             return _verdict(held, np.flatnonzero(found), found.astype(np.uint8))
         case Paper():
-            layers = _corrected(held, asked)
+            layers = _correct(held, asked)
             return _verdict(held, np.flatnonzero(layers), layers)
         case _:
             raise DataError("direct: the servers have no part in it. Send bits to the owner.")
@@ -131,7 +131,7 @@ def _bins(held: Holdings, _: Said, __: Said, ___: Noise) -> dict[str, Array]:
     return {"bins": grid.bins(_distances(held), held.parameters.steps(settings.step))}
 
 
-def _presumed(held: Holdings, _: Said, __: Said, ___: Noise) -> dict[str, Array]:
+def _presume(held: Holdings, _: Said, __: Said, ___: Noise) -> dict[str, Array]:
     settings = _paper(held)
     if not len(held):
         return {"presumed": np.zeros(0, dtype=np.bool_)}
@@ -152,11 +152,11 @@ def _far(held: Holdings, asked: Said, answered: Said, _: Noise) -> dict[str, Arr
     return {"second": marks[0], "third": marks[1]}
 
 
-def _nothing(_: Holdings, __: Said, ___: Said, ____: Noise) -> dict[str, Array]:
+def _say_nothing(_: Holdings, __: Said, ___: Said, ____: Noise) -> dict[str, Array]:
     return {}
 
 
-def _corrected(held: Holdings, asked: Said) -> Array:
+def _correct(held: Holdings, asked: Said) -> Array:
     """1 for a presumed outlier that stays, 2, 3 and 4 for the layers of those that were not presumed."""
     presumed = np.flatnonzero(asked["presumed"]["presumed"])
     kept, d_tp = correction.threshold(held.values[presumed], gap=_paper(held).gap)
@@ -170,7 +170,7 @@ def _corrected(held: Holdings, asked: Said) -> Array:
     return found
 
 
-def _chosen(settings: Exact, asked: Frame, answered: Frame) -> tuple[int, ...] | None:
+def _choose_threshold(settings: Exact, asked: Frame, answered: Frame) -> tuple[int, ...] | None:
     shares = (np.asarray(said["counts"], dtype=np.uint32) for said in (asked, answered))
     places = threshold.edges(settings.bits, settings.places)
     gap = threshold.choose(threshold.histogram(*shares), places, _epsilon(settings), bits=settings.bits)
@@ -189,15 +189,15 @@ def _shares(held: Holdings, settings: Exact, scores: tuple[int, ...]) -> Frame:
                 found[places, at] = comparison.evaluate(party, keys, score)
     chosen = 0 if settings.scores else scores[0]
     arrays: dict[str, Array] = {"ids": held.ids, "sensors": held.sensors, "shares": found}
-    return _told(held, Kind.SHARES, arrays, columns=found.shape[1], seq=chosen)
+    return _frame_for_owner(held, Kind.SHARES, arrays, columns=found.shape[1], seq=chosen)
 
 
 def _verdict(held: Holdings, places: Array, layers: Array) -> Frame:
     arrays = {"ids": held.ids[places], "sensors": held.sensors[places], "layer": layers[places]}
-    return _told(held, Kind.VERDICT, arrays)
+    return _frame_for_owner(held, Kind.VERDICT, arrays)
 
 
-def _told(held: Holdings, kind: Kind, arrays: dict[str, Array], *, columns: int = 0, seq: int = 0) -> Frame:
+def _frame_for_owner(held: Holdings, kind: Kind, arrays: dict[str, Array], *, columns: int = 0, seq: int = 0) -> Frame:
     count = len(arrays["ids"])
     return Frame(
         kind=kind,
