@@ -265,10 +265,10 @@ def audit_numbers(
     parts = {}
     for place, (what, read) in enumerate(numbers.items()):
 
-        def told(view: Any, noise: Noise, place: int = place, read: Callable[[Any], int] = read) -> int:
+        def read_alone(view: Any, noise: Noise, place: int = place, read: Callable[[Any], int] = read) -> int:
             return read(answer(view, _Alone(through(noise), place)))  # type: ignore[arg-type]
 
-        first, second = (law_of(partial(told, view)) for view in views)
+        first, second = (law_of(partial(read_alone, view)) for view in views)
         parts[what] = loss_between(first, second, claimed)
     return audit_parts(parts, claimed=float(claimed.amount), name=name, expected=expected)
 

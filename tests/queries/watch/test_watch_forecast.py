@@ -288,7 +288,7 @@ def test_crowds_are_on_their_own_side_where_nothing_clips(statistic: str) -> Non
     assert np.abs(seen.others.distances).max() * step <= 1.5 + 2 * step
     for crowd in (seen.outliers, seen.others):
         assert crowd.weights.sum() == pytest.approx(1)
-        assert 2000 < len(crowd.thinned(4096).distances) <= 5000
+        assert 2000 < len(crowd.thin(4096).distances) <= 5000
 
 
 def test_entries_may_depend_on_each_other_wholly() -> None:

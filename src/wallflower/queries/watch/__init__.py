@@ -207,7 +207,7 @@ class Watch(Query[Points, dict[str, Any]]):
         return _drift.Drift(season=self.season, every=self.relearn, epsilon=epsilon, change=self.change)
 
     @property
-    def deciding(self) -> Fraction:
+    def deciding_epsilon(self) -> Fraction:
         """The part of ε that decides; the rest learns.  (P5)"""
         return self.loss.epsilon * (1 if self.relearn is None else 1 - self.relearn_share)
 
@@ -240,7 +240,7 @@ class Watch(Query[Points, dict[str, Any]]):
     def _season_times(self, data: Points) -> list[str] | None:
         return None if self.season is None or self.season.time is None else data.times(self.season.time)
 
-    def measured(self, data: Points, made: Gauge) -> Ints:
+    def measure(self, data: Points, made: Gauge) -> Ints:
         """The distance of each observation, in steps; by phase of what it is in spreads of its phase.  (P4)"""
         if self.season is None:
             return made.measure(data.values)
@@ -298,9 +298,9 @@ class Watch(Query[Points, dict[str, Any]]):
             return self._answer_in_blocks(self.drift, data, noise)
         made = self.gauge(data.dimension, data.schema)
         detector = self.detector(made)
-        found = detector.decide(self.measured(data, made), detector.secret(noise), 0, noise)
+        found = detector.decide(self.measure(data, made), detector.secret(noise), 0, noise)
         flagged = [place + 1 for place in found.flags.nonzero()[0].tolist()]
-        value: dict[str, Any] = {"flagged": flagged, "decided": found.decided}
+        value: dict[str, Any] = {"flagged": flagged, "decided": found.count}
         if self.time is not None:
             times = data.times(self.time)  # public, cell by cell: whoever has the flags could look them up
             value["times"] = [times[place - 1] for place in flagged]
@@ -313,9 +313,9 @@ class Watch(Query[Points, dict[str, Any]]):
         """Each block by what was learnt of the one before, and last what the next would be judged by.  (P5)"""
         value: dict[str, Any] = {"flagged": [], "decided": data.n, "phases": []}
         for block, season in drift.blocks(data, noise):
-            asked = replace(self, baseline=season, relearn=None, loss=Loss(self.deciding))
+            asked = replace(self, baseline=season, relearn=None, loss=Loss(self.deciding_epsilon))
             made = asked.gauge(data.dimension, data.schema)
-            far = asked.measured(data, made)[block]
+            far = asked.measure(data, made)[block]
             found = asked.detector(made).decide(far, (), 0, noise).flags.nonzero()[0] + block.start
             value["flagged"] += [int(place) + 1 for place in found]
             value["baseline"] = season.to_json()
@@ -329,7 +329,7 @@ class Watch(Query[Points, dict[str, Any]]):
     def reading(self, value: dict[str, Any], facts: PublicFacts) -> Reading:
         flags, decided = len(value["flagged"]), value["decided"]
         over = "" if decided == facts.n else f" Then the watch was exhausted; {facts.n - decided:,} were not looked at."
-        stays = {f"{steps}": str(found) for steps in STAYS if (found := self.staying(steps)) is not None}
+        stays = {f"{steps}": str(found) for steps in STAYS if (found := self.loss_of_staying(steps)) is not None}
         ahead = _plans.prospect(self, facts.dimension)
         return Reading(
             mechanism=f"{mode_of(self)} on the {self.statistic}",
@@ -337,12 +337,12 @@ class Watch(Query[Points, dict[str, Any]]):
             words=f"{flags:,} of {decided:,} observations were flagged{_at_times(value, SPOKEN)}.{over}",
             extras=({} if ahead is None else _plans.figures_of(ahead))
             | ({"present_in_so_many": stays} if stays else {})
-            | ({"assumed": assumed} if (assumed := self._assumed()) else {}),
+            | ({"assumed": assumed} if (assumed := self._assumptions()) else {}),
             notes=_plans.notes_of(self, facts.dimension, ahead),
             quality=_plans.quality_of(self, facts.dimension, ahead, decided=decided, n=facts.n),
         )
 
-    def _assumed(self) -> list[str]:
+    def _assumptions(self) -> list[str]:
         """What the guarantee takes for granted and nothing enforces."""
         rules = {
             f"one entry changes by at most {self.change:g}" if self.change else "": self.change is not None,
@@ -360,7 +360,7 @@ class Watch(Query[Points, dict[str, Any]]):
         across = f"observations, flagged ones marked{_at_times(value, SHOWN)}"
         return Ticks(places=tuple(value["flagged"]), known=value["decided"], until=facts.n, across=across)
 
-    def staying(self, steps: int) -> Loss | None:
+    def loss_of_staying(self, steps: int) -> Loss | None:
         """At event level: what a person present in so many observations pays."""
         found: Loss | None = None if self.level == "person" else _worth.loss_of_staying(self.loss, steps)
         return found

@@ -27,14 +27,14 @@ ENTRIES: Final = World(tuple((x,) for x in (-9.0, 0.0, 0.5, 1.5, 9.0, math.nan))
 
 def attack_answers() -> Iterator[Finding]:
     yield from _oracles()
-    first, second = map(_answered, CROSSING)
+    first, second = map(_law_of_answer, CROSSING)
     yield audit_law(first, second, claimed=CLAIMED, name="answer, event, added up")
     spent = Loss(CLAIMED.epsilon * Fraction(10, 9))
-    first, second = (_answered(rows, spent) for rows in CROSSING)
+    first, second = (_law_of_answer(rows, spent) for rows in CROSSING)
     yield audit_law(first, second, claimed=CLAIMED, name="broken: a tenth short, answer, event", expected=True)
 
 
-def _answered(rows: Any, spent: Loss = CLAIMED) -> Law:
+def _law_of_answer(rows: Any, spent: Loss = CLAIMED) -> Law:
     """What is flagged, by the answer itself."""
     query, data = Watch(threshold=2.0, low=0.0, high=1.0, loss=spent), Points.from_array(np.array(rows), name="made-up")
     return law_of(lambda noise: tuple(query.answer(data, noise)["flagged"]))
@@ -46,16 +46,22 @@ def _answered(rows: Any, spent: Loss = CLAIMED) -> Law:
 def _oracles() -> Iterator[Finding]:
     for name, query in _GAUGES.items():
         made, plain = query.gauge(2), _PLAIN[name]
-        exact, brute = partial(_measured, made), partial(_rounded, made, plain)
+        exact, brute = partial(_measure, made), partial(_round_to_step, made, plain)
         yield audit_exact(exact, brute, _cases(), name=f"exact distance: {name}")
     made = _GAUGES["sum"].gauge(2)
-    name, brute = "broken: exact distance, entries not held to their bounds", partial(_rounded, made, _unheld)
-    yield audit_exact(partial(_measured, made), brute, _cases(), name=name, expected=True)
+    name, brute = (
+        "broken: exact distance, entries not held to their bounds",
+        partial(_round_to_step, made, _broken_distance),
+    )
+    yield audit_exact(partial(_measure, made), brute, _cases(), name=name, expected=True)
     event = Watch(threshold=2.0, low=0.0, high=1.0, loss=CLAIMED)
     detector = event.detector(event.gauge(1))
     streams = [[k * detector.move for k in stream] for stream in product((0, 1, 2, 3), repeat=2)]
     yield audit_exact(
-        partial(_added_up, detector), partial(_every_word, detector), streams, name="law of bits beside every word"
+        partial(_sorted_chances, detector),
+        partial(_every_word, detector),
+        streams,
+        name="law of bits beside every word",
     )
 
 
@@ -71,30 +77,30 @@ _GAUGES: Final = {
 }
 
 
-def _held(rows: Floats) -> list[float]:
+def _clip_entries(rows: Floats) -> list[float]:
     return [0.75 if math.isnan(entry) else min(max(entry, 0.0), 1.5) for entry in rows[0]]
 
 
-def _unheld(rows: Floats) -> float:
+def _broken_distance(rows: Floats) -> float:
     """BROKEN: an entry counts as what it is."""
     return float(np.nansum(rows) - 1.0)
 
 
 _PLAIN: Final = {
-    "sum": lambda rows: sum(_held(rows)) - 1.0,
-    "max": lambda rows: max(abs(_held(rows)[0] - 0.5) / 2, abs(_held(rows)[1] - 0.5)),
+    "sum": lambda rows: sum(_clip_entries(rows)) - 1.0,
+    "max": lambda rows: max(abs(_clip_entries(rows)[0] - 0.5) / 2, abs(_clip_entries(rows)[1] - 0.5)),
 }
 
 
-def _measured(made: Gauge, rows: Floats) -> int:
+def _measure(made: Gauge, rows: Floats) -> int:
     return int(made.measure(rows)[0])
 
 
-def _rounded(made: Gauge, distance: Any, rows: Floats) -> int:
+def _round_to_step(made: Gauge, distance: Any, rows: Floats) -> int:
     return math.floor(Fraction(distance(rows)) / Fraction(made.step) + Fraction(1, 2))
 
 
-def _added_up(detector: Any, stream: list[int]) -> list[float]:
+def _sorted_chances(detector: Any, stream: list[int]) -> list[float]:
     found = law(detector, stream)
     return [round(found[flags], 9) for flags in sorted(found)]
 

@@ -72,13 +72,13 @@ def attack_baselines(quick: bool, noise: Noise) -> Iterator[Finding]:
     for at, name in enumerate(("sum", "sum of squares")):
         bound, truth = partial(_hidden, at), partial(_sums, at)
         yield audit_bound(bound, truth, HISTORIES, name=f"baseline: what the noise of its {name} hides")
-    yield audit_exact(_quiet, _plain, _varied(), name="baseline beside plain mean and variance")
+    yield audit_exact(_quiet, _plain, _varied_histories(), name="baseline beside plain mean and variance")
     for name, each in {"one entry": ENTRY, "one person": PERSON}.items():
         loss, name = each.query.loss, f"broken: a tenth short, baseline, {name}"
         short = replace(each.query, loss=Loss(loss.epsilon * Fraction(10, 9)))
         yield audit_law(*each.laws(short), claimed=loss, name=name, expected=True)
     name = "broken: baseline, variance of a sample"
-    yield audit_exact(_quiet, partial(_plain, less=1), _varied(), name=name, expected=True)
+    yield audit_exact(_quiet, partial(_plain, less=1), _varied_histories(), name=name, expected=True)
 
 
 # Tiny worlds: the answer with draws of 0, and what it asked for
@@ -104,7 +104,7 @@ def _sums(at: int, values: Floats) -> float:
     return (n * mean, n * (value["variance"] / _UNIT**2 + mean**2))[at]
 
 
-def _varied() -> Iterator[Floats]:
+def _varied_histories() -> Iterator[Floats]:
     """Histories whose variance is above that of one step, which is the least a baseline tells."""
     return (values for values in HISTORIES.arrays() if np.ptp(values) > 0)
 

@@ -30,7 +30,7 @@ WATCHES: Final = {
 def sound_gauges() -> Iterator[Finding]:
     for name, query in WATCHES.items():
         made = query.gauge(2)
-        bound, truth = partial(_move, made), partial(_measured, made)
+        bound, truth = partial(_move, made), partial(_measure, made)
         yield audit_bound(bound, truth, World(SITES, 2), name=f"gauge: {name}")
     yield audit_bound(lambda _: 1.0, _half_up, HALVES, name="gauge: halves upwards")
 
@@ -39,7 +39,7 @@ def _move(made: Gauge, _: Floats) -> float:
     return made.move
 
 
-def _measured(made: Gauge, values: Floats) -> float:
+def _measure(made: Gauge, values: Floats) -> float:
     return float(made.measure(values.T)[0])
 
 
@@ -52,7 +52,7 @@ def _half_even(values: Floats) -> float:
 
 
 def _square(made: Gauge, values: Floats) -> float:
-    return (_measured(made, values) * made.step) ** 2
+    return (_measure(made, values) * made.step) ** 2
 
 
 def broken_gauges() -> Iterator[Finding]:
@@ -61,4 +61,4 @@ def broken_gauges() -> Iterator[Finding]:
     name, reach = "broken: the square of the distance", far.move * far.step
     yield audit_bound(lambda _: reach, partial(_square, far), world, name=name, expected=True)
     name = "broken: each entry by its own spread, as if the others told nothing of it"
-    yield audit_bound(lambda _: 1.5 / far.step, partial(_measured, far), world, name=name, expected=True)
+    yield audit_bound(lambda _: 1.5 / far.step, partial(_measure, far), world, name=name, expected=True)

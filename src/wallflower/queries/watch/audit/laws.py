@@ -78,7 +78,7 @@ def attack_events(quick: bool) -> Iterator[Finding]:
     for name, query in EVENTS.items():
         yield audit_laws((laws_on(query, pair) for pair in BITS), claimed=query.loss, name=f"event, {name}, by law")
     query, pair = watch_for(Loss("1")), Pair((1, 1), (2, 1))
-    stuck = tuple(_stuck(query, stream) for stream in (pair.first, pair.second))
+    stuck = tuple(_law_of_stuck_words(query, stream) for stream in (pair.first, pair.second))
     yield audit_law(*stuck, claimed=query.loss, name="broken: one draw for two observations", expected=True)
     beside = tuple(_beside(stream) for stream in (pair.first[:1], pair.second[:1]))
     name = "broken: a flag from another draw beside the score"
@@ -102,7 +102,7 @@ class _Stuck:
         return np.repeat(self.noise.words(size // 2), 2)
 
 
-def _stuck(query: Watch, stream: Stream) -> Law:
+def _law_of_stuck_words(query: Watch, stream: Stream) -> Law:
     detector = detector_of(query)
     distances = np.array(stream, dtype=np.int64) * detector.move
     return law_of(lambda noise: tuple(detector.decide(distances, (), 0, _Stuck(noise)).flags.tolist()))
@@ -127,17 +127,18 @@ def attack_persons() -> Iterator[Finding]:
         yield audit_law(*laws_on(query, pair), claimed=query.loss, name=f"{name}, by law")
     query, pair = PERSONS["sparse, plain"]
     answered = (
-        _answered(query, stream, least) for stream, least in zip((pair.first, pair.second), pair.least, strict=True)
+        _law_of_answer(query, stream, least)
+        for stream, least in zip((pair.first, pair.second), pair.least, strict=True)
     )
     yield audit_law(*answered, claimed=query.loss, name="answer, person, by law")
     short = watch_for(Loss(query.loss.epsilon * Fraction(10, 9)), level="person", cutoff=1)
     name = "broken: a tenth short, sparse"
     yield audit_law(*laws_on(short, pair), claimed=query.loss, name=name, expected=True)
-    told = tuple(_told(k) for k in (3, 2))
+    told = tuple(_law_of_told_number(k) for k in (3, 2))
     yield audit_law(*told, claimed=Loss("32"), name="broken: the noisy distance of a flag, unpaid", expected=True)
 
 
-def _answered(query: Watch, stream: Stream, least: float) -> Law:
+def _law_of_answer(query: Watch, stream: Stream, least: float) -> Law:
     """What is flagged, by the answer itself: as many entries are 1 as the distance has moves."""
     rows = np.array([[float(place < k) for place in range(COLUMNS)] for k in stream])
     data = Points.from_array(rows, name="made-up")
@@ -163,7 +164,7 @@ PERSONS: Final[dict[str, tuple[Watch, Pair]]] = {
 }
 
 
-def _told(k: int) -> Law:
+def _law_of_told_number(k: int) -> Law:
     """BROKEN: what was compared with the threshold is told, from the draw that was compared."""
     query = _person("32")
     detector = detector_of(query)

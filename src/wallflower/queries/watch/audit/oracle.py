@@ -66,18 +66,18 @@ def _sides(detector: Any, distances: Ints) -> list[Side]:
             chances = [Table.of(detector.epsilon).probability(int(k)) for k in stairs]
             return [(np.ones(1), [_odds(_both(chance)) for chance in chances])]
         case PaperDetector():
-            ((_, scale),), wide = _asked(detector), FINEST / detector.epsilon
+            ((_, scale),), wide = _secret_requests(detector), FINEST / detector.epsilon
             secrets = np.arange(-math.ceil(REACH * scale), math.ceil(REACH * scale) + 1)
             gaps = _coarse(detector, detector.threshold) + secrets - _coarse(detector, np.abs(distances))[:, None]
-            return [(_two_sided(secrets, scale), [_odds(_beyond(each, wide)) for each in gaps])]
+            return [(_two_sided_law(secrets, scale), [_odds(_beyond(each, wide)) for each in gaps])]
         case Sparse():
-            scales = _asked(detector) or [("none", Fraction(0))] * (2 if detector.two_sided else 1)
+            scales = _secret_requests(detector) or [("none", Fraction(0))] * (2 if detector.two_sided else 1)
             sides = (distances, -distances) if detector.two_sided else (np.abs(distances),)
             return [_side(detector, side, scale) for side, (_, scale) in zip(sides, scales, strict=True)]
     raise TypeError(f"{type(detector).__name__} has no law that can be added up")
 
 
-def _asked(detector: Detector) -> list[tuple[str, Fraction]]:
+def _secret_requests(detector: Detector) -> list[tuple[str, Fraction]]:
     """What the secret is drawn from, by the detector's own word."""
     script = ScriptedNoise()
     detector.secret(script)
@@ -88,11 +88,11 @@ def _side(detector: Sparse, distances: Ints, scale: Fraction) -> Side:
     secrets = np.arange(math.ceil(REACH * scale) + 1)
     weights = np.exp(-secrets / float(scale)) * -math.expm1(-1 / scale) if scale else np.ones(1)
     gaps = _coarse(detector, detector.threshold) + secrets - _coarse(detector, distances)[:, None]
-    near = [_passing(detector.scale, each) for each in gaps]  # and not, each to its own last digit
+    near = [_chances_to_pass(detector.scale, each) for each in gaps]  # and not, each to its own last digit
     if not detector.adaptive:
         return weights, [_odds(each) for each in near]
     beyond = math.ceil(4 * detector.scale)
-    far = [_passing(2 * detector.scale, each + beyond) for each in gaps]
+    far = [_chances_to_pass(2 * detector.scale, each + beyond) for each in gaps]
     return weights, [_odds(one, other) for one, other in zip(near, far, strict=True)]
 
 
@@ -108,13 +108,13 @@ def _coarse(detector: Any, distance: Ints | int) -> Ints:
     return np.asarray(distance * np.int64(getattr(detector, "fineness", FINEST)) // detector.move)
 
 
-def _passing(scale: Fraction, gaps: Ints) -> Chances:
+def _chances_to_pass(scale: Fraction, gaps: Ints) -> Chances:
     table = PassTable.of(scale).thresholds
     entries = table[np.clip(gaps, 1, len(table)) - 1]
     return np.where(gaps <= 0, 1.0, entries / WHOLE), np.where(gaps <= 0, 0.0, (~entries + np.uint64(1)) / WHOLE)
 
 
-def _two_sided(draws: Ints, scale: Fraction) -> Floats:
+def _two_sided_law(draws: Ints, scale: Fraction) -> Floats:
     return np.asarray(np.exp(-np.abs(draws) / float(scale)) * math.tanh(1 / scale / 2))
 
 

@@ -51,10 +51,10 @@ class WholePrice(Pool):
 
 def attack_pool() -> Iterator[Finding]:
     for name in PARTS:
-        yield _priced(f"pool: {name}, a cell and the whole", name)
+        yield _audit_price(f"pool: {name}, a cell and the whole", name)
         yield audit_exact(partial(_quiet, name), partial(_plain, name), _worlds(), name=f"pool: {name}, plainly")
     yield _width("pool: width, what one entry moves a score by", 1)
-    yield _priced("broken: pool, the whole for nothing", "rough", WholePrice, expected=True)
+    yield _audit_price("broken: pool, the whole for nothing", "rough", WholePrice, expected=True)
     yield _width("broken: pool, a count for a score of quarters", QUARTERS, expected=True)
 
 
@@ -67,19 +67,19 @@ def _pairs() -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     return (((first, *rest), (other, *rest)) for first, other, *rest in product(AMOUNTS, repeat=5))
 
 
-def _cut(name: str, entries: tuple[int, ...]) -> list[int]:
+def _clip(name: str, entries: tuple[int, ...]) -> list[int]:
     low, high = LIMITS[name]
     return [min(max(entry, low), high) for entry in entries]
 
 
-def _priced(name: str, part: str, form: type[Pool] = Pool, *, expected: bool = False) -> Finding:
+def _audit_price(name: str, part: str, form: type[Pool] = Pool, *, expected: bool = False) -> Finding:
     """The exact loss of all sums together: what each moves by, in scales of the noise that it was given.  (P6)"""
     own, worst = float(SHARES[part] * CLAIMED.epsilon), 0.0
     for one, other in _pairs():
         script = ScriptedNoise()
         PARTS[part](pool_of(one, form), SHARES[part] * CLAIMED.epsilon, script)
-        moves = [abs(a - b) for a, b in zip(_cut(part, one), _cut(part, other), strict=True)]
-        sums = [abs(sum(_cut(part, one)) - sum(_cut(part, other))), *moves]
+        moves = [abs(a - b) for a, b in zip(_clip(part, one), _clip(part, other), strict=True)]
+        sums = [abs(sum(_clip(part, one)) - sum(_clip(part, other))), *moves]
         scales = [float(scale) for _, scale in script.asked]
         worst = max(worst, sum(moved / scale for moved, scale in zip(sums, scales, strict=True)))
     words = f"claims {own:g}, loses {worst:.6g}"
@@ -93,7 +93,7 @@ def _quiet(name: str, entries: tuple[int, ...]) -> list[float]:
 
 
 def _plain(name: str, entries: tuple[int, ...]) -> list[float]:
-    means = map(float, _cut(name, entries))
+    means = map(float, _clip(name, entries))
     return [round(max(mean / 0.7979, 0.5) if name == "spread" else mean) for mean in means]
 
 

@@ -94,7 +94,7 @@ def log_stairs(rho: float, epsilon: float, side: Side, flagged: bool) -> Floats:
     cut = np.logaddexp(cut, np.where(side.length > rest, last, -np.inf))[:, 0]
     low, high = _support(log_f, inner)
     edges = np.ceil(_panels(np.floor(low), np.minimum(np.ceil(high + 1), inner), first + 1))
-    nodes, weights = _counting(np.diff(edges))
+    nodes, weights = _sum_rule(np.diff(edges))
     return np.logaddexp(cut, _log_sum(log_f, edges[:, :-1, None] + nodes, weights))
 
 
@@ -125,7 +125,7 @@ def _log_sum(log_f: Logarithm, nodes: Floats, weights: Floats) -> Floats:
     return np.asarray(total + peak[:, 0])
 
 
-def _counting(numbers: Floats) -> tuple[Floats, Floats]:
+def _sum_rule(numbers: Floats) -> tuple[Floats, Floats]:
     """Gauss' rule for the sum over 0 … n-1, for each n: nodes and weights from the recurrence of Chebyshev's discrete
     polynomials. Up to sixteen terms it is the sum itself; a longer smooth sum costs no more."""
     distinct, which = np.unique(numbers, return_inverse=True)

@@ -26,11 +26,11 @@ from wallflower.queries.watch.forecast.worth import (
     RIGHT,
     Outlook,
     curve,
-    found_at_few_alarms,
     name_of,
     others,
     outlook,
     scene,
+    true_positive_at_few_alarms,
 )
 from wallflower.queries.watch.gauge import FINE, Gauge
 from wallflower.queries.watch.modes import mode_of
@@ -61,13 +61,13 @@ def plan_of(query: Any, *, n: int, dimension: int) -> Plan:
     """What to expect of a watch."""
     ahead = prospect(query, dimension)
     told = _limits(query, dimension) if ahead is None else _forecast(query, dimension)
-    verdict = told["verdict"] + _ending(query, n, ahead)
+    verdict = told["verdict"] + _end_clause(query, n, ahead)
     return Plan(
         query=query.kind, cost=query.cost(), facts={"n": n, "dimension": dimension}, **told | {"verdict": verdict}
     )
 
 
-def _ending(query: Any, n: int, ahead: Outlook | None) -> str:
+def _end_clause(query: Any, n: int, ahead: Outlook | None) -> str:
     """When a watch is exhausted, where that is before the last of `n` observations: it is blind to what comes later."""
     if query.steps is not None and query.steps < n:
         after = f"after {query.steps:,}"
@@ -120,7 +120,7 @@ def notes_of(query: Any, dimension: int, ahead: Outlook | None) -> tuple[str, ..
     """What whoever reads the flags must know."""
     if ahead is None:
         return ()
-    assumed = query.statement(dimension).assumed
+    assumed = query.statement(dimension).assumptions
     taken = f" It is assumed that {' and '.join(assumed)}." if assumed else ""
     return (f"Of flags like these {_percent(1 - ahead.right)} are false alarms, for observations as stated.{taken}",)
 
@@ -182,7 +182,7 @@ def _forecast(query: Any, dimension: int) -> dict[str, Any]:
     ahead = prospect(query, dimension)
     assert ahead is not None
     gauge, seen = query.gauge(dimension), scene(_bare(query), dimension)
-    rest, few = others(query.detector(gauge), gauge.step, seen, ahead.share), seen.thinned(FEW)
+    rest, few = others(query.detector(gauge), gauge.step, seen, ahead.share), seen.thin(FEW)
     smallest = least_amount(lambda amount: _at_loss(query, amount, gauge, few).is_useful)
     return {
         "chosen": ahead.mechanism,
@@ -205,11 +205,11 @@ def _verdict(query: Any, dimension: int, ahead: Outlook, smallest: str | None) -
     if ahead.run is not None:
         said += f"; in one run, of the others, {_percent(ahead.run[0])} to {_percent(ahead.run[1])}"
     if query.level == "person" and query.window is None and ahead.false_positive > MOST_ALARMS:
-        found = found_at_few_alarms(query.detector(query.gauge(dimension)), scene(_bare(query), dimension))
+        found = true_positive_at_few_alarms(query.detector(query.gauge(dimension)), scene(_bare(query), dimension))
         said += f"; with a threshold that flags {MOST_ALARMS:.0%} of the others, {_percent(found)} of outliers"
-    if (stays := query.staying(STAY)) is not None:
+    if (stays := query.loss_of_staying(STAY)) is not None:
         said += f"; someone present in {STAY} observations pays {stays}"
-    if assumed := query.statement(dimension).assumed:
+    if assumed := query.statement(dimension).assumptions:
         said += f"; assumed: {', '.join(assumed)}"
     if ahead.is_useful:
         return f"useful: {said}"

@@ -68,7 +68,7 @@ class Crowd:
         """The share of the crowd that is flagged."""
         return float(self.weights @ chances(self.distances))
 
-    def thinned(self, most: int) -> Crowd:
+    def thin(self, most: int) -> Crowd:
         """Every so many-th, evenly, so that about so many are left."""
         every = slice(None, None, len(self.distances) // most | 1)  # an odd stride meets every column alike
         weights = self.weights[every]
@@ -83,8 +83,8 @@ class Population:
     others: Crowd
     share: float
 
-    def thinned(self, most: int) -> Population:
-        return Population(outliers=self.outliers.thinned(most), others=self.others.thinned(most), share=self.share)
+    def thin(self, most: int) -> Population:
+        return Population(outliers=self.outliers.thin(most), others=self.others.thin(most), share=self.share)
 
 
 def factor_of(covariance: Floats) -> Floats:

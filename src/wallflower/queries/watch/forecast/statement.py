@@ -46,7 +46,7 @@ class Statement:
         return self.covariance is not None or (self.is_sum and self.variance is not None)
 
     @property
-    def assumed(self) -> tuple[str, ...]:
+    def assumptions(self) -> tuple[str, ...]:
         """What a forecast takes for granted and nobody stated; one entry leaves nothing to assume."""
         taken = {ALIKE: self.covariance is None, LEVEL: self.mean is None}
         return tuple(rule for rule, is_taken in taken.items() if is_taken and len(self.weights) > 1)

@@ -86,7 +86,7 @@ def name_of(detector: Detector) -> str:
 
 def outlook(detector: Detector, seen: Population, share: float) -> Outlook:
     """How often a detector is right."""
-    return _judged(name_of(detector), law_of(detector), seen, share, _run(detector, seen))
+    return _outlook_of(name_of(detector), law_of(detector), seen, share, _run_range(detector, seen))
 
 
 def others(detector: Detector, step: float, seen: Population, share: float) -> Iterator[Outlook]:
@@ -94,15 +94,15 @@ def others(detector: Detector, step: float, seen: Population, share: float) -> I
     match detector:
         case Staircase(threshold=threshold, move=move, epsilon=epsilon):
             plain = laplace_noise(move * step / float(epsilon))
-            yield _judged("laplace", _noisy(plain, threshold, step), seen, share)
+            yield _outlook_of("laplace", _noisy(plain, threshold, step), seen, share)
             yield outlook(PaperDetector(threshold=threshold, move=move, epsilon=epsilon), seen, share)
         case Sparse(threshold=threshold, move=move, epsilon=epsilon, cutoff=cutoff):
             unit, ratio = move * step / float(epsilon), (2 * cutoff) ** (2 / 3)
             usual = sum_of_laplaces(2 * cutoff * unit * (1 + 1 / ratio), unit * (1 + ratio))
-            yield _judged("svt-laplace", _noisy(usual, threshold, step), seen, share)
+            yield _outlook_of("svt-laplace", _noisy(usual, threshold, step), seen, share)
 
 
-def _judged(
+def _outlook_of(
     mechanism: str, law: Law, seen: Population, share: float, run: tuple[float, float] | None = None
 ) -> Outlook:
     return Outlook(
@@ -114,7 +114,7 @@ def _judged(
     )
 
 
-def _run(detector: Detector, seen: Population) -> tuple[float, float] | None:
+def _run_range(detector: Detector, seen: Population) -> tuple[float, float] | None:
     low, high = (law and seen.others.mean(law) for law in (run_law(detector, quantile) for quantile in RUNS))
     return None if low is None or high is None else (low, high)
 
@@ -138,7 +138,7 @@ class RocCurve:
 
 def curve(detector: Any, seen: Population) -> RocCurve:
     """The ROC of a detector over all thresholds."""
-    few = seen.thinned(FEW)
+    few = seen.thin(FEW)
     high, low = (_threshold_at(detector, few, level) for level in (_ENDS, 1 - _ENDS))
     at = sorted({round(place) for place in np.linspace(low, high, POINTS).tolist()}, reverse=True)
     laws = [law_of(replace(detector, threshold=threshold)) for threshold in at]
@@ -146,9 +146,9 @@ def curve(detector: Any, seen: Population) -> RocCurve:
     return RocCurve(tuple(at), *(tuple(np.clip(shares, 0, 1).tolist()) for shares in found))
 
 
-def found_at_few_alarms(detector: Any, seen: Population) -> float:
+def true_positive_at_few_alarms(detector: Any, seen: Population) -> float:
     """The true positive rate at the threshold where `MOST_ALARMS` of the others are flagged."""
-    few = seen.thinned(FEW)
+    few = seen.thin(FEW)
     threshold = _threshold_at(detector, few, MOST_ALARMS)
     return few.outliers.mean(law_of(replace(detector, threshold=threshold)))
 
