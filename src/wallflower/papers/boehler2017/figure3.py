@@ -102,7 +102,9 @@ def figure_section(found: Figure3, measure: Measure) -> Section:
 def gaps(found: Figure3) -> Section:
     """Which of DBSCAN's correct hits the two gap rules keep."""
     heading = ("noise", "separation", "epsilon", "hits", *(f"kept_{mode.column}" for mode in (LITERAL, UPPER)))
-    rows: tuple[tuple[str | float, ...], ...] = tuple((*_lead(key), *_kept(each)) for key, each in found.runs.items())
+    rows: tuple[tuple[str | float, ...], ...] = tuple(
+        (*_lead(key), *_hit_row(each)) for key, each in found.runs.items()
+    )
     return Section(
         name="gaps",
         title="What the printed gap rule throws away",
@@ -170,7 +172,7 @@ def _lead(key: Key) -> tuple[str, int, float]:
     return noise, separation, float(epsilon)
 
 
-def _kept(runs: Sequence[Run]) -> tuple[float, ...]:
+def _hit_row(runs: Sequence[Run]) -> tuple[float, ...]:
     hits = [sum(each.hits for each in runs) / len(runs)]
     kept = [sum(each.kept[mode.key] for each in runs) / len(runs) for mode in (LITERAL, UPPER)]
     lost = [sum(each.kept[mode.key] < LOST * each.hits for each in runs) for mode in (LITERAL, UPPER)]

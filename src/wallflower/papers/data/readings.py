@@ -123,9 +123,9 @@ def make_stream(separation: int, points: int, seed: int) -> SensorStream:
         columns=(Column(name="x", **column), Column(name="y", **column)),
         values=values,
         truth=truth,
-        threshold=_rounded((INNER + Fraction(separation, 2)) / deviation),
-        bound=_rounded((INNER + Fraction(separation, 4)) / deviation),
-        ring=_rounded(Fraction(separation, 2) / deviation),
+        threshold=_round((INNER + Fraction(separation, 2)) / deviation),
+        bound=_round((INNER + Fraction(separation, 4)) / deviation),
+        ring=_round(Fraction(separation, 2) / deviation),
         width=WIDE / deviation,
     )
 
@@ -172,7 +172,7 @@ def available(makers: Iterable[Callable[[], list[SensorStream]]], say: Callable[
             say(f"skipped: {reason}")
 
 
-def _rounded(length: Fraction) -> Fraction:
+def _round(length: Fraction) -> Fraction:
     """To the next multiple of 1/64, which is a whole number of steps and of units."""
     return Fraction(round(64 * length), 64)
 
@@ -222,7 +222,7 @@ def _with_faults(recorded: SensorStream) -> SensorStream:
         name="meters with faults",
         values=values,
         truth=truth,
-        threshold=_rounded((inner + outer) / 2),
+        threshold=_round((inner + outer) / 2),
         bound=inner,
         ring=outer - inner,
     )
