@@ -24,7 +24,8 @@ from wallflower.papers.boehler2017.modes import (
 from wallflower.papers.data.readings import GENERATOR, make_stream
 from wallflower.papers.degue2020.detection import Tally
 from wallflower.papers.methods import CurveLabel
-from wallflower.papers.page import Panel, Section, Sheet, curve
+from wallflower.papers.page import Section, Sheet
+from wallflower.papers.panels import Panel, curve
 
 SEPARATIONS: Final = tuple(GENERATOR)
 DRAWN: Final = (LITERAL, UPPER, ALONE, EXACT)

@@ -20,7 +20,8 @@ from wallflower.neighbours.pairs import Floats
 from wallflower.noise import system_noise
 from wallflower.papers.data.streams import Bools, Stream
 from wallflower.papers.methods import NOT_PRIVATE
-from wallflower.papers.page import Curve, Panel, Section, Sheet
+from wallflower.papers.page import Section, Sheet
+from wallflower.papers.panels import Curve, Panel
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.gauge import Gauge

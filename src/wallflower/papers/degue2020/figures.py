@@ -25,7 +25,8 @@ from wallflower.papers.degue2020.outlierdetect import (
     theorem_3,
     world,
 )
-from wallflower.papers.page import Curve, Panel, Section, Sheet, Spots
+from wallflower.papers.page import Section, Sheet
+from wallflower.papers.panels import Curve, Panel, Spots
 from wallflower.queries.watch.detectors import FINEST
 from wallflower.queries.watch.rates import Mechanism, Rates, rates
 

@@ -11,7 +11,8 @@ from typing import Final
 import numpy as np
 
 from wallflower.papers.facts import printed_table
-from wallflower.papers.page import Curve, Panel, Section, Sheet
+from wallflower.papers.page import Section, Sheet
+from wallflower.papers.panels import Curve, Panel
 from wallflower.papers.pcor2021.exact import DETECTORS, Outlier
 from wallflower.papers.pcor2021.neighbours import Match, match_chosen_records, matches
 from wallflower.papers.pcor2021.surveys import LOSS, Survey

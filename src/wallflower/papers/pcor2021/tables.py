@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from wallflower.papers.facts import printed_table
-from wallflower.papers.page import Curve, Panel, Section, Sheet
+from wallflower.papers.page import Section, Sheet
+from wallflower.papers.panels import Curve, Panel
 from wallflower.papers.pcor2021.searches import BFS, DFS, NOT_DP, PRINTED, WHY, Runs, overlap_runs
 from wallflower.papers.pcor2021.surveys import LOSS, SAMPLES, Survey
 
