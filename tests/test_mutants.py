@@ -21,6 +21,7 @@ import wallflower.neighbours.noisy_count as noisy_count
 import wallflower.neighbours.radii as radii
 import wallflower.queries.count as count
 import wallflower.queries.count.audit as count_audit
+import wallflower.queries.count.audit.bounds as broken_bounds
 import wallflower.queries.count.groups as groups
 import wallflower.queries.detector as detector
 import wallflower.queries.detector.audit as detector_audit
@@ -157,13 +158,13 @@ def count_by_value(values: Any, radius: float, neighbours: int, **more: Any) -> 
 
 def smooth_by(cover: Any) -> Callable[..., float]:
     def bound(values: Any, radius: float, neighbours: int, *, beta: float, normalise: bool) -> float:
-        return count_audit.smooth_maximum(values, radius, beta, cover=cover)
+        return broken_bounds.smooth_maximum(values, radius, beta, cover=cover)
 
     return bound
 
 
 def capped_half_the_time(values: Any, radius: float, neighbours: int, *, beta: float, normalise: bool) -> float:
-    return count_audit._broken_cap(values, radius, beta)
+    return broken_bounds._broken_cap(values, radius, beta)
 
 
 def gaussian_without_delta(size: int, loss: Any) -> Any:
@@ -411,17 +412,17 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     "smooth: skips the last record": (
         COUNT,
         "smooth",
-        put(count._sensitivity, "rounded_smooth_bound", smooth_by(count_audit._broken_skip_last)),
+        put(count._sensitivity, "rounded_smooth_bound", smooth_by(broken_bounds._broken_skip_last)),
     ),
     "smooth: looks around records only": (
         COUNT,
         "smooth",
-        put(count._sensitivity, "rounded_smooth_bound", smooth_by(count_audit._broken_at_records)),
+        put(count._sensitivity, "rounded_smooth_bound", smooth_by(broken_bounds._broken_at_records)),
     ),
     "smooth: rough where many are": (
         COUNT,
         "smooth",
-        put(count._sensitivity, "rounded_smooth_bound", smooth_by(count_audit._broken_switch)),
+        put(count._sensitivity, "rounded_smooth_bound", smooth_by(broken_bounds._broken_switch)),
     ),
     "smooth: capped half the time": (
         COUNT,

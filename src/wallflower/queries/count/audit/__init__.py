@@ -14,7 +14,6 @@ from itertools import chain
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wallflower.audit import (
     ROUNDING,
@@ -42,56 +41,33 @@ from wallflower.neighbours.pairs import plant
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
+from wallflower.queries.count.audit.bounds import broken_bounds
 from wallflower.queries.count.audit.groups import group_findings
 from wallflower.queries.count.audit.labels import label_findings
 from wallflower.queries.count.audit.lower import lower_findings
 from wallflower.queries.count.audit.shares import share_findings
+from wallflower.queries.count.audit.worlds import (
+    CIRCLE,
+    CROWD,
+    DIAMOND,
+    DISC,
+    FAR,
+    HEXAGON,
+    LINE,
+    PATH,
+    PLUS,
+    ROW,
+    SMALL_PLUS,
+    STAR,
+)
 from wallflower.queries.count.exact import count_outliers
-from wallflower.queries.count.sensitivity import local_bounds, sweep, window
-
-Cover = Callable[[Floats, NDArray[np.bool_], float], int]
+from wallflower.queries.count.sensitivity import local_bounds
 
 QUICK_TRIALS: Final = 8_000
 ROUNDED: Final = "global, where rounding favours the attacker"
 PURE, CONCENTRATED = Loss("1"), Loss.zcdp("1/2")
 APPROXIMATE, WIDE = Loss("1", delta="1e-6"), Loss("1/4", delta="1/5")
-SLACK, BETA, FAR = 2, 0.3, 1000.0
-
-# Neighbouring tables that one record tells apart as far as it can; some sure outliers and a sure cluster keep the
-# counts away from 0 and N, where clamping would hide the difference.
-_APART, _TOGETHER = (FAR, 2 * FAR), (4 * FAR,) * 4
-LINE: Final = [-1.0, -1.0, -1.0, 1.0, 1.0, 1.0, *_APART, *_TOGETHER]  # 0 carries them all: 2k+1 at k=3
-STAR: Final = [-1.0, 1.0, *_APART, *_TOGETHER[:2]]  # E moves by slack + 1 at k=1
-PENTAGON: Final = [(0.999 * math.cos(0.4 * math.pi * i), 0.999 * math.sin(0.4 * math.pi * i)) for i in range(5)]
-DISC: Final = [*PENTAGON, *((x, 0.0) for x in (*_APART, *_TOGETHER[:2]))]  # (0, 0) carries them all: 5k+1 at k=1
-CROWD: Final = [0.0] * 8  # duplicates, who ignore each other when self-exclusion goes by value
-
-# Places where rounding favours the attacker: six records within reach of a seventh and, to the last digit, of no
-# other; four records on one circle that a sweep by angles sees together only from the last of them.
-HEXAGON: Final = [
-    *[(0.900707975474482, 0.5884240744118252), (-0.5025163864955259, 0.7643825637604899)] * 5,
-    *[(-1.356513089268007, -0.3628661362404154), (-0.8072854300704801, -1.666073325589985)] * 5,
-    *[(0.5959389318995277, -1.8420318149386499), (1.449935634672009, -0.7147831149377445)] * 5,
-    *[(FAR * i, 0.0) for i in range(1, 9)],
-    *[(-FAR, 0.0)] * 8,
-]
-CIRCLE: Final = World(
-    (
-        (2.6392087301811333, -0.17250185753609004),
-        (1.254983351895187, 0.6094291294493848),
-        (-0.033679449989123755, -0.6430804714512026),
-        (2.4976306472479544, -1.6558252126919273),
-        (FAR, FAR),
-    ),
-    5,
-)
-
-# Worlds, with the radius in plain Euclid
-PATH: Final = World(tuple((float(x),) for x in range(7)), 4)
-SMALL_PLUS: Final = World(((0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)), 5)
-PLUS: Final = World(((0.0, 0.0), (2.0, 0.0), (-2.0, 0.0), (0.0, 2.0), (0.0, -2.0), (9.0, 9.0)), 5)
-DIAMOND: Final = World(((1.0, 2.0), (0.0, 2.0), (1.0, 1.0), (1.0, 3.0), (2.0, 2.0), (0.0, 0.0)), 5)
-ROW: Final = World(((0.0, 0.0), (3.0, 0.0), (6.0, 0.0), (9.0, 0.0), (20.0, 0.0)), 7)
+SLACK: Final = 2
 
 
 def findings(*, quick: bool) -> Iterator[Finding]:
@@ -273,10 +249,6 @@ def _hidden(query: Count, values: Floats) -> float:
 _UNITS: Final = {"extension": STEP, "global": Fraction(1), "smooth": STEP / 2}  # smooth: half of ε is for the value
 
 
-def _everywhere(values: Floats) -> float:
-    return global_bound(len(values), values.shape[1], 1)
-
-
 # Broken, on purpose
 
 
@@ -297,108 +269,15 @@ def _noisy(count: int, n: int, noise: Additive) -> Law:
     return law_of(lambda source: min(max(count + noise.draw(source), 0), n))
 
 
-def _broken_bounds() -> Iterator[Finding]:
-    for name, (cover, world) in BROKEN_COVERS.items():
-        yield audit_bound(
-            partial(_local, cover=cover),
-            partial(count_outliers, radius=1.0, neighbours=1, normalise=False),
-            world,
-            name=f"broken: {name}",
-            expected=True,
-        )
-    for name, (bound, world, radius) in BROKEN_SMOOTHING.items():
-        yield audit_bound(
-            partial(bound, radius=radius, beta=BETA),
-            partial(count_outliers, radius=radius, neighbours=1, normalise=False),
-            world,
-            beta=BETA,
-            name=f"broken: {name}",
-            expected=True,
-        )
-
-
-def ladder(values: Floats, radius: float, cover: Cover, *, capped: bool = True) -> list[int]:
-    """U_0, U_1 … at k=1 from a bound `cover(values, members, radius)` on the members that fit one ball."""
-    n, dimension = values.shape
-    gaps = np.sqrt(((values[:, None] - values) ** 2).sum(axis=2))
-    degree = np.count_nonzero(gaps <= radius, axis=1) - 1
-    highest = global_bound(n, dimension, 1) if capped else 2 * n + 1
-    return [
-        min(highest, max(cover(values, np.abs(degree - level) <= t, radius) for level in (0, 1)) + t + 1)
-        for t in range(n + 1)
-    ]
-
-
-def _local(values: Floats, *, cover: Cover) -> float:
-    return ladder(values, 1.0, cover)[0]
-
-
-def smooth_maximum(values: Floats, radius: float, beta: float, *, cover: Cover) -> float:
-    """The largest of e^(-beta t) U_t."""
-    return max(bound * math.exp(-beta * t) for t, bound in enumerate(ladder(values, radius, cover)))
-
-
-def exact_cover(values: Floats, members: NDArray[np.bool_], radius: float) -> int:
-    """The most members in one ball, in one or two dimensions."""
-    reach, chosen = (radius * (1 + 1e-9)) ** 2, values[members]
-    if not len(chosen):
-        return 0
-    return int(window(np.sort(chosen[:, 0]), 4 * reach) if values.shape[1] == 1 else sweep(chosen, reach))
-
-
-def _broken_skip_last(values: Floats, members: NDArray[np.bool_], radius: float) -> int:
-    """BROKEN: `i < |P|` with i from 1 never comes to the last of P (Algorithm 1 of the paper)."""
-    ordered = np.sort(values[members, 0])[:-1]
-    return int(window(ordered, 4 * (radius * (1 + 1e-9)) ** 2))
-
-
-def _broken_at_records(values: Floats, members: NDArray[np.bool_], radius: float) -> int:
-    """BROKEN: only balls around records of the table, though a new record may stand anywhere (the Japanese bound)."""
-    gaps = np.sqrt(((values[:, None] - values[members]) ** 2).sum(axis=2))
-    return int(np.count_nonzero(gaps <= radius, axis=1).max())
-
-
-def _broken_centres(values: Floats, members: NDArray[np.bool_], radius: float) -> int:
-    """BROKEN: a new member brings a new centre, and with it more than one."""
-    gaps = np.sqrt(((values[members][:, None] - values[members]) ** 2).sum(axis=2))
-    return int(np.count_nonzero(gaps <= 2 * radius, axis=1).max(initial=0))
-
-
-def _broken_switch(values: Floats, members: NDArray[np.bool_], radius: float) -> int:
-    """BROKEN: exact while there are few members, a rough bound from then on."""
-    many = int(np.count_nonzero(members))
-    return many if many > 3 else exact_cover(values, members, radius)
-
-
-def _broken_cap(values: Floats, radius: float, beta: float) -> float:
-    """BROKEN: stops by the capped bound but keeps terms that are not capped (Algorithm 2 of the paper)."""
-    highest, best = _everywhere(values), 0.0
-    for t, bound in enumerate(ladder(values, radius, exact_cover, capped=False)):
-        if best >= highest * math.exp(-beta * t):
-            break
-        best = max(best, bound * math.exp(-beta * t))
-    return best
-
-
 ATTACKS: Final[dict[str, Attack]] = {
     "noise": lambda quick: attack_calibrations(),
     "extension": partial(_attack, "extension"),
     "global": partial(_attack, "global"),
     "smooth": partial(_attack, "smooth"),
     "exact": lambda quick: _oracles(),
-    "broken": lambda quick: chain(_broken_laws(), _broken_bounds()),
+    "broken": lambda quick: chain(_broken_laws(), broken_bounds()),
     "honest": lambda quick: lower_findings(),
     "groups": lambda quick: group_findings(),
     "share": lambda quick: share_findings(),
     "labels": lambda quick: label_findings(),
-}
-BROKEN_COVERS: Final[dict[str, tuple[Cover, World]]] = {
-    "Algorithm 1 skips the last record": (_broken_skip_last, PATH),
-    "the Japanese bound on a line": (_broken_at_records, PATH),
-    "the Japanese bound in the plane": (_broken_at_records, DIAMOND),
-}
-BROKEN_SMOOTHING: Final[dict[str, tuple[Callable[..., float], World, float]]] = {
-    "cover counted around its own members": (partial(smooth_maximum, cover=_broken_centres), PLUS, 1.2),
-    "exact cover if small, else a rough bound": (partial(smooth_maximum, cover=_broken_switch), ROW, 1.0),
-    "Algorithm 2 caps half of its terms": (_broken_cap, PATH, 1.0),
 }
