@@ -23,6 +23,7 @@ import wallflower.queries.count as count
 import wallflower.queries.count.audit as count_audit
 import wallflower.queries.count.audit.bounds as broken_bounds
 import wallflower.queries.count.groups as groups
+import wallflower.queries.count.mechanisms as count_mechanisms
 import wallflower.queries.detector as detector
 import wallflower.queries.detector.audit as detector_audit
 import wallflower.queries.detector.flags as flags
@@ -386,48 +387,60 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         "extension",
         entry(additive._CALIBRATIONS, Kind.APPROXIMATE, gaussian_without_delta),
     ),
-    "global: a tenth short": (COUNT, "global", wrap(count, "calibrate", shorter(TENTH))),
-    "global: half as far": (COUNT, "global", wrap(count, "calibrate", half_as_far)),
-    "global: moves by 1": (COUNT, "global", put(count, "rounding_bound", lambda n, dimension, neighbours: 1)),
+    "global: a tenth short": (COUNT, "global", wrap(count_mechanisms, "calibrate", shorter(TENTH))),
+    "global: half as far": (COUNT, "global", wrap(count_mechanisms, "calibrate", half_as_far)),
+    "global: moves by 1": (
+        COUNT,
+        "global",
+        put(count_mechanisms, "rounding_bound", lambda n, dimension, neighbours: 1),
+    ),
     "smooth: a tenth short": (
         COUNT,
         "smooth",
-        wrap(count, "smooth_additive", lambda made, bound, *asked, **more: made(bound / 10 * 9, *asked, **more)),
+        wrap(
+            count_mechanisms,
+            "smooth_additive",
+            lambda made, bound, *asked, **more: made(bound / 10 * 9, *asked, **more),
+        ),
     ),
     "smooth: the whole loss for the value": (
         COUNT,
         "smooth",
-        wrap(count, "smooth_additive", lambda made, bound, epsilon, *, step: made(bound, 2 * epsilon, step=step)),
+        wrap(
+            count_mechanisms,
+            "smooth_additive",
+            lambda made, bound, epsilon, *, step: made(bound, 2 * epsilon, step=step),
+        ),
     ),
     "smooth: the bound is 1": (
         COUNT,
         "smooth",
-        put(count._sensitivity, "rounded_smooth_bound", lambda *asked, **more: 1.0),
+        put(count_mechanisms._sensitivity, "rounded_smooth_bound", lambda *asked, **more: 1.0),
     ),
     "smooth: delta forgotten": (
         COUNT,
         "smooth",
-        wrap(count, "smooth_beta", lambda beta, epsilon, delta, **more: beta(epsilon, HALF, **more)),
+        wrap(count_mechanisms, "smooth_beta", lambda beta, epsilon, delta, **more: beta(epsilon, HALF, **more)),
     ),
     "smooth: skips the last record": (
         COUNT,
         "smooth",
-        put(count._sensitivity, "rounded_smooth_bound", smooth_by(broken_bounds._broken_skip_last)),
+        put(count_mechanisms._sensitivity, "rounded_smooth_bound", smooth_by(broken_bounds._broken_skip_last)),
     ),
     "smooth: looks around records only": (
         COUNT,
         "smooth",
-        put(count._sensitivity, "rounded_smooth_bound", smooth_by(broken_bounds._broken_at_records)),
+        put(count_mechanisms._sensitivity, "rounded_smooth_bound", smooth_by(broken_bounds._broken_at_records)),
     ),
     "smooth: rough where many are": (
         COUNT,
         "smooth",
-        put(count._sensitivity, "rounded_smooth_bound", smooth_by(broken_bounds._broken_switch)),
+        put(count_mechanisms._sensitivity, "rounded_smooth_bound", smooth_by(broken_bounds._broken_switch)),
     ),
     "smooth: capped half the time": (
         COUNT,
         "smooth",
-        put(count._sensitivity, "rounded_smooth_bound", capped_half_the_time),
+        put(count_mechanisms._sensitivity, "rounded_smooth_bound", capped_half_the_time),
     ),
     "duplicates are no neighbours": (COUNT, "exact", put(count_audit, "count_outliers", count_by_value)),
     "honest: a tenth short": (COUNT, "honest", wrap(noisy_count, "calibrate", shorter(TENTH))),
