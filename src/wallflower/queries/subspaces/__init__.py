@@ -240,7 +240,7 @@ class Subspaces(Query[Points | TiledPoints, Value]):
                 "most_comparisons": candidates * n * (n - 1) * (_rounds(n) if self.score == "mass" else 1),
             },
             chosen=chosen,
-            headings=_HEADINGS | (_COUNTING if self.counts else {}),
+            headings=words.HEADINGS | (words.COUNT_HEADINGS if self.counts else {}),
             options=options,
             useful=words.is_useful(self, n, dimension),
             verdict=words.verdict(self, n, dimension, smallest),
@@ -370,7 +370,7 @@ class Subspaces(Query[Points | TiledPoints, Value]):
         }
         if self.counts:
             figures["half_width"] = self.blur(n)
-        return Option(mechanism=mechanism, figures=figures, note=_NOTES[mechanism])
+        return Option(mechanism=mechanism, figures=figures, note=words.MECHANISM_NOTES[mechanism])
 
     def _at(self, amount: str) -> Self:
         loss = self.loss
@@ -393,17 +393,3 @@ def _outliers(value: Value) -> list[int]:
 def _rounds(n: int) -> int:
     """How often a list of neighbours can be made longer by a factor of 4, and the two before."""
     return 2 + math.ceil(math.log(max(n, 2), 4))
-
-
-_HEADINGS: Final = {
-    "precision": "right, at least",
-    "wrong": "wrong, at most",
-    "chance": "by chance",
-    "needed": "90 % right from",
-    "each": "ε of each choice",
-}
-_COUNTING: Final = {"half_width": "counts, 95 % within ±"}
-_NOTES: Final = {
-    "permute-and-flip": "the better one at equal loss",
-    "exponential": "each choice may spend more when δ or ρ is given",
-}
