@@ -12,7 +12,7 @@ Arithmetic  whole numbers on a grid, coins from proved tables        Proof      
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
@@ -23,6 +23,7 @@ from wallflower.machine.lazy import Lazy
 from wallflower.noise import Noise
 from wallflower.privacy import Loss, exact
 from wallflower.progress import Effort
+from wallflower.queries.watch import words
 from wallflower.queries.watch.claims import claim_of
 from wallflower.queries.watch.forecast.statement import Statement
 from wallflower.queries.watch.gauge import STATISTICS, Gauge, Ints, gauge
@@ -51,8 +52,7 @@ else:
     _drift = Lazy("wallflower.queries.watch.seasons.drift")
     _plans = Lazy("wallflower.queries.watch.forecast.plans")
 
-SPOKEN, SHOWN = 12, 3  # times of flagged observations in words, and under a picture
-STAYS: Final = (1, 10, 100)  # for how many observations a person's loss is stated
+SHOWN: Final = 3  # times of flagged observations under a picture
 
 EVENT, PERSON = Condition("level", "event"), Condition("level", "person")
 WEIGHTED: Final = Condition("statistic", "weighted")
@@ -327,28 +327,7 @@ class Watch(Query[Points, dict[str, Any]]):
         return value
 
     def reading(self, value: dict[str, Any], facts: PublicFacts) -> Reading:
-        flags, decided = len(value["flagged"]), value["decided"]
-        over = "" if decided == facts.n else f" Then the watch was exhausted; {facts.n - decided:,} were not looked at."
-        stays = {f"{steps}": str(found) for steps in STAYS if (found := self.loss_of_staying(steps)) is not None}
-        ahead = _plans.prospect(self, facts.dimension)
-        return Reading(
-            mechanism=f"{mode_of(self)} on the {self.statistic}",
-            interval=None,
-            words=f"{flags:,} of {decided:,} observations were flagged{_at_times(value, SPOKEN)}.{over}",
-            extras=({} if ahead is None else _plans.figures_of(ahead))
-            | ({"present_in_so_many": stays} if stays else {})
-            | ({"assumed": assumed} if (assumed := self._assumptions()) else {}),
-            notes=_plans.notes_of(self, facts.dimension, ahead),
-            quality=_plans.quality_of(self, facts.dimension, ahead, decided=decided, n=facts.n),
-        )
-
-    def _assumptions(self) -> list[str]:
-        """What the guarantee takes for granted and nothing enforces."""
-        rules = {
-            f"one entry changes by at most {self.change:g}" if self.change else "": self.change is not None,
-            "a person changes all observations in one direction": self.monotone,
-        }
-        return [rule for rule, taken in rules.items() if taken]
+        return words.reading(self, value, facts)
 
     def cautions(self, data: Points) -> tuple[str, ...]:
         """What public facts of the columns warn of."""
@@ -357,7 +336,7 @@ class Watch(Query[Points, dict[str, Any]]):
     def picture(self, value: dict[str, Any], facts: PublicFacts) -> Band | Ticks:
         if self.season is not None and value["decided"] == facts.n:
             return self.season.picture(marks=value["phases"])
-        across = f"observations, flagged ones marked{_at_times(value, SHOWN)}"
+        across = f"observations, flagged ones marked{words.at_times(value, SHOWN)}"
         return Ticks(places=tuple(value["flagged"]), known=value["decided"], until=facts.n, across=across)
 
     def loss_of_staying(self, steps: int) -> Loss | None:
@@ -387,13 +366,6 @@ class Watch(Query[Points, dict[str, Any]]):
         if self.centre is not None or not self.mean:
             return self.centre or 0.0
         return _dot(self.weights or (1.0,) * dimension, self.mean)
-
-
-def _at_times(value: Mapping[str, Any], most: int) -> str:
-    """The first times of flagged observations, in words."""
-    times = value.get("times") or ()
-    more = f" and {len(times) - most:,} more" if len(times) > most else ""
-    return f": {', '.join(times[:most])}{more}" if times else ""
 
 
 def _dot(one: Sequence[float], other: Sequence[float]) -> float:
