@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Finding, Way
-from wallflower.audit.scripts import Draw, DrawRequest, Redrawn, Script
+from wallflower.audit.scripts import Draw, DrawRequest, Redraw, Script
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
@@ -97,7 +97,7 @@ class _Tree:
         """What one draw leads to; None where it is drawn again."""
         try:
             return self.law((*path, (draw.word(at), draw.outward(at))))
-        except Redrawn:
+        except Redraw:
             return None
 
     def _runs(self, path: Path, draw: Draw) -> Iterator[tuple[int, int, PartialLaw | None, float]]:

@@ -16,8 +16,7 @@ from wallflower.noise import Noise
 from wallflower.queries.explain.by_tiles import TiledCase
 from wallflower.queries.explain.case import Case
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector
-from wallflower.queries.explain.draws import best_first, direct, walks
-from wallflower.queries.explain.draws import guided_search as guided
+from wallflower.queries.explain.draws import best_first, direct, guided_search, walks
 from wallflower.queries.explain.draws.utilities import Overlap, Population, Rating, Utility
 from wallflower.queries.explain.exact import ASKED, ENGINES, HELD
 from wallflower.queries.explain.space.blocks import SWEPT
@@ -45,10 +44,10 @@ def check(query: Any, detector: Detector, size: int) -> None:
             f"context: there are 2^{bits} contexts, and {way} takes up to 2^{most[way]} here. Name fewer columns or "
             "values, or search another way."
         )
-    if way == "guided" and math.prod(query.sizes) > guided.CELLS:
+    if way == "guided" and math.prod(query.sizes) > guided_search.CELLS:
         raise ParameterError(
-            f"context: {math.prod(query.sizes):,} combinations of values are more than the {guided.CELLS:,} that get "
-            "noise. Name fewer columns or values, or search another way."
+            f"context: {math.prod(query.sizes):,} combinations of values are more than the {guided_search.CELLS:,} "
+            "that get noise. Name fewer columns or values, or search another way."
         )
     if isinstance(detector, ClampedGrubbs) and query.mode == "dp":
         places = (detector.low, (detector.low + detector.high) / 2, detector.high)
@@ -179,7 +178,7 @@ def _guided_search(
     query: Any, table: RankedTable | CellTable, detector: Detector, utility: Utility, noise: Noise
 ) -> list[int]:
     asked = {"evaluations": max(query.samples, query.top), "top": query.top, "noise": noise}
-    return guided.guided_search(table, detector, utility, epsilon=query.loss.epsilon, **asked)
+    return guided_search.guided_search(table, detector, utility, epsilon=query.loss.epsilon, **asked)
 
 
 def _start(table: RankedTable | CellTable, detector: Detector, ask: walks.ContextScores, noise: Noise) -> int | None:

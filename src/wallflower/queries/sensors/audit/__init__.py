@@ -178,14 +178,14 @@ def _attack_retry(trials: int) -> Finding:
 # Keys
 
 
-class _Short(SystemNoise):
+class _ShortMasks(SystemNoise):
     """BROKEN: masks one bit too short, so that a masked score tells where the score is."""
 
     def words(self, size: int) -> NDArray[np.uint64]:
         return super().words(size) & ~np.uint64(1 << (BITS - 1))
 
 
-class _Stuck(SystemNoise):
+class _StuckMasks(SystemNoise):
     """BROKEN: two readings under one mask."""
 
     def words(self, size: int) -> NDArray[np.uint64]:
@@ -253,10 +253,12 @@ def _sound_keys(trials: int, views: int) -> Iterator[Finding]:
 
 
 def _broken_keys(trials: int, views: int) -> Iterator[Finding]:
-    yield _attack_masks("broken: a mask one bit short", (0, 2 ** (BITS - 1) - 1), trials, noise=_Short(), expected=True)
+    yield _attack_masks(
+        "broken: a mask one bit short", (0, 2 ** (BITS - 1) - 1), trials, noise=_ShortMasks(), expected=True
+    )
     name = "broken: a mask one bit short, by bytes"
-    yield _same_bytes(name, 0, views, noise=_Short(), expected=True)
-    yield _pairs(trials, _Stuck())
+    yield _same_bytes(name, 0, views, noise=_ShortMasks(), expected=True)
+    yield _pairs(trials, _StuckMasks())
 
 
 # A threshold

@@ -34,7 +34,7 @@ from wallflower.queries.watch.audit.laws import (
     attack_persons,
     watch_for,
 )
-from wallflower.queries.watch.audit.laws import detector_of as released
+from wallflower.queries.watch.audit.laws import detector_of as released_detector
 from wallflower.queries.watch.audit.oracle import Flags, law, log_ratio, loss_between
 from wallflower.queries.watch.audit.pool import attack_pool
 from wallflower.queries.watch.audit.seasons import attack_seasons
@@ -97,7 +97,7 @@ def _bits(flags: Iterable[bool]) -> str:
 
 def detector_of(**details: Any) -> Any:
     """Who decides for a watch of entries in [0, 1], with a threshold of two moves."""
-    return released(watch_for(details.pop("loss", PURE), **details))
+    return released_detector(watch_for(details.pop("loss", PURE), **details))
 
 
 def person(**details: Any) -> Any:
@@ -227,14 +227,14 @@ def _runs(detector: Any, stream: Stream) -> Sampler:
 # Broken, on purpose
 
 
-class _Bare(Sparse):
+class _BareSparse(Sparse):
     """BROKEN: no noise on the threshold."""
 
     def secret(self, noise: Any) -> Secret:
         return (0,) * (2 if self.two_sided else 1)
 
 
-class _Endless(Sparse):
+class _EndlessSparse(Sparse):
     """BROKEN: the noise of one flag, and no cutoff."""
 
     @property
@@ -242,7 +242,7 @@ class _Endless(Sparse):
         return 10**9
 
 
-class _Sharp(Sparse):
+class _SharpSparse(Sparse):
     """BROKEN: half the noise."""
 
     @property
@@ -250,7 +250,7 @@ class _Sharp(Sparse):
         return self._moves * self.fineness / self.parts[1] / 2
 
 
-class _Folded(Sparse):
+class _FoldedSparse(Sparse):
     """BROKEN: the noise of a monotone query on |s|, which falls where s rises."""
 
     @property
@@ -258,7 +258,7 @@ class _Folded(Sparse):
         return self.cutoff
 
 
-class _Unpaid(Sparse):
+class _UnpaidSparse(Sparse):
     """BROKEN: as many near flags as far ones, though they cost twice as much."""
 
     @property
@@ -270,12 +270,12 @@ _PUBLIC: Final[dict[str, Any]] = {"threshold": THRESHOLD, "move": 1, "epsilon": 
 _QUIET: Final = ((1,) * 6, (0,) * 6)
 _MIXED: Final = ((1,) * 9 + (2,) * 9, (2,) * 9 + (1,) * 9), "0" * 9 + "1" * 9
 _DETECTORS: Final[dict[str, tuple[Callable[[], Any], tuple[Stream, Stream], str]]] = {
-    "no noise on the threshold": (lambda: _Bare(**_PUBLIC), _QUIET, "0" * 6),
-    "no cutoff": (lambda: _Endless(**_PUBLIC), _QUIET, "1" * 6),
-    "half the noise, sparse": (lambda: _Sharp(**_PUBLIC), *LONG),
-    "|s| as if it were monotone": (lambda: _Folded(**_PUBLIC), *FOLDED),
+    "no noise on the threshold": (lambda: _BareSparse(**_PUBLIC), _QUIET, "0" * 6),
+    "no cutoff": (lambda: _EndlessSparse(**_PUBLIC), _QUIET, "1" * 6),
+    "half the noise, sparse": (lambda: _SharpSparse(**_PUBLIC), *LONG),
+    "|s| as if it were monotone": (lambda: _FoldedSparse(**_PUBLIC), *FOLDED),
     "adaptive, twice the limit": (
-        lambda: _Unpaid(**_PUBLIC, adaptive=True),
+        lambda: _UnpaidSparse(**_PUBLIC, adaptive=True),
         ((1,) * 30 + (2,) * 2, (2,) * 30 + (1,) * 2),
         LONG[1] + "1",
     ),

@@ -92,7 +92,7 @@ def attack_events(quick: bool) -> Iterator[Finding]:
 EVENTS: Final = {"bits": watch_for(Loss("1")), "scores": watch_for(Loss("2"), scores=True)}
 
 
-class _Stuck:
+class _StuckNoise:
     """BROKEN: one word for two observations."""
 
     def __init__(self, noise: Any) -> None:
@@ -105,7 +105,7 @@ class _Stuck:
 def _law_of_stuck_words(query: Watch, stream: Stream) -> Law:
     detector = detector_of(query)
     distances = np.array(stream, dtype=np.int64) * detector.move
-    return law_of(lambda noise: tuple(detector.decide(distances, (), 0, _Stuck(noise)).flags.tolist()))
+    return law_of(lambda noise: tuple(detector.decide(distances, (), 0, _StuckNoise(noise)).flags.tolist()))
 
 
 def _beside(stream: Stream) -> Law:
