@@ -167,7 +167,7 @@ def distances(case: Case, season: dict[str, Any] | None) -> tuple[np.ndarray, fl
     query = watch(case, season, 1.0, WATCH)
     points = query.view(case.table)
     made = query.gauge(points.dimension)
-    return np.abs(query.measured(points, made))[case.first :] * made.step, made.move * made.step
+    return np.abs(query.measure(points, made))[case.first :] * made.step, made.move * made.step
 
 
 def watch(case: Case, season: dict[str, Any], threshold: float, epsilon: str) -> wf.Watch:

@@ -37,11 +37,12 @@ from wallflower.parties.demo import Plan, parameters
 from wallflower.parties.device import Device
 from wallflower.parties.keys import Identity, make
 from wallflower.parties.parameter_file import sign_parameters
-from wallflower.queries.sensors import comparison, perturb
-from wallflower.queries.sensors.batches import Place, clip_readings, perturb_points, prepare_batch
+from wallflower.queries.sensors import comparison
 from wallflower.queries.sensors.correction import correct
 from wallflower.queries.sensors.dbscan import dbscan
+from wallflower.queries.sensors.device import perturbation
 from wallflower.queries.sensors.parameters import Direct, Exact, Grid, Parameters
+from wallflower.queries.sensors.protocol.batches import Place, clip_readings, perturb_points, prepare_batch
 from wallflower.synthetic import Floats, mixture
 
 LEAST = 3
@@ -146,7 +147,7 @@ def correction(place: Setting) -> Work:
     stated = place.parameters(GRID)
     points = clipped_all(stated, place.rows())
     noisy = perturb_points(stated, points, system_noise())
-    far, moved = perturb.distances(noisy, [0, 0]), perturb.d_diff(points, noisy, [0, 0])
+    far, moved = perturbation.distances(noisy, [0, 0]), perturbation.d_diff(points, noisy, [0, 0])
     presumed = np.flatnonzero(far > np.quantile(far, 0.9))
     return lambda: correct(far, moved, presumed, 5000.0)
 
@@ -256,7 +257,7 @@ def clipped_all(stated: Parameters, rows: Floats) -> np.ndarray:
 
 def scores(place: Setting) -> np.ndarray:
     stated = place.parameters(EXACT)
-    return perturb.scores(clipped_all(stated, place.rows()), [0, 0], stated.steps(EXACT.unit), BITS)
+    return perturbation.scores(clipped_all(stated, place.rows()), [0, 0], stated.steps(EXACT.unit), BITS)
 
 
 def scattered(place: Setting) -> Floats:

@@ -24,7 +24,9 @@ from wallflower.mechanisms import calibrate
 from wallflower.noise import system_noise, words
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.count import Count
-from wallflower.queries.count.audit import BETA, CIRCLE, PATH, PLUS, _smooth, exact_cover, ladder, smooth_maximum
+from wallflower.queries.count.audit import _smooth
+from wallflower.queries.count.audit.bounds import BETA, exact_cover, ladder, smooth_maximum
+from wallflower.queries.count.audit.worlds import CIRCLE, PATH, PLUS
 from wallflower.queries.count.exact import count_outliers
 from wallflower.queries.count.sensitivity import local_bounds, smooth_bound
 from wallflower.queries.watch.tails import geometric

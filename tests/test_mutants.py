@@ -21,7 +21,9 @@ import wallflower.neighbours.noisy_count as noisy_count
 import wallflower.neighbours.radii as radii
 import wallflower.queries.count as count
 import wallflower.queries.count.audit as count_audit
+import wallflower.queries.count.audit.bounds as broken_bounds
 import wallflower.queries.count.groups as groups
+import wallflower.queries.count.mechanisms as count_mechanisms
 import wallflower.queries.detector as detector
 import wallflower.queries.detector.audit as detector_audit
 import wallflower.queries.detector.flags as flags
@@ -39,15 +41,15 @@ import wallflower.queries.scale as scale
 import wallflower.queries.scale.audit as scale_audit
 import wallflower.queries.sensors.audit as sensors_audit
 import wallflower.queries.sensors.comparison as comparison
-import wallflower.queries.sensors.lattice as lattice
-import wallflower.queries.sensors.perturb as perturb
-import wallflower.queries.sensors.threshold as threshold
+import wallflower.queries.sensors.comparison.threshold as threshold
+import wallflower.queries.sensors.device.lattice as lattice
+import wallflower.queries.sensors.device.perturbation as perturbation
 import wallflower.queries.subspaces as subspaces
 import wallflower.queries.subspaces.audit as subspaces_audit
 import wallflower.queries.subspaces.choice as choice
 import wallflower.queries.watch as watch
 import wallflower.queries.watch.audit as watch_audit
-import wallflower.queries.watch.audit_seasons as audit_seasons
+import wallflower.queries.watch.audit.seasons as audit_seasons
 import wallflower.queries.watch.baseline as baseline
 import wallflower.queries.watch.detectors as detectors
 import wallflower.queries.watch.modes as watch_modes
@@ -157,13 +159,13 @@ def count_by_value(values: Any, radius: float, neighbours: int, **more: Any) -> 
 
 def smooth_by(cover: Any) -> Callable[..., float]:
     def bound(values: Any, radius: float, neighbours: int, *, beta: float, normalise: bool) -> float:
-        return count_audit.smooth_maximum(values, radius, beta, cover=cover)
+        return broken_bounds.smooth_maximum(values, radius, beta, cover=cover)
 
     return bound
 
 
 def capped_half_the_time(values: Any, radius: float, neighbours: int, *, beta: float, normalise: bool) -> float:
-    return count_audit._broken_cap(values, radius, beta)
+    return broken_bounds._broken_cap(values, radius, beta)
 
 
 def gaussian_without_delta(size: int, loss: Any) -> Any:
@@ -329,8 +331,8 @@ class Silence:
 
 
 def one_draw_for_all_columns(points: Any, *, ranges: Any, epsilons: Any, step: Any, noise: Any) -> Any:
-    places = perturb._points(points)
-    drawn = lattice.laplace(perturb.noise_scale(ranges[0], epsilons[0], step), len(places), noise)
+    places = perturbation._points(points)
+    drawn = lattice.laplace(perturbation.noise_scale(ranges[0], epsilons[0], step), len(places), noise)
     return places + np.stack([drawn] * places.shape[1], axis=1)
 
 
@@ -385,48 +387,60 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         "extension",
         entry(additive._CALIBRATIONS, Kind.APPROXIMATE, gaussian_without_delta),
     ),
-    "global: a tenth short": (COUNT, "global", wrap(count, "calibrate", shorter(TENTH))),
-    "global: half as far": (COUNT, "global", wrap(count, "calibrate", half_as_far)),
-    "global: moves by 1": (COUNT, "global", put(count, "rounding_bound", lambda n, dimension, neighbours: 1)),
+    "global: a tenth short": (COUNT, "global", wrap(count_mechanisms, "calibrate", shorter(TENTH))),
+    "global: half as far": (COUNT, "global", wrap(count_mechanisms, "calibrate", half_as_far)),
+    "global: moves by 1": (
+        COUNT,
+        "global",
+        put(count_mechanisms, "rounding_bound", lambda n, dimension, neighbours: 1),
+    ),
     "smooth: a tenth short": (
         COUNT,
         "smooth",
-        wrap(count, "smooth_additive", lambda made, bound, *asked, **more: made(bound / 10 * 9, *asked, **more)),
+        wrap(
+            count_mechanisms,
+            "smooth_additive",
+            lambda made, bound, *asked, **more: made(bound / 10 * 9, *asked, **more),
+        ),
     ),
     "smooth: the whole loss for the value": (
         COUNT,
         "smooth",
-        wrap(count, "smooth_additive", lambda made, bound, epsilon, *, step: made(bound, 2 * epsilon, step=step)),
+        wrap(
+            count_mechanisms,
+            "smooth_additive",
+            lambda made, bound, epsilon, *, step: made(bound, 2 * epsilon, step=step),
+        ),
     ),
     "smooth: the bound is 1": (
         COUNT,
         "smooth",
-        put(count._sensitivity, "rounded_smooth_bound", lambda *asked, **more: 1.0),
+        put(count_mechanisms._sensitivity, "rounded_smooth_bound", lambda *asked, **more: 1.0),
     ),
     "smooth: delta forgotten": (
         COUNT,
         "smooth",
-        wrap(count, "smooth_beta", lambda beta, epsilon, delta, **more: beta(epsilon, HALF, **more)),
+        wrap(count_mechanisms, "smooth_beta", lambda beta, epsilon, delta, **more: beta(epsilon, HALF, **more)),
     ),
     "smooth: skips the last record": (
         COUNT,
         "smooth",
-        put(count._sensitivity, "rounded_smooth_bound", smooth_by(count_audit._broken_skip_last)),
+        put(count_mechanisms._sensitivity, "rounded_smooth_bound", smooth_by(broken_bounds._broken_skip_last)),
     ),
     "smooth: looks around records only": (
         COUNT,
         "smooth",
-        put(count._sensitivity, "rounded_smooth_bound", smooth_by(count_audit._broken_at_records)),
+        put(count_mechanisms._sensitivity, "rounded_smooth_bound", smooth_by(broken_bounds._broken_at_records)),
     ),
     "smooth: rough where many are": (
         COUNT,
         "smooth",
-        put(count._sensitivity, "rounded_smooth_bound", smooth_by(count_audit._broken_switch)),
+        put(count_mechanisms._sensitivity, "rounded_smooth_bound", smooth_by(broken_bounds._broken_switch)),
     ),
     "smooth: capped half the time": (
         COUNT,
         "smooth",
-        put(count._sensitivity, "rounded_smooth_bound", capped_half_the_time),
+        put(count_mechanisms._sensitivity, "rounded_smooth_bound", capped_half_the_time),
     ),
     "duplicates are no neighbours": (COUNT, "exact", put(count_audit, "count_outliers", count_by_value)),
     "honest: a tenth short": (COUNT, "honest", wrap(noisy_count, "calibrate", shorter(TENTH))),
@@ -714,12 +728,12 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     "devices: a tenth short": (
         SENSORS,
         "laws",
-        wrap(perturb, "noise_scale", times(1 / TENTH)),
+        wrap(perturbation, "noise_scale", times(1 / TENTH)),
     ),
-    "devices: a scale of 1/2": (SENSORS, "laws", put(perturb, "noise_scale", lambda *asked: HALF)),
-    "devices: one draw for all columns": (SENSORS, "laws", put(perturb, "columns", one_draw_for_all_columns)),
+    "devices: a scale of 1/2": (SENSORS, "laws", put(perturbation, "noise_scale", lambda *asked: HALF)),
+    "devices: one draw for all columns": (SENSORS, "laws", put(perturbation, "columns", one_draw_for_all_columns)),
     "devices: minus zero is zero": (SENSORS, "laws", wrap(lattice, "keep_candidates", minus_zero_is_zero)),
-    "devices: no box": (SENSORS, "devices", put(perturb, "clip", no_box)),
+    "devices: no box": (SENSORS, "devices", put(perturbation, "clip", no_box)),
     "histogram: a reading moves one bin": (SENSORS, "laws", put(threshold, "_MOVED", 1)),
     "histogram: a tenth short": (SENSORS, "laws", wrap(threshold, "draws", draws_shorter(TENTH))),
     "keys: masks one bit short": (SENSORS, "keys", wrap(comparison, "words", bits_missing)),

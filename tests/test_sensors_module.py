@@ -14,10 +14,10 @@ import pytest
 import wallflower as wf
 from wallflower.errors import DataError, ParameterError
 from wallflower.privacy import Kind, Neighbours
-from wallflower.queries.sensors.batches import clip_readings
-from wallflower.queries.sensors.frames import Kind as FrameKind
-from wallflower.queries.sensors.frames import decode
-from wallflower.queries.sensors.perturb import distances
+from wallflower.queries.sensors.device.perturbation import distances
+from wallflower.queries.sensors.protocol.batches import clip_readings
+from wallflower.queries.sensors.protocol.frames import Kind as FrameKind
+from wallflower.queries.sensors.protocol.frames import decode
 from wallflower.sensors import PerturbedReadings, judge, perturb, simulate
 
 TEMPERATURE = {"center": "20", "scale": "3", "range": "12", "low": "-40", "high": "85"}

@@ -1,6 +1,6 @@
 """What speaks for a question: its attacks, and that it pays before it looks.
 
-`audits(kind)` runs every attack that a room lists in its `audit.py`, and asks the question of records that report when
+`audits(kind)` runs every attack that a room lists in its `audit`, and asks the question of records that report when
 they are read. What a room must show is in `DEMANDED`; a question without it has no evidence, and that is an error.
 """
 

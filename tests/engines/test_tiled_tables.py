@@ -231,7 +231,7 @@ def test_subspaces_are_chosen_as_in_memory(asked, records):
     memory, tiled = load(few, schema=facts), load_into(few, "tiles", schema=facts)
     query = Subspaces(**{"neighbours": 4, "radius": 0.05, "loss": Loss("2"), **asked})
     family = query.family.subspaces(view_of(query, memory).columns)
-    scores = [query.scored(view_of(query, table), family) for table in (memory, tiled)]
+    scores = [query.score_family(view_of(query, table), family) for table in (memory, tiled)]
     assert scores[0] == scores[1]
     told = [query.answer(view_of(query, table), Scripted()) for table in (memory, tiled)]
     assert told[0] == told[1]

@@ -17,7 +17,7 @@ from wallflower.papers.data.registers import Register
 from wallflower.papers.pcor2021 import margins
 from wallflower.papers.pcor2021.exact import DOUBT, Margins, Outlier, outliers
 from wallflower.papers.pcor2021.margins import with_margin
-from wallflower.papers.pcor2021.neighbours import Match, matches, with_chosen, without
+from wallflower.papers.pcor2021.neighbours import Match, match_chosen_records, matches, without
 from wallflower.papers.pcor2021.reference import find_outliers, has_file
 from wallflower.papers.pcor2021.searches import (
     BFS,
@@ -97,7 +97,9 @@ def test_a_direct_draw_has_the_utility_that_enumeration_gives(tiny: Register, de
     weights = np.exp(0.3 * (populations - populations.max()))
     assert outlier.highest == populations.max()
     assert outlier.chance == pytest.approx(populations.mean() / populations.max())
-    assert outlier.drawn(0.3) == pytest.approx((weights * populations).sum() / weights.sum() / populations.max())
+    assert outlier.expected_utility(0.3) == pytest.approx(
+        (weights * populations).sum() / weights.sum() / populations.max()
+    )
 
 
 @pytest.mark.parametrize("detector", [Distance(3, 9000.0), Lof(k=4, threshold=1.2)])
@@ -235,7 +237,7 @@ def test_what_an_added_record_makes_impossible_is_what_brute_force_finds(tiny: R
         )
         after = brute(longer, outlier.row, detector)
         most = max(most, lost(before, after), lost(after, before))
-    assert max(one.lost for one in with_chosen(outlier, (5e4, 4e5), 0.2)) == pytest.approx(most)
+    assert max(one.lost for one in match_chosen_records(outlier, (5e4, 4e5), 0.2)) == pytest.approx(most)
 
 
 def lost(one: dict[int, int], other: dict[int, int]) -> float:
@@ -244,7 +246,7 @@ def lost(one: dict[int, int], other: dict[int, int]) -> float:
 
 
 def test_one_record_can_undo_a_test_of_distance(tiny: Register) -> None:
-    assert [one.lost for one in with_chosen(an_outlier(tiny, Grubbs()), (4e7,), 0.2)] == [pytest.approx(1.0)]
+    assert [one.lost for one in match_chosen_records(an_outlier(tiny, Grubbs()), (4e7,), 0.2)] == [pytest.approx(1.0)]
 
 
 # Searches
@@ -257,7 +259,7 @@ def grounds() -> list[Ground]:
 
 @pytest.mark.slow
 def test_a_direct_draw_is_at_least_as_useful_as_any_search(grounds: list[Ground]) -> None:
-    best = np.mean([ground.outlier.drawn(0.2) for ground in grounds])
+    best = np.mean([ground.outlier.expected_utility(0.2) for ground in grounds])
     for search in (*PRINTED, *OURS):
         found = runs(search, grounds, epsilon="0.2", samples=20, repetitions=3)
         assert 0 <= found.utility <= best + 0.01
@@ -269,7 +271,7 @@ def test_best_first_draws_by_the_law_of_direct(grounds: list[Ground]) -> None:
     for ground in grounds:
         found = [run.utility for run in runs(LAZY, [ground], epsilon="0.002", samples=1, repetitions=150).each[0]]
         error = FAR * float(np.std(found)) / math.sqrt(len(found))
-        assert abs(np.mean(found) - ground.outlier.drawn(0.002)) < error + 1e-9
+        assert abs(np.mean(found) - ground.outlier.expected_utility(0.002)) < error + 1e-9
 
 
 def test_a_start_is_valid_however_few_are(grounds: list[Ground], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ from wallflower.papers.data.readings import (
 from wallflower.papers.degue2020.detection import Tally
 from wallflower.papers.methods import NOT_PRIVATE
 from wallflower.papers.page import first_section
-from wallflower.queries.sensors import perturb
+from wallflower.queries.sensors.device import perturbation
 from wallflower.queries.sensors.history import usual_ranges
 from wallflower.synthetic import mixture, push_outliers
 
@@ -118,7 +118,7 @@ def test_lengths_are_whole_steps_and_the_box_fits_the_scores(separation: int) ->
     for length in (stream.threshold, stream.bound, stream.ring):
         assert (length / STEP).denominator == 1
     assert steps(stream.threshold) % stream.unit == 0
-    assert perturb.distances(stream.points, [0, 0]).max() // stream.unit < 2**15 - 1
+    assert perturbation.distances(stream.points, [0, 0]).max() // stream.unit < 2**15 - 1
 
 
 # What each mode finds

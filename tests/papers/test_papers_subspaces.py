@@ -33,7 +33,7 @@ from wallflower.papers.okada2015.choosers import (
     search,
 )
 from wallflower.papers.okada2015.discovery import EPSILONS, RELEASED, figure5, precisions
-from wallflower.papers.page import Curve, Panel, draw_panels
+from wallflower.papers.panels import Curve, Panel, draw_panels
 from wallflower.queries.subspaces.exact import scores
 from wallflower.synthetic import exponentials, gumbels, synthetic2
 

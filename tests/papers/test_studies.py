@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from wallflower.cli import main
-from wallflower.papers.page import Panel, draw_panels
+from wallflower.papers.panels import Panel, draw_panels
 from wallflower.papers.studies.detector import EPSILONS, Mean, Results, sets, study, targets
 from wallflower.papers.studies.detector.sets import CHOSEN_ON, MADE_UP, LabelledTable, available
 from wallflower.papers.studies.detector.trials import COMPILED, OURS, RIVALS, Job, Trial, plan_jobs

@@ -17,10 +17,10 @@ import numpy as np
 from wallflower.cli import main
 from wallflower.parties import server
 from wallflower.parties.server import Server
-from wallflower.queries.sensors.batches import Commit, about_commit, tags
-from wallflower.queries.sensors.findings import Report, SignedCommit
-from wallflower.queries.sensors.frames import Frame, decode, encode
-from wallflower.queries.sensors.seals import seal, signature
+from wallflower.queries.sensors.protocol.batches import Commit, about_commit, tags
+from wallflower.queries.sensors.protocol.findings import Report, SignedCommit
+from wallflower.queries.sensors.protocol.frames import Frame, decode, encode
+from wallflower.queries.sensors.protocol.seals import seal, signature
 
 KEY = b"made up by us..."
 HEAD = ("kind", "parameters", "window", "columns", "sensor", "seq", "count")

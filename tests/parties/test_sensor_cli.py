@@ -20,8 +20,8 @@ from wallflower.cli.sensors_live import _View, show_windows
 from wallflower.parties.keys import Identity
 from wallflower.parties.owner_page import MOST_SHOWN, page
 from wallflower.parties.parameter_file import sign_parameters
-from wallflower.queries.sensors.findings import NO_EXCHANGE
 from wallflower.queries.sensors.parameters import Parameters
+from wallflower.queries.sensors.protocol.findings import NO_EXCHANGE
 
 SET = {
     "stream": "hall",

@@ -20,10 +20,10 @@ from wallflower.parties.device import Device
 from wallflower.parties.outbox import WindowError
 from wallflower.queries.sensors.correction import correct
 from wallflower.queries.sensors.dbscan import outside
-from wallflower.queries.sensors.findings import NO_EXCHANGE, ONE_SERVER
-from wallflower.queries.sensors.frames import decode
+from wallflower.queries.sensors.device.perturbation import distances
 from wallflower.queries.sensors.parameters import Exact, Grid, Paper
-from wallflower.queries.sensors.perturb import distances
+from wallflower.queries.sensors.protocol.findings import NO_EXCHANGE, ONE_SERVER
+from wallflower.queries.sensors.protocol.frames import decode
 
 F = Fraction
 pytestmark = pytest.mark.slow

@@ -22,8 +22,9 @@ from wallflower.parties.commitments import weigh_commits
 from wallflower.parties.keys import Identity, who
 from wallflower.parties.outbox import Outbox
 from wallflower.parties.windows import Windows
-from wallflower.queries.sensors.batches import first_above_zero, tags
-from wallflower.queries.sensors.findings import (
+from wallflower.queries.sensors.parameters import Parameters
+from wallflower.queries.sensors.protocol.batches import first_above_zero, tags
+from wallflower.queries.sensors.protocol.findings import (
     FORGED,
     NO_COMMITMENT,
     NOT_FORWARDED,
@@ -34,9 +35,8 @@ from wallflower.queries.sensors.findings import (
     Report,
     SignedCommit,
 )
-from wallflower.queries.sensors.frames import Frame, FrameError, Kind
-from wallflower.queries.sensors.parameters import Parameters
-from wallflower.queries.sensors.seals import signature
+from wallflower.queries.sensors.protocol.frames import Frame, FrameError, Kind
+from wallflower.queries.sensors.protocol.seals import signature
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallflower.queries.sensors.batches import Commit
-from wallflower.queries.sensors.findings import Report
-from wallflower.queries.sensors.frames import LAYOUT, MAGIC, Frame, FrameError, Kind, decode, encode
-from wallflower.queries.sensors.perturb import LIMIT
+from wallflower.queries.sensors.device.perturbation import LIMIT
+from wallflower.queries.sensors.protocol.batches import Commit
+from wallflower.queries.sensors.protocol.findings import Report
+from wallflower.queries.sensors.protocol.frames import LAYOUT, MAGIC, Frame, FrameError, Kind, decode, encode
 
 HASH = hashlib.sha256(b"set").digest()
 

@@ -13,7 +13,15 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from wallflower.errors import SourceError
 from wallflower.parties import keys as keys_module
 from wallflower.parties.keys import Identity, make, who
-from wallflower.queries.sensors.seals import OVERHEAD, Forgery, public, require_signature, seal, signature, unseal
+from wallflower.queries.sensors.protocol.seals import (
+    OVERHEAD,
+    Forgery,
+    public,
+    require_signature,
+    seal,
+    signature,
+    unseal,
+)
 
 
 def test_every_party_gets_a_folder_of_its_own(tmp_path: Path) -> None:

@@ -24,10 +24,10 @@ from wallflower.parties import outbox
 from wallflower.parties.device import cut_batches
 from wallflower.parties.keys import Identity
 from wallflower.parties.outbox import Outbox, WindowError
-from wallflower.queries.sensors.batches import Commit, digest, tags
-from wallflower.queries.sensors.frames import Kind, decode
 from wallflower.queries.sensors.parameters import Direct, Grid
-from wallflower.queries.sensors.seals import require_signature
+from wallflower.queries.sensors.protocol.batches import Commit, digest, tags
+from wallflower.queries.sensors.protocol.frames import Kind, decode
+from wallflower.queries.sensors.protocol.seals import require_signature
 
 ROWS, _ = readings(1, 20)
 LIMIT = "100"

@@ -15,7 +15,7 @@ from wallflower.errors import ParameterError, PrivacyError
 from wallflower.parties.keys import Identity, make
 from wallflower.parties.parameter_file import sign_parameters, verify_parameters
 from wallflower.queries.sensors.parameters import Direct, Exact, Grid, Paper, Parameters
-from wallflower.queries.sensors.seals import Forgery
+from wallflower.queries.sensors.protocol.seals import Forgery
 
 F = Fraction
 MODES = [

@@ -19,8 +19,8 @@ from wallflower.errors import ParameterError, SourceError
 from wallflower.parties.commitments import weigh_commits
 from wallflower.parties.keys import Identity, make, who
 from wallflower.parties.revocations import LIST, Revocations, revoke
-from wallflower.queries.sensors.findings import FORGED, NO_COMMITMENT, Doubt
-from wallflower.queries.sensors.seals import Forgery
+from wallflower.queries.sensors.protocol.findings import FORGED, NO_COMMITMENT, Doubt
+from wallflower.queries.sensors.protocol.seals import Forgery
 
 
 @pytest.mark.slow

@@ -12,14 +12,21 @@ import pytest
 from stage import EXACT, parameters, readings
 
 from wallflower.noise import system_noise
-from wallflower.queries.sensors.batches import Place, clip_readings, prepare_batch, tags
 from wallflower.queries.sensors.correction import correct
 from wallflower.queries.sensors.dbscan import outside
-from wallflower.queries.sensors.findings import NO_REPORT, NO_THRESHOLD, ONE_SERVER, UNSOUND, Report, tally_reports
-from wallflower.queries.sensors.frames import Frame, Kind, decode, encode
+from wallflower.queries.sensors.device.perturbation import d_diff, distances
 from wallflower.queries.sensors.parameters import Exact, Grid, Paper, Parameters
-from wallflower.queries.sensors.perturb import d_diff, distances
-from wallflower.queries.sensors.rounds import Holdings, conclude, keys_of, rows, steps, take_keys
+from wallflower.queries.sensors.protocol.batches import Place, clip_readings, prepare_batch, tags
+from wallflower.queries.sensors.protocol.findings import (
+    NO_REPORT,
+    NO_THRESHOLD,
+    ONE_SERVER,
+    UNSOUND,
+    Report,
+    tally_reports,
+)
+from wallflower.queries.sensors.protocol.frames import Frame, Kind, decode, encode
+from wallflower.queries.sensors.protocol.rounds import Holdings, conclude, keys_of, rows, steps, take_keys
 
 F = Fraction
 TAG_KEY = bytes(range(16))

@@ -24,9 +24,9 @@ from wallflower.parties.client import CERTIFICATE, SIGNATURE, Link, Unreachable
 from wallflower.parties.device import Device, fetch_parameters
 from wallflower.parties.intake import BadCall
 from wallflower.parties.keys import Identity, make
-from wallflower.queries.sensors.batches import Place, commit_frame, prepare_batch
-from wallflower.queries.sensors.frames import Frame, Kind, encode
-from wallflower.queries.sensors.seals import Forgery
+from wallflower.queries.sensors.protocol.batches import Place, commit_frame, prepare_batch
+from wallflower.queries.sensors.protocol.frames import Frame, Kind, encode
+from wallflower.queries.sensors.protocol.seals import Forgery
 
 ALLOWED = re.compile(
     r"[\d\-]+ [\d:,]+ (window \d+: [a-z ,()\d]+|window \d+: waiting: [a-z ]+: [\w. ]+"

@@ -5,7 +5,7 @@ Counting    `audit_bound` tries a sensitivity bound on every table of a tiny wor
 Comparing   `audit_exact` compares an exact answer with brute force, case by case.
 
 An audit that finds nothing proves nothing; one that finds something is a counterexample. Everything here runs on
-public, made-up tables. A room lists its own attacks in its `audit.py`, and `evidence.audits(kind)` runs them.
+public, made-up tables. A room lists its own attacks in its `audit`, and `evidence.audits(kind)` runs them.
 """
 
 from __future__ import annotations
@@ -314,14 +314,14 @@ def audit_bound(
     bounds = {table: float(bound(values)) for table, values in tables.items()}
     pairs = [(table, other) for table in tables for other in world.neighbours(table)]
 
-    def moved(x: Records, y: Records) -> float:
+    def movement(x: Records, y: Records) -> float:
         return float(np.abs(answers[x] - answers[y]).max())
 
     def growth(x: Records, y: Records) -> float:
         return math.log(max(bounds[x], 1e-300) / max(bounds[y], 1e-300))
 
-    x, y = max(pairs, key=lambda pair: moved(*pair) - bounds[pair[0]])
-    claimed, shown = bounds[x], moved(x, y)
+    x, y = max(pairs, key=lambda pair: movement(*pair) - bounds[pair[0]])
+    claimed, shown = bounds[x], movement(x, y)
     words = f"the answer moves by {shown:.6g}, the bound is {claimed:.6g}"
     if beta is not None and shown <= claimed * (1 + ROUNDING):
         x, y = max(pairs, key=lambda pair: growth(*pair))
@@ -334,7 +334,7 @@ def audit_bound(
         claimed=claimed,
         lower=shown,
         caught=caught,
-        words=f"{words}: {_shown(x)} and {_shown(y)}" if caught else f"{words} ({len(tables)} tables)",
+        words=f"{words}: {_format_table(x)} and {_format_table(y)}" if caught else f"{words} ({len(tables)} tables)",
         expected=expected,
         counterexample=(x, y) if caught else (),
     )
@@ -365,5 +365,5 @@ def audit_exact(
     return Finding(name=name, way=Way.ORACLE, claimed=None, lower=None, caught=caught, words=words, expected=expected)
 
 
-def _shown(table: Records) -> str:
+def _format_table(table: Records) -> str:
     return "{" + ", ".join(" ".join(f"{place:g}" for place in site) for site in table) + "}"

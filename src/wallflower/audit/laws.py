@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Finding, Way
-from wallflower.audit.scripts import Draw, DrawRequest, Redrawn, Script
+from wallflower.audit.scripts import Draw, DrawRequest, Redraw, Script
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
@@ -97,7 +97,7 @@ class _Tree:
         """What one draw leads to; None where it is drawn again."""
         try:
             return self.law((*path, (draw.word(at), draw.outward(at))))
-        except Redrawn:
+        except Redraw:
             return None
 
     def _runs(self, path: Path, draw: Draw) -> Iterator[tuple[int, int, PartialLaw | None, float]]:
@@ -265,10 +265,10 @@ def audit_numbers(
     parts = {}
     for place, (what, read) in enumerate(numbers.items()):
 
-        def told(view: Any, noise: Noise, place: int = place, read: Callable[[Any], int] = read) -> int:
+        def read_alone(view: Any, noise: Noise, place: int = place, read: Callable[[Any], int] = read) -> int:
             return read(answer(view, _Alone(through(noise), place)))  # type: ignore[arg-type]
 
-        first, second = (law_of(partial(told, view)) for view in views)
+        first, second = (law_of(partial(read_alone, view)) for view in views)
         parts[what] = loss_between(first, second, claimed)
     return audit_parts(parts, claimed=float(claimed.amount), name=name, expected=expected)
 

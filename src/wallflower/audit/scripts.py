@@ -50,7 +50,7 @@ class DrawRequest(Exception):
         self.weight = weight
 
 
-class Redrawn(Exception):
+class Redraw(Exception):
     """Not an error: a number was found below 0 and is drawn again, so that nothing has happened."""
 
 
@@ -81,7 +81,7 @@ class Script:
 
     def _number(self, law: str, scale: Fraction) -> Any:
         if self.below_zero == (law, scale):
-            raise Redrawn
+            raise Redraw
         return Number(self, law, scale)
 
     def below(self, bound: int) -> int:

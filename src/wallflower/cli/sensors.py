@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import wallflower.parties.parameter_file as _signing
     import wallflower.parties.revocations as _revocations
     import wallflower.parties.startup as _starting
-    import wallflower.queries.sensors.batches as _batches
     import wallflower.queries.sensors.parameters as _parameters
+    import wallflower.queries.sensors.protocol.batches as _batches
 else:
     _demo = Lazy("wallflower.parties.demo")
     _device = Lazy("wallflower.parties.device")
@@ -36,7 +36,7 @@ else:
     _revocations = Lazy("wallflower.parties.revocations")
     _signing = Lazy("wallflower.parties.parameter_file")
     _starting = Lazy("wallflower.parties.startup")
-    _batches = Lazy("wallflower.queries.sensors.batches")
+    _batches = Lazy("wallflower.queries.sensors.protocol.batches")
     _parameters = Lazy("wallflower.queries.sensors.parameters")
 
 sensors = typer.Typer(no_args_is_help=True)

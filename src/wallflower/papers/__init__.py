@@ -14,23 +14,23 @@ from typing import Final
 from wallflower.machine.lazy import load
 
 
-def _reproduced(module: str, folder: Path, quick: bool, say: Callable[[str], None]) -> Iterable[Path]:
+def _reproduce(module: str, folder: Path, quick: bool, say: Callable[[str], None]) -> Iterable[Path]:
     paths: Iterable[Path] = load(f"wallflower.papers.{module}").reproduce(folder, quick, say)
     return paths
 
 
-def _measured(module: str, folder: Path, quick: bool, say: Callable[[str], None]) -> Iterable[Path]:
+def _measure(module: str, folder: Path, quick: bool, say: Callable[[str], None]) -> Iterable[Path]:
     paths: Iterable[Path] = load(f"wallflower.papers.studies.{module}").study(folder, quick, say)
     return paths
 
 
 DATA_FOLDER: Final = "WALLFLOWER_DATA"  # the variable that names where the papers' data sets are
 PAPERS: Final[Mapping[str, Callable[[Path, bool, Callable[[str], None]], Iterable[Path]]]] = {
-    name: partial(_reproduced, name.replace("-", "_"))
+    name: partial(_reproduce, name.replace("-", "_"))
     for name in ("okada2015", "okada2015-ja", "degue2020", "pcor2021", "boehler2017")
 }
 STUDIES: Final[Mapping[str, Callable[[Path, bool, Callable[[str], None]], Iterable[Path]]]] = {
-    name: partial(_measured, name) for name in ("detector",)
+    name: partial(_measure, name) for name in ("detector",)
 }
 ALL: Final = "all"
 

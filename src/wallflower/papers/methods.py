@@ -75,12 +75,12 @@ def _japanese_lower(sample: Sample, epsilon: str) -> float:
     return printed.noise_for_global(bound, float(epsilon))
 
 
-def _smooth_printed(sample: Sample, epsilon: str) -> float:
+def _smooth_as_printed(sample: Sample, epsilon: str) -> float:
     alpha, beta = gaussian_pace(float(epsilon), float(DELTA))
     return printed.smooth_as_printed(sample.values, sample.radius, sample.neighbours, beta=beta) / alpha
 
 
-def _smooth_defined(sample: Sample, epsilon: str) -> float:
+def _smooth_as_defined(sample: Sample, epsilon: str) -> float:
     alpha, beta = gaussian_pace(float(epsilon), float(DELTA))
     return printed.smooth_as_defined(sample.values, sample.radius, sample.neighbours, beta=beta) / alpha
 
@@ -126,7 +126,7 @@ PRINTED: Final = Method(
     key="smooth_printed",
     label="paper: smooth Gaussian as printed",
     guarantee=NOT_PRIVATE,
-    deviation=_smooth_printed,
+    deviation=_smooth_as_printed,
     why="Algorithm 1 skips the last record, and Algorithm 2 keeps bounds without a cap but stops by bounds that are at "
     "most N: at ε=0.7 two neighbouring tables of 8 records need δ=0.127, where 0.01 is claimed",
 )
@@ -152,7 +152,7 @@ DEFINED: Final = Method(
     key="smooth_defined",
     label="smooth Gaussian as defined",
     guarantee="(ε, δ)-DP",
-    deviation=_smooth_defined,
+    deviation=_smooth_as_defined,
 )
 SMOOTH_GAUSSIAN: Final = Method(
     key="smooth_gaussian", label="smooth Gaussian, capped", guarantee="(ε, δ)-DP", deviation=_smooth_gaussian

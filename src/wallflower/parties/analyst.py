@@ -16,9 +16,9 @@ from wallflower.parties.keys import Identity
 from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.party import log
 from wallflower.parties.server import Server
-from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode, encode
-from wallflower.queries.sensors.holdings import ReadingList
-from wallflower.queries.sensors.rounds import conclude, rows, steps
+from wallflower.queries.sensors.protocol.frames import Frame, FrameError, Kind, decode, encode
+from wallflower.queries.sensors.protocol.holdings import ReadingList
+from wallflower.queries.sensors.protocol.rounds import conclude, rows, steps
 
 
 class Analyst(Server):

@@ -17,7 +17,7 @@ from wallflower.errors import ParameterError, PrivacyError
 from wallflower.noise import Noise
 from wallflower.parties.keys import Identity, who
 from wallflower.parties.parameter_file import ParameterFile
-from wallflower.queries.sensors.seals import Forgery, signature
+from wallflower.queries.sensors.protocol.seals import Forgery, signature
 
 SIGNATURE: Final = "wallflower-signature"
 CERTIFICATE: Final = "wallflower-certificate"

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 
 from wallflower.errors import PrivacyError
 from wallflower.parties.keys import Peer
-from wallflower.queries.sensors.batches import Commit
-from wallflower.queries.sensors.findings import (
+from wallflower.queries.sensors.parameters import Parameters
+from wallflower.queries.sensors.protocol.batches import Commit
+from wallflower.queries.sensors.protocol.findings import (
     FORGED,
     NOT_FORWARDED,
     TWO_WORDS,
@@ -21,9 +22,8 @@ from wallflower.queries.sensors.findings import (
     SignedCommit,
     doubt_listings,
 )
-from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode
-from wallflower.queries.sensors.parameters import Parameters
-from wallflower.queries.sensors.seals import Forgery, require_signature
+from wallflower.queries.sensors.protocol.frames import Frame, FrameError, Kind, decode
+from wallflower.queries.sensors.protocol.seals import Forgery, require_signature
 
 Words = Mapping[int, tuple[Frame, Commit]]  # by sensor: what it said at the end, believed
 Known = Callable[[bytes], Peer]  # whose certificate it is, or a refusal

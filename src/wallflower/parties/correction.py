@@ -11,10 +11,10 @@ from wallflower.parties.intake import BadCall, body_digest
 from wallflower.parties.keys import Peer
 from wallflower.parties.party import log
 from wallflower.parties.server import Server
-from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode, encode
-from wallflower.queries.sensors.holdings import ReadingList
-from wallflower.queries.sensors.rounds import Step, conclude, rows, steps
-from wallflower.queries.sensors.seals import Forgery, require_signature
+from wallflower.queries.sensors.protocol.frames import Frame, FrameError, Kind, decode, encode
+from wallflower.queries.sensors.protocol.holdings import ReadingList
+from wallflower.queries.sensors.protocol.rounds import Step, conclude, rows, steps
+from wallflower.queries.sensors.protocol.seals import Forgery, require_signature
 
 
 class CorrectionServer(Server):

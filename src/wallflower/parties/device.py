@@ -22,7 +22,7 @@ from wallflower.parties.keys import Identity
 from wallflower.parties.outbox import Outbox, PendingFrame, WindowError
 from wallflower.parties.parameter_file import ParameterFile, verify_parameters
 from wallflower.privacy import Exact
-from wallflower.queries.sensors.batches import targets
+from wallflower.queries.sensors.protocol.batches import targets
 
 Floats = NDArray[np.float64]
 Told = Callable[[str, int, int], None]  # reader, readings of the batch, status

@@ -20,12 +20,12 @@ from wallflower.errors import PrivacyError
 from wallflower.parties.keys import Peer
 from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.windows import Windows
-from wallflower.queries.sensors.batches import Commit, digest
-from wallflower.queries.sensors.findings import SignedCommit
-from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode
 from wallflower.queries.sensors.parameters import MOST_BATCH, Exact, Parameters
-from wallflower.queries.sensors.rounds import keys_of
-from wallflower.queries.sensors.seals import Forgery, require_signature
+from wallflower.queries.sensors.protocol.batches import Commit, digest
+from wallflower.queries.sensors.protocol.findings import SignedCommit
+from wallflower.queries.sensors.protocol.frames import Frame, FrameError, Kind, decode
+from wallflower.queries.sensors.protocol.rounds import keys_of
+from wallflower.queries.sensors.protocol.seals import Forgery, require_signature
 
 KINDS: Final[Mapping[tuple[str, str], Kind]] = {
     ("analyst", "exact"): Kind.READINGS_AND_KEYS,

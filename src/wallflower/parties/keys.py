@@ -30,7 +30,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from wallflower.errors import SourceError
-from wallflower.queries.sensors.seals import Forgery
+from wallflower.queries.sensors.protocol.seals import Forgery
 
 PARTIES: Final = ("analyst", "correction", "owner")
 HOSTS: Final = ("localhost", "127.0.0.1")

@@ -28,9 +28,9 @@ from wallflower.noise import Noise, words
 from wallflower.parties.database import Database
 from wallflower.parties.keys import Identity
 from wallflower.privacy import Exact, Loss
-from wallflower.queries.sensors.batches import TAG_KEY, Place, commit_frame, prepare_batch, targets
 from wallflower.queries.sensors.parameters import Parameters
-from wallflower.queries.sensors.seals import signature
+from wallflower.queries.sensors.protocol.batches import TAG_KEY, Place, commit_frame, prepare_batch, targets
+from wallflower.queries.sensors.protocol.seals import signature
 
 _NAME: Final = 0x77666F32
 _FIRST: Final = 0x77666F31  # took a place for the same under every set, and did not know which readings were there

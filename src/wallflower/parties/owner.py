@@ -19,11 +19,11 @@ from wallflower.parties.keys import Identity, Peer
 from wallflower.parties.owner_page import page
 from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.party import Party, log
-from wallflower.queries.sensors.batches import TAG_KEY, Place, about, about_commit
-from wallflower.queries.sensors.findings import UNSOUND, Report, Tally, tally_reports, window_result
-from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode
 from wallflower.queries.sensors.parameters import Direct
-from wallflower.queries.sensors.seals import Forgery, require_signature, unseal
+from wallflower.queries.sensors.protocol.batches import TAG_KEY, Place, about, about_commit
+from wallflower.queries.sensors.protocol.findings import UNSOUND, Report, Tally, tally_reports, window_result
+from wallflower.queries.sensors.protocol.frames import Frame, FrameError, Kind, decode
+from wallflower.queries.sensors.protocol.seals import Forgery, require_signature, unseal
 
 SERVERS: Final = ("analyst", "correction")
 _RESULT: Final = "told"

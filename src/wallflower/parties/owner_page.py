@@ -9,9 +9,9 @@ from html import escape
 from string import Template
 from typing import Any, Final
 
-from wallflower.queries.sensors.batches import losses
-from wallflower.queries.sensors.findings import LEARNS
 from wallflower.queries.sensors.parameters import Parameters
+from wallflower.queries.sensors.protocol.batches import losses
+from wallflower.queries.sensors.protocol.findings import LEARNS
 
 MOST_SHOWN: Final = 200  # ids of a list; the JSON has all
 

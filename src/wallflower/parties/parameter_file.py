@@ -10,7 +10,7 @@ from typing import Any
 from wallflower.errors import ParameterError
 from wallflower.parties.keys import Identity, Peer, who
 from wallflower.queries.sensors.parameters import Parameters
-from wallflower.queries.sensors.seals import Forgery, require_signature, signature
+from wallflower.queries.sensors.protocol.seals import Forgery, require_signature, signature
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from wallflower.errors import ParameterError, SourceError
 from wallflower.machine.files import replacement
 from wallflower.parties.keys import ISSUED, PARTIES, Peer, read_authority
-from wallflower.queries.sensors.seals import Forgery
+from wallflower.queries.sensors.protocol.seals import Forgery
 
 LIST: Final = "revoked.pem"
 _VALID: Final = timedelta(days=36_500)  # a list that ends would shut out everybody

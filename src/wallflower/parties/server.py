@@ -17,11 +17,11 @@ from wallflower.parties.intake import body_digest
 from wallflower.parties.keys import Identity
 from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.party import Party, log
-from wallflower.queries.sensors.findings import Report
-from wallflower.queries.sensors.frames import Frame, Kind, encode
-from wallflower.queries.sensors.holdings import ReadingList, hold, list_readings
-from wallflower.queries.sensors.rounds import Holdings
-from wallflower.queries.sensors.seals import seal
+from wallflower.queries.sensors.protocol.findings import Report
+from wallflower.queries.sensors.protocol.frames import Frame, Kind, encode
+from wallflower.queries.sensors.protocol.holdings import ReadingList, hold, list_readings
+from wallflower.queries.sensors.protocol.rounds import Holdings
+from wallflower.queries.sensors.protocol.seals import seal
 
 Array = NDArray[Any]
 

@@ -15,7 +15,7 @@ from wallflower.parties.owner import Owner
 from wallflower.parties.parameter_file import ParameterFile
 from wallflower.parties.party import Party
 from wallflower.parties.web import serve
-from wallflower.queries.sensors.seals import Forgery
+from wallflower.queries.sensors.protocol.seals import Forgery
 
 ROLES: Final[Mapping[str, Any]] = {"analyst": Analyst, "correction": CorrectionServer, "owner": Owner}
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")

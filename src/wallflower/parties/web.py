@@ -31,8 +31,8 @@ from wallflower.parties.intake import BadCall
 from wallflower.parties.keys import Peer
 from wallflower.parties.owner import Owner
 from wallflower.parties.party import Party, log, place
-from wallflower.queries.sensors.frames import FrameError
-from wallflower.queries.sensors.seals import Forgery
+from wallflower.queries.sensors.protocol.frames import FrameError
+from wallflower.queries.sensors.protocol.seals import Forgery
 
 MOST_BYTES: Final = 160 * 2**20
 _BINARY: Final = "application/octet-stream"

@@ -16,7 +16,7 @@ from typing import Final
 from wallflower.errors import StateError
 from wallflower.machine.vault import OpenVault, Vault
 from wallflower.parties.database import Database
-from wallflower.queries.sensors.findings import SignedCommit
+from wallflower.queries.sensors.protocol.findings import SignedCommit
 
 _SIDES: Final = ("asked", "answered")
 STATES: Final = ("open", "collecting", "sealed", "exchanged", "delivered", "purged")

@@ -215,7 +215,7 @@ class Query(ABC, Generic[D, A]):
 
     @classmethod
     def audits(cls, *, quick: bool) -> Iterable[Any]:
-        """Attacks on the mechanisms: the findings of `audit.py` in the question's own folder, if it has one."""
+        """Attacks on the mechanisms: the findings of `audit` in the question's own folder, if it has one."""
         room = sys.modules[cls.__module__].__package__
         if not room or not is_there(f"{room}.audit"):
             return ()

@@ -30,20 +30,20 @@ from wallflower.synthetic import Floats, push_outliers
 if TYPE_CHECKING:
     import cryptography.hazmat.primitives.asymmetric.x25519 as _x25519
 
-    import wallflower.queries.sensors.batches as _batches
-    import wallflower.queries.sensors.findings as _findings
-    import wallflower.queries.sensors.frames as _frames
-    import wallflower.queries.sensors.holdings as _holdings
-    import wallflower.queries.sensors.rounds as _rounds
-    import wallflower.queries.sensors.seals as _seals
+    import wallflower.queries.sensors.protocol.batches as _batches
+    import wallflower.queries.sensors.protocol.findings as _findings
+    import wallflower.queries.sensors.protocol.frames as _frames
+    import wallflower.queries.sensors.protocol.holdings as _holdings
+    import wallflower.queries.sensors.protocol.rounds as _rounds
+    import wallflower.queries.sensors.protocol.seals as _seals
 else:
     _x25519 = Lazy("cryptography.hazmat.primitives.asymmetric.x25519")
-    _batches = Lazy("wallflower.queries.sensors.batches")
-    _findings = Lazy("wallflower.queries.sensors.findings")
-    _frames = Lazy("wallflower.queries.sensors.frames")
-    _holdings = Lazy("wallflower.queries.sensors.holdings")
-    _rounds = Lazy("wallflower.queries.sensors.rounds")
-    _seals = Lazy("wallflower.queries.sensors.seals")
+    _batches = Lazy("wallflower.queries.sensors.protocol.batches")
+    _findings = Lazy("wallflower.queries.sensors.protocol.findings")
+    _frames = Lazy("wallflower.queries.sensors.protocol.frames")
+    _holdings = Lazy("wallflower.queries.sensors.protocol.holdings")
+    _rounds = Lazy("wallflower.queries.sensors.protocol.rounds")
+    _seals = Lazy("wallflower.queries.sensors.protocol.seals")
 
 __all__ = ["Judgement", "PerturbedReadings", "Simulation", "judge", "perturb", "simulate", "usual_ranges"]
 
@@ -183,8 +183,8 @@ def _exchange(sent: PerturbedReadings) -> dict[str, _findings.Report]:
     answered: dict[str, _frames.Frame] = {}
     source = system_noise()
     for step in _rounds.steps(sent.parameters):
-        asked[step.name] = _wired(sent.parameters, step.asks, step.ask(ours, asked, answered, source))
-        answered[step.name] = _wired(sent.parameters, step.answers, step.answer(theirs, asked, answered, source))
+        asked[step.name] = _send_frame(sent.parameters, step.asks, step.ask(ours, asked, answered, source))
+        answered[step.name] = _send_frame(sent.parameters, step.answers, step.answer(theirs, asked, answered, source))
     return {str(side.role): _report(side, _rounds.conclude(side, asked, answered)) for side in (ours, theirs)}
 
 
@@ -195,7 +195,7 @@ def _side(sent: PerturbedReadings, role: _rounds.Role) -> _rounds.Holdings:
     return _holdings.hold(sent.parameters, role, WINDOW, every, present, lambda: sent.decoded(role))
 
 
-def _wired(parameters: Parameters, kind: _frames.Kind, arrays: dict[str, NDArray[Any]]) -> _frames.Frame:
+def _send_frame(parameters: Parameters, kind: _frames.Kind, arrays: dict[str, NDArray[Any]]) -> _frames.Frame:
     """A frame as it comes out of the wire."""
     count = len(next(iter(arrays.values()), ()))
     frame = _frames.Frame(kind=kind, parameters=parameters.hash, window=WINDOW, count=count, arrays=arrays)

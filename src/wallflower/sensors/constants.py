@@ -75,14 +75,14 @@ def _settings(threshold: Exact | None, settings: Mapping[str, Any] | None, grid:
             "units; settings are those of a mode, such as {'mode': 'grid', 'bound': '4', 'step': '2'}."
         )
     if settings is not None:
-        return {name: _listed(value) for name, value in settings.items()}
+        return {name: _as_text(value) for name, value in settings.items()}
     bits = _BITS
     with suppress(ValueError, TypeError, ZeroDivisionError):  # refused where the set is read, with words of its own
         bits = max(bits, math.ceil(Fraction(_text(threshold)) / Fraction(_text(grid))).bit_length() + 1)
     return {"mode": "exact", "unit": _text(grid), "bits": bits, "thresholds": [_text(threshold)]}
 
 
-def _listed(value: Any) -> Any:
+def _as_text(value: Any) -> Any:
     return [_text(item) for item in value] if isinstance(value, list | tuple) else _text(value)
 
 

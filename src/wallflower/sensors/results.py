@@ -22,18 +22,18 @@ from wallflower.synthetic import Flags, Floats
 if TYPE_CHECKING:
     import cryptography.hazmat.primitives.asymmetric.x25519 as _x25519
 
-    import wallflower.queries.sensors.batches as _batches
-    import wallflower.queries.sensors.findings as _findings
-    import wallflower.queries.sensors.frames as _frames
-    import wallflower.queries.sensors.holdings as _holdings
-    import wallflower.queries.sensors.seals as _seals
+    import wallflower.queries.sensors.protocol.batches as _batches
+    import wallflower.queries.sensors.protocol.findings as _findings
+    import wallflower.queries.sensors.protocol.frames as _frames
+    import wallflower.queries.sensors.protocol.holdings as _holdings
+    import wallflower.queries.sensors.protocol.seals as _seals
 else:
     _x25519 = Lazy("cryptography.hazmat.primitives.asymmetric.x25519")
-    _batches = Lazy("wallflower.queries.sensors.batches")
-    _findings = Lazy("wallflower.queries.sensors.findings")
-    _frames = Lazy("wallflower.queries.sensors.frames")
-    _holdings = Lazy("wallflower.queries.sensors.holdings")
-    _seals = Lazy("wallflower.queries.sensors.seals")
+    _batches = Lazy("wallflower.queries.sensors.protocol.batches")
+    _findings = Lazy("wallflower.queries.sensors.protocol.findings")
+    _frames = Lazy("wallflower.queries.sensors.protocol.frames")
+    _holdings = Lazy("wallflower.queries.sensors.protocol.holdings")
+    _seals = Lazy("wallflower.queries.sensors.protocol.seals")
 
 NOTE: Final = (
     "All parties ran in this one process and nothing was booked: this is to try out, to teach and to test parameters. "

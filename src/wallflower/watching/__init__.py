@@ -332,7 +332,7 @@ class Watching:
                 distances, self._epoch.secret, self._epoch.spent, self._noise, most=self._held(last)
             )
             self._epoch = replace(self._epoch, spent=found.spent)
-            distances = distances[found.decided :]
+            distances = distances[found.count :]
             yield found
 
     def _held(self, last: int) -> int | None:

@@ -89,7 +89,7 @@ class Rule:
         array = np.asarray(rows) if hasattr(rows, "__array__") else None
         if array is None or array.dtype.kind not in "biuf":
             array = np.array([self.row(x) for x in rows], dtype=np.float64).reshape(-1, len(self.columns))
-        return self.gauge.shaped(array)
+        return self.gauge.shape_rows(array)
 
     def quick(self) -> Callable[[Any, int], bool] | None:
         """The same for one observation and one word, without the overhead of batches: of a single column it takes the

@@ -6,7 +6,7 @@ import pytest
 
 import wallflower.queries.count as count
 from wallflower.queries.count import Count, lower
-from wallflower.queries.count.audit_lower import BROKEN_BOUNDS, BROKEN_LAWS, lower_findings
+from wallflower.queries.count.audit.lower import BROKEN_BOUNDS, BROKEN_LAWS, lower_findings
 
 CALIBRATE = count.count_noise
 CERTIFY = lower.certify_lower
@@ -60,7 +60,7 @@ def test_noise_a_tenth_short_is_caught(monkeypatch):
 @pytest.mark.slow
 def test_room_for_one_more_is_caught(monkeypatch):
     monkeypatch.setattr(
-        "wallflower.queries.count.audit_lower.certify_lower",
+        "wallflower.queries.count.audit.lower.certify_lower",
         lambda tree, neighbours, sensitivity, tolerance: CERTIFY(tree, neighbours, sensitivity + 1, tolerance),
     )
     assert not all_as_they_must()

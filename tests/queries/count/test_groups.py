@@ -12,7 +12,7 @@ import wallflower as wf
 from wallflower import Count, Loss, Schema
 from wallflower.data import Column
 from wallflower.errors import DataError, LossMismatch, ParameterError
-from wallflower.queries.count.audit_groups import BROKEN
+from wallflower.queries.count.audit.groups import BROKEN
 from wallflower.query import Bars, HeatMap
 from wallflower.release import Release
 
@@ -91,7 +91,7 @@ def test_public_groups_have_exact_sizes_and_noise_for_one_more_than_the_slack():
     assert "another of the same group" in " ".join(query.reading(rows, query.view(data)).notes)
     plan = query.plan_on(query.view(data))
     assert plan.options[0].figures["sizes"] == 0
-    assert plan.options[0].figures["half_width"] < asked(slack=4, loss=Loss("2")).grouped.reach * 0.6
+    assert plan.options[0].figures["half_width"] < asked(slack=4, loss=Loss("2")).group_count.reach * 0.6
 
 
 def test_groups_are_public_only_where_the_schema_says_so():
@@ -210,7 +210,7 @@ def test_the_plan_knows_how_many_groups_there_are():
 
 def test_the_plan_states_the_law_of_the_noise():
     query = asked(loss=Loss("3"))
-    half_width, law = query.plan_on(query.view(table())).options[0].figures["half_width"], query.grouped.law
+    half_width, law = query.plan_on(query.view(table())).options[0].figures["half_width"], query.group_count.law
     assert law.upper_tail(half_width + 1 / 128) <= 0.025 < law.upper_tail(half_width)
 
 

@@ -33,7 +33,7 @@ def drawn(request):
         tuple(best_first(table, Lof(3, 1.3), utility, rate=RATES[utility], top=2, noise=system_noise())[0])
         for _ in range(800)
     ]
-    ask = utility.asked(table, examiner(table, Lof(3, 1.3)))
+    ask = utility.score_single(table, examiner(table, Lof(3, 1.3)))
     found = ((index, *ask(index)) for index in range(table.space.count))
     return pairs, {index: score for index, valid, score in found if valid}, RATES[utility]
 

@@ -230,12 +230,12 @@ def test_a_broken_chunk_would_be_noticed(people, monkeypatch):
     """One that counts from its own first record, in the place of the one that is given."""
     tiled, memory = load_into(people, "tiles", schema=DOMAIN), load(people, schema=DOMAIN)
     query = asked(detector="distance:k=3,radius=20")
-    detector = query.made(N)
+    detector = query.detector_for(N)
     whole = cells_of(query.view(memory).table(), detector)
-    assert np.array_equal(query.view(tiled).seen_by(detector).parts, whole.parts)
+    assert np.array_equal(query.view(tiled).table_for(detector).parts, whole.parts)
     right = tally_records
     monkeypatch.setattr(
         "wallflower.queries.explain.tasks.tally_records",
         lambda slots, values, own, free, detector: right(slots, values, float(values[0]), free, detector),
     )
-    assert not np.array_equal(query.view(tiled).seen_by(detector).parts, whole.parts)
+    assert not np.array_equal(query.view(tiled).table_for(detector).parts, whole.parts)

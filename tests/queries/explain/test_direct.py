@@ -40,7 +40,7 @@ NEAR = "10110110"
 
 def scores_of(table, detector, utility):
     """Scores of the valid contexts, by index."""
-    ask = utility.asked(table, plainly(table, detector))
+    ask = utility.score_single(table, plainly(table, detector))
     found = ((index, *ask(index)) for index in range(table.space.count))
     return {index: score for index, valid, score in found if valid}
 
@@ -183,7 +183,7 @@ VALUES = (0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 9.0)
 
 def steps_of(table, detector, scale, cap):
     """The scores of all contexts in steps."""
-    blocks = module._kept(table.space, module.step_scores(table, detector, scale, int(GRID * cap)))
+    blocks = module._one_block(table.space, module.step_scores(table, detector, scale, int(GRID * cap)))
     (found,) = blocks(lambda first, taking, scores: scores.astype(int))
     return found
 

@@ -77,7 +77,7 @@ def test_every_way_names_contexts_in_which_the_record_is_an_outlier(given, tmp_p
     query = asked(**given)
     made = wf.release(query, wf.load(people, schema=query.wants(), name="people"), book)
     codes = np.column_stack([np.searchsorted(JOBS, people["job"]), np.searchsorted(YEARS, people["year"])])
-    valid = valid_contexts(codes, [4, 3], people["salary"].to_numpy(), 0, query.made(4000))
+    valid = valid_contexts(codes, [4, 3], people["salary"].to_numpy(), 0, query.detector_for(4000))
     assert 1 <= len(made.value) <= query.top
     for item, filters in zip(made.value, made.extras["filters"], strict=True):
         assert item["bits"] in valid
@@ -154,7 +154,7 @@ def test_a_detector_without_a_margin_is_not_quietly_less_private():
 )
 def test_what_makes_no_question_is_refused(given, words):
     with pytest.raises(ParameterError, match=words):
-        asked(**given).made(100)
+        asked(**given).detector_for(100)
 
 
 def test_tables_outside_what_is_public_are_refused_without_a_value():
@@ -232,7 +232,7 @@ def test_points_have_contexts_by_edges():
 def test_questions_are_values():
     for query in (asked(), asked(mode="ocdp", detector=Lof(k=7)), asked(detector=Tukey((0.0, 1.0, 5.0)), doubt="1/5")):
         again = wf.Explain.from_json(query.to_json())
-        assert again.made(10) == query.made(10)
+        assert again.detector_for(10) == query.detector_for(10)
         assert again.to_json() == query.to_json()
         assert again.cost() == query.cost()
     assert asked(doubt="0.25").parts() == (Fraction(1, 4), Fraction(3, 4))
@@ -315,8 +315,8 @@ def test_the_plan_forecasts_and_the_loss_matters():
 def test_searches_are_chosen_by_public_facts():
     many = wf.Schema.of(["a", "salary"], categories={"a": [f"v{at}" for at in range(30)]}, bounds={"salary": (0, 1)})
     given = {"context": ("a",), "domain": many, "mode": "ocdp", "size": 50_000}
-    assert asked(mode="ocdp", detector="lof").searched(4000) == "direct"
-    assert asked(detector="lof", **given).searched(50_000) == "best-first"
-    assert asked(detector=Custom(lambda values, index: True), **given).searched(50_000) == "guided"
+    assert asked(mode="ocdp", detector="lof").way_of_search(4000) == "direct"
+    assert asked(detector="lof", **given).way_of_search(50_000) == "best-first"
+    assert asked(detector=Custom(lambda values, index: True), **given).way_of_search(50_000) == "guided"
     reading = asked(detector="lof", **given).reading([], asked().view(frame()))
     assert "real numbers" in reading.status

@@ -39,7 +39,7 @@ def test_a_direct_draw_is_nearly_the_best_context(detector):
 def test_differential_privacy_leaves_a_valid_and_large_context(seed):
     codes, metric, row = salaries(seed=seed)
     query = asked(row)
-    detector = query.made(SIZE)
+    detector = query.detector_for(SIZE)
     assert isinstance(detector, Tukey)
     deciding, each = query.parts()
     table = rank_table(codes, SIZES, metric, row)

@@ -134,7 +134,7 @@ def test_releases_say_none_and_name_valid_contexts_as_often_as_planned(sizes, ea
     points, domain, codes = made_as_assumed(sizes, each)
     query, times = question(points, domain, **given), 300
     seen = query.plan(n=points.n, dimension=points.dimension).options[0].figures
-    valid = evaluate(codes, sizes, points.values[:, -1], points.n - 1, query.made(points.n)).contexts()
+    valid = evaluate(codes, sizes, points.values[:, -1], points.n - 1, query.detector_for(points.n)).contexts()
     with wf.Ledger.open(str(tmp_path / "ledger.db")) as book:
         book.grant("even", wf.Loss("5000"), by="owner")
         said = [wf.release(query, points, book, anyway=True).value]

@@ -21,7 +21,7 @@ def scores_of(table, detector, utility):
     def keep(first, here, found):
         valid[first : first + len(here)], scores[first : first + len(here)] = here, found
 
-    for _ in in_blocks(table.space, utility.scored(table, parts(table, detector)), np.bool_, keep):
+    for _ in in_blocks(table.space, utility.score_parts(table, parts(table, detector)), np.bool_, keep):
         pass
     return valid, scores
 
@@ -40,7 +40,7 @@ def test_overlap_counts_the_records_that_two_contexts_share(detector, context):
     valid, scores = scores_of(table, detector, Overlap(context))
     assert scores.tolist() == expected
     assert valid.tolist() == evaluate(codes, sizes, metric, record, detector).valid.tolist()
-    ask = Overlap(context).asked(table, examiner(table, detector))
+    ask = Overlap(context).score_single(table, examiner(table, detector))
     assert [ask(index) for index in range(table.space.count)] == list(zip(valid.tolist(), expected, strict=True))
 
 
@@ -70,7 +70,7 @@ def test_a_function_rates_valid_contexts_by_their_bits_and_their_values_in_order
     codes, _, metric, _ = world()
     table, utility, detector = table_of(), Rating(spread, sensitivity=100), Lof(3, 1.3)
     valid, scores = scores_of(table, detector, utility)
-    ask = utility.asked(table, examiner(table, detector))
+    ask = utility.score_single(table, examiner(table, detector))
     assert 0 < valid.sum() < len(valid)
     for index in range(table.space.count):
         expected = spread(table.space.bits(index), np.sort(metric[table.space.members(codes, index)]))
@@ -93,7 +93,7 @@ def test_population_and_even_are_what_they_say():
     valid, scores = scores_of(table, detector, Even())
     assert valid.tolist() == whole.valid.tolist()
     assert not scores.any()
-    ask = Even().asked(table, examiner(table, detector))
+    ask = Even().score_single(table, examiner(table, detector))
     assert [ask(index) for index in range(32)] == [(each, 0) for each in valid.tolist()]
 
 
@@ -127,4 +127,4 @@ def test_what_cannot_be_a_utility_is_refused():
             Rating(spread, sensitivity)
     large = rank_table([[0]], [22], [1.0], 0)
     with pytest.raises(ParameterError, match="asked to rate"):
-        next(Rating(spread, 1).scored(large, parts(large, detector)))
+        next(Rating(spread, 1).score_parts(large, parts(large, detector)))

@@ -334,4 +334,4 @@ def test_of_too_many_columns_a_public_part_is_measured(tmp_path):
     with pytest.raises(ParameterError, match="subset first"):
         Scale(loss=wf.Loss("1"), subset=True, location=True)
     whole = replace(asked, loss=wf.Loss("10"))
-    assert whole.chosen(wide, 5) == [[at] for at in range(40)]
+    assert whole.choose_groups(wide, 5) == [[at] for at in range(40)]

@@ -20,7 +20,7 @@ from wallflower.queries.sensors.comparison import (
     open_flags,
     open_tagged_flags,
 )
-from wallflower.queries.sensors.dcf import dealt, walk_key
+from wallflower.queries.sensors.comparison.dcf import correction_words, walk_key
 
 pytestmark = pytest.mark.slow  # together more than `make check` has room for
 
@@ -62,7 +62,7 @@ def test_the_function_behind_it_is_beta_below_alpha_and_nothing_above():
     alphas, at = (side.ravel().astype(np.uint64) for side in np.meshgrid(np.arange(32), np.arange(32)))
     betas = WORDS.integers(0, 2**32, (1024, 2), dtype=np.uint32)
     roots = WORDS.integers(0, 2**64, (2, 1024, 2), dtype=np.uint64)
-    words = dealt(alphas, betas, roots, 5)
+    words = correction_words(alphas, betas, roots, 5)
     total = walk_key(0, at, roots[0], *words, 2) + walk_key(1, at, roots[1], *words, 2)
     assert np.array_equal(total, np.where((at < alphas)[:, None], betas, 0))
 
@@ -92,7 +92,7 @@ def test_keys_survive_the_wire(bits, tagged):
     sent = [Keys.from_bytes(key.to_bytes(), 50, bits, tagged=tagged) for key in keys]
     for key, copy in zip(keys, sent, strict=True):
         assert copy.to_bytes() == key.to_bytes()
-        assert copy.tagged is tagged
+        assert copy.has_tags is tagged
     assert np.array_equal(said(sent, 2 ** (bits - 2)), scores >= 2 ** (bits - 2))
 
 

@@ -10,7 +10,7 @@ from sklearn.cluster import DBSCAN
 
 from wallflower.errors import DataError, ParameterError
 from wallflower.queries.sensors.dbscan import dbscan, outside
-from wallflower.queries.sensors.dbscan_tree import by_tree
+from wallflower.queries.sensors.dbscan.tree import by_tree
 
 pytestmark = pytest.mark.slow  # together more than `make check` has room for
 

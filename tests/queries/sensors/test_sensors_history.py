@@ -10,8 +10,8 @@ import pytest
 
 import wallflower as wf
 from wallflower.errors import DataError, ParameterError
-from wallflower.queries.sensors.batches import losses
 from wallflower.queries.sensors.history import usual_ranges
+from wallflower.queries.sensors.protocol.batches import losses
 from wallflower.sensors.constants import state
 
 BOX = {"center": "0", "scale": "1", "low": "-1000", "high": "1000"}

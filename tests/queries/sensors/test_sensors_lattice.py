@@ -11,7 +11,7 @@ from sensor_laws import Script, fits
 
 from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
-from wallflower.queries.sensors.lattice import (
+from wallflower.queries.sensors.device.lattice import (
     LARGEST,
     MOST_COLUMNS,
     SMALLEST,

@@ -9,7 +9,16 @@ from sensor_laws import fits
 from wallflower.errors import DataError, ParameterError
 from wallflower.noise import system_noise
 from wallflower.queries.sensors.comparison import deal
-from wallflower.queries.sensors.threshold import MISS, Gap, choose, counts, edges, histogram, noisy, occupancy_cut
+from wallflower.queries.sensors.comparison.threshold import (
+    MISS,
+    Gap,
+    choose,
+    counts,
+    edges,
+    histogram,
+    noisy,
+    occupancy_cut,
+)
 
 
 def two_laplaces(scale, reach):

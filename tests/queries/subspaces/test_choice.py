@@ -10,7 +10,7 @@ from oracle import permute_and_flip_law
 
 from wallflower.neighbours.noisy_count import count_noise
 from wallflower.privacy import Kind, Loss, epsilon_of_zcdp
-from wallflower.queries.subspaces.choice import Draws, count_loss, draws, lead_needed, parts, precision
+from wallflower.queries.subspaces.choice import Draws, count_loss, draws, least_lead, parts, precision
 
 
 def test_pure_choices_divide_the_loss_exactly():
@@ -110,7 +110,7 @@ def test_precision_is_the_least_of_all_tables_whose_best_stand_out(mechanism):
 def test_the_lead_that_is_needed_is_just_enough(mechanism):
     made = Draws(mechanism=mechanism, each=Fraction(1, 3))
     for candidates, top in ((2, 1), (10, 2), (100_000, 4)):
-        lead = lead_needed(made, candidates=candidates, top=top, right=0.9)
+        lead = least_lead(made, candidates=candidates, top=top, right=0.9)
         at = [precision(made, candidates=candidates, top=top, lead=lead * part) for part in (0.998, 1.001)]
         assert at[0] < 0.9 < at[1]
 

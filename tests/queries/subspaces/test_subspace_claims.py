@@ -59,7 +59,7 @@ def test_a_pure_choice_states_its_squares(mechanism, rho):
 
 
 def test_a_choice_that_is_left_open_states_the_squares_of_the_one_that_is_taken():
-    taken = EXAMPLE.made(SHAPE.n, SHAPE.dimension).mechanism
+    taken = EXAMPLE.pick_draws(SHAPE.n, SHAPE.dimension).mechanism
     assert EXAMPLE.claim(SHAPE) == replace(EXAMPLE, mechanism=taken).claim(SHAPE)
 
 

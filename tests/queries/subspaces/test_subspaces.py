@@ -62,9 +62,9 @@ def test_planted_columns_are_found_as_often_as_promised(epsilon, target):
     for seed in range(200):
         data = planted(seed)
         family = query.family.subspaces(data.columns)
-        scored, unit = query.scored(data, family)
+        scored, unit = query.score_family(data, family)
         for _ in range(20):
-            places = query.chosen(scored, unit, query.made(data.n, data.dimension), noise)
+            places = query.choose(scored, unit, query.pick_draws(data.n, data.dimension), noise)
             hits += sum(data.columns[family[place][0]] in ("x1", "x2") for place in places)
     assert hits / 8000 >= target
 
@@ -119,7 +119,7 @@ def test_counts_come_with_the_subspaces_in_one_charge(tmp_path):
 def test_counts_and_choice_share_the_loss():
     query = asked(counts=True, share="1/4", top=4, loss=Loss("2"))
     assert query.share == Fraction(1, 4)
-    assert query.made(500, 10).each == Fraction(1, 8)
+    assert query.pick_draws(500, 10).each == Fraction(1, 8)
     assert query.cost() == Loss("2")
     assert Subspaces.from_json(query.to_json()) == query
 
@@ -225,9 +225,9 @@ def test_names_that_nobody_chose_are_not_called_right():
 
 
 def test_delta_is_used_when_it_helps():
-    assert asked(top=1, loss=Loss("1", delta="1e-6")).made(500, 10).mechanism == "permute-and-flip"
-    assert asked(top=8, loss=Loss("1", delta="1e-3")).made(500, 10).mechanism == "exponential"
-    assert asked(top=2, loss=Loss.zcdp("1/2")).made(500, 10).mechanism == "exponential"
+    assert asked(top=1, loss=Loss("1", delta="1e-6")).pick_draws(500, 10).mechanism == "permute-and-flip"
+    assert asked(top=8, loss=Loss("1", delta="1e-3")).pick_draws(500, 10).mechanism == "exponential"
+    assert asked(top=2, loss=Loss.zcdp("1/2")).pick_draws(500, 10).mechanism == "exponential"
 
 
 def test_among_names_columns_and_reads_only_those(tmp_path):

@@ -10,8 +10,8 @@ import pytest
 from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
+from wallflower.queries.watch.audit.oracle import law, loss_between
 from wallflower.queries.watch.detectors import FINEST, Every, PaperDetector, Sparse, Staircase
-from wallflower.queries.watch.oracle import law, loss_between
 from wallflower.queries.watch.staircase import WHOLE, Table
 from wallflower.queries.watch.tails import PassTable
 
@@ -113,7 +113,7 @@ def test_decisions_follow_the_questions_word_by_word(kind, cutoff):
                 noise = Forced(words_for(detector, asked, grouped))
                 found = detector.decide(np.array(stream), secret, 0, noise)
                 flags, spent = reading(asked, grouped, 2 * cutoff)
-                assert (tuple(found.flags.tolist()), found.spent, found.decided) == (flags, spent, len(flags))
+                assert (tuple(found.flags.tolist()), found.spent, found.count) == (flags, spent, len(flags))
                 assert noise.queue == []
 
 
@@ -222,26 +222,26 @@ def test_the_printed_algorithm_costs_one_entry_its_epsilon_for_all_flags():
 def test_near_flags_exhaust_after_the_cutoff(kind, cutoff):
     detector, far = sparse(**kind, cutoff=cutoff), 10**6
     found = detector.decide(np.full(20, 40), (1,) * (1 + kind["two_sided"]), 0, Always([ALWAYS]))
-    assert (found.decided, found.flags.tolist(), found.spent) == (cutoff, [True] * cutoff, 2 * cutoff)
+    assert (found.count, found.flags.tolist(), found.spent) == (cutoff, [True] * cutoff, 2 * cutoff)
     quiet = detector.decide(np.array([0, 0, far, 0, far, far]), (0,) * (1 + kind["two_sided"]), 0, Always([NEVER]))
-    assert quiet.decided == {1: 3, 3: 6}[cutoff]
+    assert quiet.count == {1: 3, 3: 6}[cutoff]
     assert quiet.flags.sum() == cutoff
     after = detector.decide(np.array([far]), (0,) * (1 + kind["two_sided"]), quiet.spent, Always([ALWAYS]))
-    assert (after.decided, after.spent) == (0, 2 * cutoff)
+    assert (after.count, after.spent) == (0, 2 * cutoff)
 
 
 @pytest.mark.parametrize("cutoff", [1, 2, 5])
 def test_far_flags_cost_half_and_another_near_one_is_always_affordable(cutoff):
     detector = sparse(cutoff=cutoff, adaptive=True)
     found = detector.decide(np.full(20, 10**6), (0,), 0, Always([NEVER]))
-    assert (found.decided, found.spent) == (2 * cutoff - 1, 2 * cutoff - 1)
-    assert detector.decide(np.full(5, 10**6), (0,), found.spent, Always([ALWAYS])).decided == 0
+    assert (found.count, found.spent) == (2 * cutoff - 1, 2 * cutoff - 1)
+    assert detector.decide(np.full(5, 10**6), (0,), found.spent, Always([ALWAYS])).count == 0
 
 
 @pytest.mark.parametrize("spent", [0, 1, 2, 3, 4])
 def test_what_is_spent_counts_in_the_next_batch(spent):
     found = sparse(cutoff=2, adaptive=True).decide(np.array([10**6] * 3), (0,), spent, Always([NEVER]))
-    assert found.decided == max(0, 3 - spent)
+    assert found.count == max(0, 3 - spent)
     assert found.spent == max(3, spent)
 
 
@@ -249,7 +249,7 @@ def test_batches_decide_as_one_stream_does():
     detector, draw = sparse(cutoff=4), np.random.default_rng(3)
     stream, words = draw.integers(-8, 12, 40), draw.integers(0, 2**64, 40, dtype=np.uint64).tolist()
     whole = detector.decide(stream, (5,), 0, Forced(words))
-    assert 4 < whole.decided < 40
+    assert 4 < whole.count < 40
     flags, spent = [], 0
     for start in range(0, 40, 7):
         part = detector.decide(stream[start : start + 7], (5,), spent, Forced(words[start : start + 7]))
@@ -265,7 +265,7 @@ def test_never_more_flags_than_the_cutoff_allows(kind):
         noise = system_noise()
         found = detector.decide(draw.integers(-30, 30, 60), detector.secret(noise), 0, noise)
         most = max(most, int(found.flags.sum()))
-        assert found.decided == 60 or found.flags[-1]
+        assert found.count == 60 or found.flags[-1]
         assert found.spent <= detector.limit
     assert most == 3 if not detector.adaptive else 3 < most <= 5
 
@@ -323,7 +323,7 @@ def test_gaussian_noise_is_calibrated_to_a_move_and_ends_after_its_steps(steps):
     assert found.spent == (steps or 0)
     assert [float(scale) for scale in noise.scales] == pytest.approx([FINEST * 2] * (steps or 5))  # move / sqrt(2 rho)
     assert min(noise.scales) >= FINEST * 2
-    assert detector.decide(np.array([99]), (), found.spent, Forced(draws=[0])).decided == (0 if steps else 1)
+    assert detector.decide(np.array([99]), (), found.spent, Forced(draws=[0])).count == (0 if steps else 1)
 
 
 def test_the_printed_noise_is_the_papers():

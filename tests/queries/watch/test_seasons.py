@@ -301,7 +301,7 @@ def test_learning_anew_costs_its_part_once_and_the_plan_says_so() -> None:
     table = drifting()
     watch = relearning(table, loss=wf.Loss("1"), relearn_share="0.3", change=2.0)
     assert wf.Watch.from_json(json.loads(json.dumps(watch.to_json()))) == watch
-    assert (watch.cost().epsilon, watch.deciding, watch.drift.epsilon) == (1, Fraction(7, 10), Fraction(3, 10))  # type: ignore[union-attr]
+    assert (watch.cost().epsilon, watch.deciding_epsilon, watch.drift.epsilon) == (1, Fraction(7, 10), Fraction(3, 10))  # type: ignore[union-attr]
     claim = watch.claim(watch.view(table))
     assert (claim.moves, claim.separable) == (50, False)
     assert price(claim, Protection(rows="time", unit="window", window=3)).epsilon == 150

@@ -16,7 +16,7 @@ from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours, epsilon_of_zcdp
 from wallflower.queries.watch.detectors import Every, PaperDetector, Sparse, Staircase
-from wallflower.queries.watch.forecast import printed_costs
+from wallflower.queries.watch.forecast.worth import printed_costs
 from wallflower.release.guarantee import Facts
 
 PURE, APPROXIMATE, CONCENTRATED = Loss("1"), Loss("1", delta="1e-6"), Loss.zcdp("1/2")
@@ -414,11 +414,11 @@ def test_a_reading_tells_what_staying_costs():
     extras = query.reading({"flagged": [1], "decided": 5}, points).extras
     assert extras["present_in_so_many"]["1"] == "ε=1/10"
     assert extras["present_in_so_many"]["10"] == "ε=1"
-    assert query.staying(1000).delta == Fraction(1, 10**6)
-    assert 1 < query.staying(100).epsilon < 10
+    assert query.loss_of_staying(1000).delta == Fraction(1, 10**6)
+    assert 1 < query.loss_of_staying(100).epsilon < 10
     assert 0 < extras["false_positive_rate"] < extras["true_positive_rate"] < 1
-    assert asked(level="person").staying(10) is None
-    assert asked(level="paper").staying(10) == Loss("10").under(Neighbours.ENTRY)
+    assert asked(level="person").loss_of_staying(10) is None
+    assert asked(level="paper").loss_of_staying(10) == Loss("10").under(Neighbours.ENTRY)
 
 
 @pytest.mark.parametrize("case", vectors("watch.json", lambda case: case["mechanism"] == "ex_post_costs"))

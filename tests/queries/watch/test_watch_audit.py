@@ -7,7 +7,7 @@ import pytest
 from wallflower.evidence import audits
 from wallflower.privacy import Loss
 from wallflower.queries.watch.audit import SPARSE, detector_of, exact, person
-from wallflower.queries.watch.oracle import law, log_ratio, loss_between
+from wallflower.queries.watch.audit.oracle import law, log_ratio, loss_between
 
 MISTAKES = {
     "no noise on the threshold",

@@ -14,9 +14,9 @@ import pytest
 from wallflower import Ledger, Loss, Points, Schema, Watch, release
 from wallflower.errors import ParameterError
 from wallflower.noise import SystemNoise
-from wallflower.queries.watch.chances import law_of, run_law
 from wallflower.queries.watch.detectors import Every, PaperDetector, Sparse, Staircase
-from wallflower.queries.watch.forecast import scene
+from wallflower.queries.watch.forecast.chances import law_of, run_law
+from wallflower.queries.watch.forecast.worth import scene
 from wallflower.queries.watch.rates import rates
 from wallflower.queries.watch.staircase import Table
 from wallflower.queries.watch.tails import PassTable
@@ -288,7 +288,7 @@ def test_crowds_are_on_their_own_side_where_nothing_clips(statistic: str) -> Non
     assert np.abs(seen.others.distances).max() * step <= 1.5 + 2 * step
     for crowd in (seen.outliers, seen.others):
         assert crowd.weights.sum() == pytest.approx(1)
-        assert 2000 < len(crowd.thinned(4096).distances) <= 5000
+        assert 2000 < len(crowd.thin(4096).distances) <= 5000
 
 
 def test_entries_may_depend_on_each_other_wholly() -> None:

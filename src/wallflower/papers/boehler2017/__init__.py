@@ -78,19 +78,19 @@ def _sections(found: Figure3, real: list[StreamRuns], size: Size) -> Iterator[Se
     yield choices(size.points)
     if real:
         yield comparison_section(real)
-    priced = [*_made(found), *_measured(real)]
+    priced = [*_synthetic_streams(found), *_real_streams(real)]
     yield meaning(priced)
     yield constants([each.stream for each in priced])
     yield timed
 
 
-def _made(found: Figure3) -> Iterator[PricedStream]:
+def _synthetic_streams(found: Figure3) -> Iterator[PricedStream]:
     for separation in SEPARATIONS:
         one, other = (found.runs[noise, separation, EPSILON] for noise in NOISES)
         yield PricedStream(stream=make_stream(separation, found.points, seed=0), columns=one, planar=other)
 
 
-def _measured(real: list[StreamRuns]) -> Iterator[PricedStream]:
+def _real_streams(real: list[StreamRuns]) -> Iterator[PricedStream]:
     for each in real:
         one, other = (each.runs[noise, EPSILON] for noise in NOISES)
         yield PricedStream(stream=each.stream, columns=one, planar=other)

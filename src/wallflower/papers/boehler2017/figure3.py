@@ -24,7 +24,8 @@ from wallflower.papers.boehler2017.modes import (
 from wallflower.papers.data.readings import GENERATOR, make_stream
 from wallflower.papers.degue2020.detection import Tally
 from wallflower.papers.methods import CurveLabel
-from wallflower.papers.page import Panel, Section, Sheet, curve
+from wallflower.papers.page import Section, Sheet
+from wallflower.papers.panels import Panel, curve
 
 SEPARATIONS: Final = tuple(GENERATOR)
 DRAWN: Final = (LITERAL, UPPER, ALONE, EXACT)
@@ -102,7 +103,9 @@ def figure_section(found: Figure3, measure: Measure) -> Section:
 def gaps(found: Figure3) -> Section:
     """Which of DBSCAN's correct hits the two gap rules keep."""
     heading = ("noise", "separation", "epsilon", "hits", *(f"kept_{mode.column}" for mode in (LITERAL, UPPER)))
-    rows: tuple[tuple[str | float, ...], ...] = tuple((*_lead(key), *_kept(each)) for key, each in found.runs.items())
+    rows: tuple[tuple[str | float, ...], ...] = tuple(
+        (*_lead(key), *_hit_row(each)) for key, each in found.runs.items()
+    )
     return Section(
         name="gaps",
         title="What the printed gap rule throws away",
@@ -170,7 +173,7 @@ def _lead(key: Key) -> tuple[str, int, float]:
     return noise, separation, float(epsilon)
 
 
-def _kept(runs: Sequence[Run]) -> tuple[float, ...]:
+def _hit_row(runs: Sequence[Run]) -> tuple[float, ...]:
     hits = [sum(each.hits for each in runs) / len(runs)]
     kept = [sum(each.kept[mode.key] for each in runs) / len(runs) for mode in (LITERAL, UPPER)]
     lost = [sum(each.kept[mode.key] < LOST * each.hits for each in runs) for mode in (LITERAL, UPPER)]

@@ -12,8 +12,8 @@ from typing import Final
 from wallflower.papers.boehler2017.modes import EPSILONS, Run
 from wallflower.papers.data.readings import SensorStream
 from wallflower.papers.page import Section, Sheet
-from wallflower.queries.sensors.batches import diameter
-from wallflower.queries.sensors.perturb import columns_losses, planar_losses
+from wallflower.queries.sensors.device.perturbation import columns_losses, planar_losses
+from wallflower.queries.sensors.protocol.batches import diameter
 
 EPSILON: Final = EPSILONS[0]
 
@@ -42,7 +42,7 @@ def meaning(priced: Sequence[PricedStream]) -> Section:
         "1/ε.",
         sheet=Sheet(
             heading=(*heading, "auc_columns", "auc_planar", "readings", "all"),
-            rows=tuple(_priced(each) for each in priced),
+            rows=tuple(_loss_row(each) for each in priced),
         ),
     )
 
@@ -64,7 +64,7 @@ def constants(streams: Sequence[SensorStream]) -> Section:
     )
 
 
-def _priced(each: PricedStream) -> tuple[str | float, ...]:
+def _loss_row(each: PricedStream) -> tuple[str | float, ...]:
     stream = each.stream
     ranges, count = stream.ranges, len(stream.columns)
     total, across = count * Fraction(EPSILON), diameter(ranges)

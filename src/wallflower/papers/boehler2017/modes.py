@@ -14,10 +14,11 @@ from wallflower.papers.data.readings import BITS, NEIGHBOURS, RADIUS, STEP, Sens
 from wallflower.papers.degue2020.detection import Tally
 from wallflower.papers.facts import printed_facts
 from wallflower.papers.methods import NOT_PRIVATE, CurveLabel
-from wallflower.queries.sensors import comparison, grid, perturb
-from wallflower.queries.sensors.batches import diameter
+from wallflower.queries.sensors import comparison, grid
 from wallflower.queries.sensors.correction import GAPS, correct
 from wallflower.queries.sensors.dbscan import outside
+from wallflower.queries.sensors.device import perturbation
+from wallflower.queries.sensors.protocol.batches import diameter
 from wallflower.synthetic import Flags, Ints
 
 FACTS: Final = printed_facts("boehler2017")
@@ -82,8 +83,8 @@ def perturb_points(stream: SensorStream, points: Ints, noise: str, epsilon: str)
     ranges, count = stream.ranges, len(stream.columns)
     drawn: dict[str, Any] = {"step": STEP, "noise": system_noise()}
     if noise == "columns":
-        return perturb.columns(points, ranges=ranges, epsilons=[epsilon] * count, **drawn)
-    return perturb.planar(points, diameter=diameter(ranges), epsilon=count * Fraction(epsilon), **drawn)
+        return perturbation.columns(points, ranges=ranges, epsilons=[epsilon] * count, **drawn)
+    return perturbation.planar(points, diameter=diameter(ranges), epsilon=count * Fraction(epsilon), **drawn)
 
 
 def presumed_outliers(readings: Ints) -> Flags:
@@ -95,7 +96,7 @@ def run(stream: SensorStream, noise: str, epsilon: str) -> Run:
     """One draw of noise, and what everyone makes of it."""
     points, centre = stream.points, [0] * len(stream.columns)
     seen = perturb_points(stream, points, noise, epsilon)
-    distances, moved = perturb.distances(seen, centre), perturb.d_diff(points, seen, centre)
+    distances, moved = perturbation.distances(seen, centre), perturbation.d_diff(points, seen, centre)
     alone = presumed_outliers(seen)
     found = {gap: correct(distances, moved, np.flatnonzero(alone), _width(stream), gap=gap) for gap in GAPS}
     flags = {gap: mark(stream, each.output) for gap, each in found.items()}
@@ -111,7 +112,7 @@ def run(stream: SensorStream, noise: str, epsilon: str) -> Run:
 
 def exact(stream: SensorStream) -> Tally:
     """What two servers find by one-time keys. They compare what was measured: noise plays no part."""
-    scores = perturb.scores(stream.points, [0] * len(stream.columns), stream.unit, BITS)
+    scores = perturbation.scores(stream.points, [0] * len(stream.columns), stream.unit, BITS)
     shares = zip((0, 1), comparison.deal(scores, BITS), strict=True)
     one, other = (comparison.evaluate(party, keys, threshold(stream)) for party, keys in shares)
     return tally(comparison.open_flags(one, other), stream.truth)

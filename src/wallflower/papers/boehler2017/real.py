@@ -25,7 +25,8 @@ from wallflower.papers.boehler2017.modes import (
 from wallflower.papers.data.readings import UNLABELLED, SensorStream
 from wallflower.papers.degue2020.detection import Tally
 from wallflower.papers.methods import CurveLabel
-from wallflower.papers.page import Panel, Section, Sheet, curve
+from wallflower.papers.page import Section, Sheet
+from wallflower.papers.panels import Panel, curve
 
 SHOWN: Final = (EXACT, GRID, UPPER)
 DRAWN: Final = (GRID, UPPER, ALONE, EXACT)

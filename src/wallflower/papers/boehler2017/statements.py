@@ -23,9 +23,9 @@ from wallflower.papers.boehler2017.modes import (
 from wallflower.papers.data.readings import NEIGHBOURS, RADIUS, STEP, WIDE, make_stream
 from wallflower.papers.degue2020.detection import Tally
 from wallflower.papers.page import Section, Sheet
-from wallflower.queries.sensors import perturb
 from wallflower.queries.sensors.correction import correct
 from wallflower.queries.sensors.dbscan import outside
+from wallflower.queries.sensors.device import perturbation
 
 LOW, MIDDLE, HIGH = EPSILONS
 SEPARATED: Final = SEPARATIONS[2:]  # those the text calls 220 and more
@@ -146,7 +146,7 @@ def _tallies(points: int) -> dict[Choice, dict[Cell, Tally]]:
         stream = make_stream(separation, points, seed=0)
         for epsilon in EPSILONS:
             seen = perturb_points(stream, stream.points, "columns", epsilon)
-            distances, moved = perturb.distances(seen, [0, 0]), perturb.d_diff(stream.points, seen, [0, 0])
+            distances, moved = perturbation.distances(seen, [0, 0]), perturbation.d_diff(stream.points, seen, [0, 0])
             presumed = {
                 pair: np.flatnonzero(outside(seen * float(STEP), *pair)) for pair in {choice[:2] for choice in CHOICES}
             }

@@ -12,8 +12,9 @@ import numpy as np
 from wallflower.papers.boehler2017.modes import FACTS, perturb_points, presumed_outliers, threshold
 from wallflower.papers.data.readings import BITS, STEP, make_stream, steps
 from wallflower.papers.page import Section, Sheet
-from wallflower.queries.sensors import comparison, grid, perturb
+from wallflower.queries.sensors import comparison, grid
 from wallflower.queries.sensors.correction import correct
+from wallflower.queries.sensors.device import perturbation
 
 SEPARATION: Final = 220
 EPSILON: Final = "0.1"
@@ -50,19 +51,19 @@ def _phases(points: int) -> dict[str, tuple[str, Callable[[], Any], str]]:
     stream = make_stream(SEPARATION, points, seed=0)
     placed = stream.points
     seen = perturb_points(stream, placed, "columns", EPSILON)
-    distances, moved = perturb.distances(seen, CENTRE), perturb.d_diff(placed, seen, CENTRE)
+    distances, moved = perturbation.distances(seen, CENTRE), perturbation.d_diff(placed, seen, CENTRE)
     places, width, ring = np.flatnonzero(presumed_outliers(seen)), float(stream.width / STEP), steps(stream.ring)
-    bins, scores = grid.bins(distances, ring), perturb.scores(placed, CENTRE, stream.unit, BITS)
+    bins, scores = grid.bins(distances, ring), perturbation.scores(placed, CENTRE, stream.unit, BITS)
     mine, yours = comparison.deal(scores, BITS)
     shares = [comparison.evaluate(party, keys, threshold(stream)) for party, keys in ((0, mine), (1, yours))]
     return {
         "clipping": ("device", lambda: stream.points, UNKNOWN),
         "perturbation, columns": ("device", lambda: perturb_points(stream, placed, "columns", EPSILON), UNKNOWN),
         "perturbation, planar": ("device", lambda: perturb_points(stream, placed, "planar", EPSILON), UNKNOWN),
-        "d_diff (paper, grid)": ("device", lambda: perturb.d_diff(placed, seen, CENTRE), UNKNOWN),
+        "d_diff (paper, grid)": ("device", lambda: perturbation.d_diff(placed, seen, CENTRE), UNKNOWN),
         "DBSCAN (paper)": ("analyst", lambda: presumed_outliers(seen), UNKNOWN),
         CORRECTION: ("both servers", lambda: correct(distances, moved, places, width), PAPER.value),
-        "rings (grid)": ("analyst", lambda: grid.bins(perturb.distances(seen, CENTRE), ring), UNKNOWN),
+        "rings (grid)": ("analyst", lambda: grid.bins(perturbation.distances(seen, CENTRE), ring), UNKNOWN),
         "flags (grid)": ("correction server", lambda: grid.flags(moved, bins, ring, steps(stream.bound)), UNKNOWN),
         "key generation (exact)": ("device", lambda: comparison.deal(scores, BITS), UNKNOWN),
         "evaluation (exact)": ("each server", lambda: comparison.evaluate(0, mine, threshold(stream)), UNKNOWN),

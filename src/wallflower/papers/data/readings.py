@@ -18,7 +18,7 @@ import numpy as np
 from wallflower.errors import SourceError
 from wallflower.machine.lazy import Lazy
 from wallflower.papers.data.tables import find_file
-from wallflower.queries.sensors import perturb
+from wallflower.queries.sensors.device import perturbation
 from wallflower.queries.sensors.parameters import Column
 from wallflower.synthetic import Flags, Floats, Ints, pick_rows, push_outliers
 
@@ -81,7 +81,7 @@ class SensorStream:
     def points(self) -> Ints:
         """The readings clipped to the box, in steps of the grid."""
         own = self.columns
-        return perturb.clip(
+        return perturbation.clip(
             self.values,
             mean=[float(column.center) for column in own],
             deviation=[float(column.scale) for column in own],
@@ -123,9 +123,9 @@ def make_stream(separation: int, points: int, seed: int) -> SensorStream:
         columns=(Column(name="x", **column), Column(name="y", **column)),
         values=values,
         truth=truth,
-        threshold=_rounded((INNER + Fraction(separation, 2)) / deviation),
-        bound=_rounded((INNER + Fraction(separation, 4)) / deviation),
-        ring=_rounded(Fraction(separation, 2) / deviation),
+        threshold=_round((INNER + Fraction(separation, 2)) / deviation),
+        bound=_round((INNER + Fraction(separation, 4)) / deviation),
+        ring=_round(Fraction(separation, 2) / deviation),
         width=WIDE / deviation,
     )
 
@@ -159,7 +159,7 @@ def meters() -> list[SensorStream]:
         width=Fraction(6) / column["scale"],
         most=most,
     )
-    far = perturb.distances(recorded.points, [0, 0]) >= steps(recorded.threshold)
+    far = perturbation.distances(recorded.points, [0, 0]) >= steps(recorded.threshold)
     return [_with_faults(recorded), replace(recorded, truth=far)]
 
 
@@ -172,7 +172,7 @@ def available(makers: Iterable[Callable[[], list[SensorStream]]], say: Callable[
             say(f"skipped: {reason}")
 
 
-def _rounded(length: Fraction) -> Fraction:
+def _round(length: Fraction) -> Fraction:
     """To the next multiple of 1/64, which is a whole number of steps and of units."""
     return Fraction(round(64 * length), 64)
 
@@ -222,7 +222,7 @@ def _with_faults(recorded: SensorStream) -> SensorStream:
         name="meters with faults",
         values=values,
         truth=truth,
-        threshold=_rounded((inner + outer) / 2),
+        threshold=_round((inner + outer) / 2),
         bound=inner,
         ring=outer - inner,
     )

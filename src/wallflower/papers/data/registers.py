@@ -101,14 +101,16 @@ def ontario(values: Values = SALARIES) -> Register:
     """Public salaries of Ontario by title, employer and year; only those above 100,000 dollars."""
     metric = "Salary Paid"
     kept = [("Calendar Year", "in", values["Calendar Year"]), (metric, ">", LEAST)]
-    table = _read("ontario_salary/ontario_salary_1996_2013.parquet", [*values, metric], kept)
+    table = _read_table("ontario_salary/ontario_salary_1996_2013.parquet", [*values, metric], kept)
     return _register("Ontario salaries", table, values, metric, (LEAST, 300_000.0), most=52_000)
 
 
 def homicides(values: Values = HOMICIDES) -> Register:
     """Homicides in western states from 1976 to 2018, by agency, state and weapon; the metric is the victim's age."""
     metric = "vic_age"
-    table = _read("homicide/map_homicide_10states_1976_2018.parquet", [*values, metric], [(metric, "!=", UNKNOWN)])
+    table = _read_table(
+        "homicide/map_homicide_10states_1976_2018.parquet", [*values, metric], [(metric, "!=", UNKNOWN)]
+    )
     return _register("homicides", table, values, metric, (0.0, 100.0), most=45_000)
 
 
@@ -124,20 +126,20 @@ def fewer_homicides() -> Register:
 
 def synthetic_salaries() -> Register:
     """Made-up salaries, 9 × 8 × 8."""
-    return _made_up("made-up salaries", 51_000, (9, 8, 8))
+    return _synthetic_register("made-up salaries", 51_000, (9, 8, 8))
 
 
 def fewer_synthetic_salaries() -> Register:
     """Made-up salaries, 8 × 3 × 3."""
-    return _made_up("fewer made-up salaries", 11_000, (8, 3, 3))
+    return _synthetic_register("fewer made-up salaries", 11_000, (8, 3, 3))
 
 
-def _made_up(name: str, n: int, sizes: tuple[int, ...]) -> Register:
+def _synthetic_register(name: str, n: int, sizes: tuple[int, ...]) -> Register:
     codes, metric, _ = salaries(n, sizes)
     return Register(name=name, codes=codes, sizes=sizes, metric=metric, low=50_000.0, high=400_000.0, most=n)
 
 
-def _read(file: str, columns: list[str], kept: list[tuple[str, str, Any]]) -> Any:
+def _read_table(file: str, columns: list[str], kept: list[tuple[str, str, Any]]) -> Any:
     return _parquet.read_table(find_file(file), columns=columns, filters=kept)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from wallflower.papers.degue2020.figures import FALSE_POSITIVE, TWO, Kind, Runs, rates_at
 from wallflower.papers.degue2020.outlierdetect import LENGTH, TRUTH, Simulation, own_epsilon, simulate, world
-from wallflower.papers.page import Curve, Panel, Section, Sheet, Spots
+from wallflower.papers.page import Section, Sheet
+from wallflower.papers.panels import Curve, Panel, Spots
 from wallflower.queries.watch.rates import Mechanism, rates, roc, run_interval, staircase_at, true_positive_at
 
 NO_GUARANTEE: Final = "NO GUARANTEE BEFOREHAND"

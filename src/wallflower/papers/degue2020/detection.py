@@ -20,7 +20,8 @@ from wallflower.neighbours.pairs import Floats
 from wallflower.noise import system_noise
 from wallflower.papers.data.streams import Bools, Stream
 from wallflower.papers.methods import NOT_PRIVATE
-from wallflower.papers.page import Curve, Panel, Section, Sheet
+from wallflower.papers.page import Section, Sheet
+from wallflower.papers.panels import Curve, Panel
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.gauge import Gauge
@@ -117,7 +118,7 @@ def judge_stream(stream: Stream, runs: int) -> list[Row]:
     truth = plain if stream.labels is None else stream.labels
     known: dict[str, Tally | None] = {PLAIN: _tally(plain, truth)}
     for name, scores in OTHERS.items():
-        known[name] = _matched(partial(scores, stream, past, now), truth, int(plain.sum()))
+        known[name] = _tally_highest(partial(scores, stream, past, now), truth, int(plain.sum()))
     rows = []
     for protects, change in ((stream.whole, None), (stream.part, stream.change)):
         own = _watch(stream, change, 0.0, LOSSES[0]).gauge(stream.values.shape[1])
@@ -138,7 +139,7 @@ def judge_stream(stream: Stream, runs: int) -> list[Row]:
 def pool_rows(rows: Iterable[Row], name: str) -> Row:
     """All counts added: one row for several streams."""
     each = list(rows)
-    added = {detector: reduce(_added, [row.tallies[detector] for row in each]) for detector in each[0].tallies}
+    added = {detector: reduce(_add, [row.tallies[detector] for row in each]) for detector in each[0].tallies}
     return Row(
         group=each[0].group,
         name=name,
@@ -198,11 +199,11 @@ def _tally(flagged: Bools, truth: Bools) -> Tally:
     )
 
 
-def _added(one: Tally | None, other: Tally | None) -> Tally | None:
+def _add(one: Tally | None, other: Tally | None) -> Tally | None:
     return None if one is None or other is None else one + other
 
 
-def _matched(scores: Callable[[], Floats], truth: Bools, alarms: int) -> Tally | None:
+def _tally_highest(scores: Callable[[], Floats], truth: Bools, alarms: int) -> Tally | None:
     try:
         found = scores()
     except ModuleNotFoundError:

@@ -25,7 +25,8 @@ from wallflower.papers.degue2020.outlierdetect import (
     theorem_3,
     world,
 )
-from wallflower.papers.page import Curve, Panel, Section, Sheet, Spots
+from wallflower.papers.page import Section, Sheet
+from wallflower.papers.panels import Curve, Panel, Spots
 from wallflower.queries.watch.detectors import FINEST
 from wallflower.queries.watch.rates import Mechanism, Rates, rates
 
@@ -55,7 +56,7 @@ class Kind:
     why: str
 
 
-def _missed(found: Simulation) -> Share:
+def _miss_share(found: Simulation) -> Share:
     return Share(found.true_positive.of - found.true_positive.flagged, found.true_positive.of)
 
 
@@ -73,7 +74,7 @@ FALSE_NEGATIVE: Final = Kind(
     words="outliers missed",
     exact=lambda found: found.false_negative,
     printed=lambda epsilon: 1 - theorem_2(epsilon),
-    simulated=_missed,
+    simulated=_miss_share,
     why="Theorem 2 is right, but on a machine it is something that overflows times something that vanishes: from "
     "ε=6.6 on it gives nothing, where .061 is true",
 )
@@ -133,7 +134,7 @@ def figure3(seen: Runs, runs: int) -> Section:
             Panel(
                 title="the same, logarithmic",
                 along=ticks,
-                curves=(*lines, *map(_printed, KINDS)),
+                curves=(*lines, *map(_printed_curve, KINDS)),
                 across=across,
                 up="P_I, P_II",
                 scale="rates",
@@ -233,7 +234,7 @@ def _line(kind: Kind, seen: Runs) -> Curve:
     )
 
 
-def _printed(kind: Kind) -> Curve:
+def _printed_curve(kind: Kind) -> Curve:
     return Curve(
         label=f"{kind.symbol} by the printed formula as it stands: {NOT_COMPUTABLE}",
         along=LINE,

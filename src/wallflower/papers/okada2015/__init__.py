@@ -24,7 +24,8 @@ from wallflower.papers.okada2015.claims import claims, settings
 from wallflower.papers.okada2015.comparison import comparisons
 from wallflower.papers.okada2015.deviations import deviations, leaks
 from wallflower.papers.okada2015.discovery import discoveries
-from wallflower.papers.page import Curve, Panel, Section, Sheet, first_section, leave, write_page
+from wallflower.papers.page import Section, Sheet, first_section, leave, write_page
+from wallflower.papers.panels import Curve, Panel
 from wallflower.papers.witnesses import EIGHT
 
 TITLE: Final = "Differentially Private Analysis of Outliers, its figures again"

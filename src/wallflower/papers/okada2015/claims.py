@@ -18,11 +18,11 @@ def _as_printed(sample: Sample, epsilon: str) -> float:
     return PRINTED.deviation(sample, epsilon)
 
 
-def _discounted_by_epsilon(sample: Sample, epsilon: str) -> float:
+def _discount_by_epsilon(sample: Sample, epsilon: str) -> float:
     return _bound_by_epsilon(sample, epsilon) / gaussian_pace(float(epsilon), float(DELTA))[0]
 
 
-def _scaled_as_global(sample: Sample, epsilon: str) -> float:
+def _scale_as_global(sample: Sample, epsilon: str) -> float:
     return printed.noise_for_global(_bound_by_epsilon(sample, epsilon), float(epsilon))
 
 
@@ -32,8 +32,8 @@ def _bound_by_epsilon(sample: Sample, epsilon: str) -> float:
 
 READINGS: Final[Mapping[str, Callable[[Sample, str], float]]] = {
     "as printed: e^(-tβ), Theorem 2": _as_printed,
-    "e^(-tε) of 4.2.2, Theorem 2": _discounted_by_epsilon,
-    "e^(-tε) of 4.2.2, constant of Theorem 1": _scaled_as_global,
+    "e^(-tε) of 4.2.2, Theorem 2": _discount_by_epsilon,
+    "e^(-tε) of 4.2.2, constant of Theorem 1": _scale_as_global,
 }
 
 

@@ -83,11 +83,11 @@ TOLD: Final[Mapping[str, Ours]] = {
 
 def comparisons(sections: Mapping[str, Section]) -> list[Comparison]:
     """One row for every printed fact, in the order of the paper."""
-    told = {**TOLD, **_measured(sections)}
+    told = {**TOLD, **_measurements(sections)}
     return compare("okada2015", told)
 
 
-def _measured(sections: Mapping[str, Section]) -> dict[str, Ours]:
+def _measurements(sections: Mapping[str, Section]) -> dict[str, Ours]:
     """What depends on numbers that the page shows, read off its tables."""
     return {
         **_noise(sections),

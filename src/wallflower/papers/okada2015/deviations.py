@@ -9,7 +9,8 @@ from wallflower.papers import printed
 from wallflower.papers.data.tables import Sample
 from wallflower.papers.facts import WORKS, Comparison, printed_facts
 from wallflower.papers.methods import EPSILONS, OURS, Method
-from wallflower.papers.page import Curve, Panel, Section, Sheet, curve
+from wallflower.papers.page import Section, Sheet
+from wallflower.papers.panels import Curve, Panel, curve
 from wallflower.papers.witnesses import EPSILON, Witness
 
 Deviations = Mapping[str, tuple[float, ...]]

@@ -18,7 +18,8 @@ from wallflower.papers.okada2015.choosers import (
     precision,
     search,
 )
-from wallflower.papers.page import Panel, Section, Sheet, curve
+from wallflower.papers.page import Section, Sheet
+from wallflower.papers.panels import Panel, curve
 
 EPSILONS: Final = (0.2, 0.4, 0.8, 1.6, 3.2)
 RELEASED: Final = (1, 2, 3, 4)

@@ -76,10 +76,10 @@ TOLD: Final[Mapping[str, Ours]] = {
 
 def comparisons(sections: Mapping[str, Section]) -> list[Comparison]:
     """One row for every printed fact, in the order of the paper."""
-    return compare("okada2015_ja", {**TOLD, **_measured(sections)})
+    return compare("okada2015_ja", {**TOLD, **_measurements(sections)})
 
 
-def _measured(sections: Mapping[str, Section]) -> dict[str, Ours]:
+def _measurements(sections: Mapping[str, Section]) -> dict[str, Ours]:
     """What depends on numbers that the page shows, read off its tables."""
     figures = {name: section for name, section in sections.items() if name in ("ja-figure4", "ja-figure5")}
     counts = {row[0]: row[2] for section in figures.values() for row in section.sheet.rows}

@@ -70,9 +70,9 @@ class Outlier:
     @property
     def chance(self) -> float:
         """The expected utility of a valid context taken evenly."""
-        return self.drawn(0.0)
+        return self.expected_utility(0.0)
 
-    def drawn(self, rate: float) -> float:
+    def expected_utility(self, rate: float) -> float:
         """The expected utility of a draw proportional to exp(rate·population), as a share of the largest."""
         populations = np.flatnonzero(self.counts)
         logs = np.log(self.counts[populations]) + rate * populations
@@ -82,11 +82,11 @@ class Outlier:
 
 def outliers(register: Register, detector: Detector, count: int, *, seed: int) -> list[Outlier]:
     """The first `count` records in random order that have a valid context, as far as `likely` looks."""
-    tried = (_examined(register, row, table, detector) for row, table in likely(register, detector, seed))
+    tried = (_examine(register, row, table, detector) for row, table in likely(register, detector, seed))
     return list(islice((outlier for outlier in tried if len(outlier.valid)), count))
 
 
-def _examined(register: Register, row: int, table: RankedTable, detector: Detector) -> Outlier:
+def _examine(register: Register, row: int, table: RankedTable, detector: Detector) -> Outlier:
     begun = time.perf_counter()
     valid, counts = list_valid(table, detector)
     return Outlier(register, row, detector, table, valid, counts, time.perf_counter() - begun)
@@ -99,7 +99,7 @@ def likely(register: Register, detector: Detector, seed: int) -> Iterator[tuple[
     tenth with the most extreme metrics only; the others, which take longer, about records that are outliers in one of
     `PROBED` random contexts.
     """
-    screened, probed = _screened(register, detector), isinstance(detector, UNEVEN) and not has_file(register, detector)
+    screened, probed = _screen(register, detector), isinstance(detector, UNEVEN) and not has_file(register, detector)
     for row in pick_rows(register.n, register.n, seed).tolist():
         if not screened[row]:
             continue
@@ -108,7 +108,7 @@ def likely(register: Register, detector: Detector, seed: int) -> Iterator[tuple[
             yield row, table
 
 
-def _screened(register: Register, detector: Detector) -> Bools:
+def _screen(register: Register, detector: Detector) -> Bools:
     if has_file(register, detector):
         return find_outliers(register, detector)
     if not isinstance(detector, DISTANT):

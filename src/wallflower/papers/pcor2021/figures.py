@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from wallflower.papers.page import Curve, Panel, Section, Sheet
+from wallflower.papers.page import Section, Sheet
+from wallflower.papers.panels import Curve, Panel
 from wallflower.papers.pcor2021.searches import NOT_DP, WHY
 from wallflower.papers.pcor2021.tables import Experiment
 from wallflower.synthetic import Floats

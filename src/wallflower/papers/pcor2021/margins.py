@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from wallflower.papers.data.registers import Register, synthetic_salaries
-from wallflower.papers.page import Curve, Panel, Section, Sheet
+from wallflower.papers.page import Section, Sheet
+from wallflower.papers.panels import Curve, Panel
 from wallflower.papers.pcor2021.exact import Margins, Private, margins_of
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector, FixedBins, Tukey
 from wallflower.queries.explain.space.ranked_table import rank_table

@@ -11,9 +11,10 @@ from typing import Final
 import numpy as np
 
 from wallflower.papers.facts import printed_table
-from wallflower.papers.page import Curve, Panel, Section, Sheet
+from wallflower.papers.page import Section, Sheet
+from wallflower.papers.panels import Curve, Panel
 from wallflower.papers.pcor2021.exact import DETECTORS, Outlier
-from wallflower.papers.pcor2021.neighbours import Match, matches, with_chosen
+from wallflower.papers.pcor2021.neighbours import Match, match_chosen_records, matches
 from wallflower.papers.pcor2021.surveys import LOSS, Survey
 from wallflower.papers.pcor2021.tables import PAPER
 
@@ -155,7 +156,7 @@ def chosen_record(surveys: Sequence[Survey], count: int) -> Section:
     for survey in surveys:
         between = np.linspace(survey.register.metric.min(), survey.register.metric.max(), CHOSEN).tolist()
         for written, detector in WRITTEN.items():
-            found = [_chosen(outlier, between) for outlier in survey.outliers(detector)[:count]]
+            found = [_worst_match(outlier, between) for outlier in survey.outliers(detector)[:count]]
             over = mean(excess > float(LOSS) for excess, _ in found)
             worst = max(excess for excess, _ in found)
             deltas = (mean(lost > delta for _, lost in found) for delta in DELTAS)
@@ -175,6 +176,6 @@ def chosen_record(surveys: Sequence[Survey], count: int) -> Section:
     )
 
 
-def _chosen(outlier: Outlier, between: Sequence[float]) -> tuple[float, float]:
-    found = list(with_chosen(outlier, (*between, float(outlier.register.metric[outlier.row])), RATE))
+def _worst_match(outlier: Outlier, between: Sequence[float]) -> tuple[float, float]:
+    found = list(match_chosen_records(outlier, (*between, float(outlier.register.metric[outlier.row])), RATE))
     return max(one.excess for one in found), max(one.lost for one in found)

@@ -42,7 +42,7 @@ def by_detector(survey: Survey, name: str) -> Section:
     for detector in DETECTORS:
         asked = survey.outliers(detector)
         found, tight = survey.runs(BFS, detector), survey.runs(TIGHT, detector)
-        drawn = [outlier.drawn(float(LOSS)) for outlier in asked]
+        drawn = [outlier.expected_utility(float(LOSS)) for outlier in asked]
         chance = mean(outlier.chance for outlier in asked)
         utility = (found.utility, *found.interval, tight.utility, mean(drawn), min(drawn))
         rows.append((detector, len(asked), chance, *utility))
@@ -62,7 +62,7 @@ def direct(survey: Survey, printed: str) -> Section:
     rows: list[tuple[str | float, ...]] = []
     for detector in DETECTORS:
         asked = survey.outliers(detector)
-        utilities = [outlier.drawn(float(LOSS)) for outlier in asked]
+        utilities = [outlier.expected_utility(float(LOSS)) for outlier in asked]
         seconds = median(outlier.seconds for outlier in asked)
         rows.append((detector, asked[0].table.space.count, printed, seconds, mean(utilities), min(utilities)))
     heading = ("detector", "contexts", "printed_reference_file", "seconds_per_record", "utility_NOT_DP", "least")

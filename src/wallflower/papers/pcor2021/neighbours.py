@@ -79,7 +79,7 @@ def matches(asked: Sequence[Outlier], removed: int, repetitions: int, rate: floa
     """For every outlier, so many times, with so many random records of others removed."""
     found, seeds = [], numbers()
     for outlier in asked:
-        before = _evaluated(outlier)
+        before = _evaluate(outlier)
         others = np.delete(np.arange(outlier.register.n), outlier.row)
         for _ in range(repetitions):
             gone = others[pick_rows(len(others), removed, next(seeds))]
@@ -87,15 +87,15 @@ def matches(asked: Sequence[Outlier], removed: int, repetitions: int, rate: floa
     return found
 
 
-def with_chosen(outlier: Outlier, added: Sequence[float], rate: float) -> Iterator[Match]:
+def match_chosen_records(outlier: Outlier, added: Sequence[float], rate: float) -> Iterator[Match]:
     """One record more that has the outlier's own values, so that it is in every context, and one of the metrics."""
-    register, before = outlier.register, _evaluated(outlier)
+    register, before = outlier.register, _evaluate(outlier)
     codes = np.vstack([register.codes, register.codes[outlier.row]])
     for metric in added:
         after = evaluate(codes, register.sizes, np.append(register.metric, metric), outlier.row, outlier.detector)
         yield Match.of(before, after, rate)
 
 
-def _evaluated(outlier: Outlier) -> Evaluation:
+def _evaluate(outlier: Outlier) -> Evaluation:
     register = outlier.register
     return evaluate(register.codes, register.sizes, register.metric, outlier.row, outlier.detector)

@@ -54,8 +54,8 @@ class Ground:
         self.outlier, self.noise, self._start = outlier, system_noise(), start
         begun = time.perf_counter()
         self.utility: Utility = Population() if start is None else Overlap(outlier.table.space.bits(start))
-        self._known = None if outlier.is_slow else _examined(outlier, self.utility)
-        self._ask = self.utility.asked(outlier.table, examiner(outlier.table, outlier.detector))
+        self._known = None if outlier.is_slow else _examine(outlier, self.utility)
+        self._ask = self.utility.score_single(outlier.table, examiner(outlier.table, outlier.detector))
         self.seconds = time.perf_counter() - begun
         self.highest = outlier.highest if start is None else self.examine(start)[1]  # nothing shares more than all
 
@@ -83,14 +83,14 @@ def even_start(outlier: Outlier, noise: Noise) -> int:
     return int(outlier.valid[noise.below(len(outlier.valid))])
 
 
-def _examined(outlier: Outlier, utility: Utility) -> tuple[Bools, Counts]:
+def _examine(outlier: Outlier, utility: Utility) -> tuple[Bools, Counts]:
     """Validity and score of every context, by index."""
 
     def keep(_: int, valid: Bools, scores: Counts) -> tuple[Bools, Counts]:
         return valid.copy(), scores.copy()
 
     table = outlier.table
-    found = in_blocks(table.space, utility.scored(table, parts(table, outlier.detector)), np.bool_, keep)
+    found = in_blocks(table.space, utility.score_parts(table, parts(table, outlier.detector)), np.bool_, keep)
     valid, scores = zip(*found, strict=True)
     return np.concatenate(valid), np.concatenate(scores)
 
@@ -106,7 +106,7 @@ class Search(CurveLabel):
     find: Find
 
 
-def _timed(work: Callable[[], list[int]]) -> Found:
+def _time(work: Callable[[], list[int]]) -> Found:
     begun = time.perf_counter()
     found = work()
     return found, time.perf_counter() - begun
@@ -124,7 +124,7 @@ def _uniform(p: Fraction) -> Find:
         weights = bit_weights(ground.outlier.valid, ground.outlier.table.space.length, p)
         begun = time.perf_counter()
         for _ in range(TRIED):
-            ground.examine(_drawn_bits(ground, p))
+            ground.examine(_draw_bits(ground, p))
         seconds = (time.perf_counter() - begun) / TRIED * samples / float(weights.sum())
         visited = ground.outlier.valid[draw_distinct(weights, samples, ground.noise)].tolist()
         scores = [ground.examine(index)[1] for index in visited]
@@ -155,7 +155,7 @@ def draw_distinct(weights: Floats, count: int, noise: Noise) -> list[int]:
     return first
 
 
-def _drawn_bits(ground: Ground, p: Fraction) -> int:
+def _draw_bits(ground: Ground, p: Fraction) -> int:
     bits = (ground.noise.below(p.denominator) < p.numerator for _ in range(ground.outlier.table.space.length))
     return sum(bit << place for place, bit in enumerate(bits))
 
@@ -177,7 +177,7 @@ def walk_as_printed(
     return [met[at] for at in choose([ask.score(index) or 0 for index in met], rate=rate, top=top, noise=noise)]
 
 
-def _stepping(
+def _walk_search(
     name: str,
     step: Callable[..., list[int]],
     *,
@@ -187,24 +187,24 @@ def _stepping(
     def find(ground: Ground, epsilon: Fraction, samples: int) -> Found:
         rate = rate_of(name, epsilon * spends, utility=ground.utility, samples=samples, top=1)
         first = start(ground)
-        return _timed(lambda: step(ground.ask(), start=first, samples=samples, rate=rate, top=1, noise=ground.noise))
+        return _time(lambda: step(ground.ask(), start=first, samples=samples, rate=rate, top=1, noise=ground.noise))
 
     return find
 
 
 def _best_first(ground: Ground, epsilon: Fraction, samples: int) -> Found:
     asked = ground.outlier
-    return _timed(
+    return _time(
         lambda: best_first(asked.table, asked.detector, ground.utility, rate=epsilon, top=1, noise=ground.noise)[0]
     )
 
 
-def _guided(ground: Ground, epsilon: Fraction, samples: int) -> Found:
+def _guided_search(ground: Ground, epsilon: Fraction, samples: int) -> Found:
     asked, search = (
         ground.outlier,
         partial(guided_search, epsilon=epsilon, evaluations=samples, top=1, noise=ground.noise),
     )
-    return _timed(lambda: search(asked.table, asked.detector, ground.utility))
+    return _time(lambda: search(asked.table, asked.detector, ground.utility))
 
 
 def _search(key: str, label: str, find: Find) -> Search:
@@ -212,21 +212,21 @@ def _search(key: str, label: str, find: Find) -> Search:
 
 
 UNIFORM: Final = _search("uniform", "Uniform", _uniform(HALF))
-WALK: Final = _search("walk", "Random Walk", _stepping("walk", walk_as_printed, spends=HALF))
-DFS: Final = _search("dfs", "DFS", _stepping("dfs", walks.dfs, spends=HALF))
-BFS: Final = _search("bfs", "BFS", _stepping("bfs", walks.bfs, spends=HALF))
+WALK: Final = _search("walk", "Random Walk", _walk_search("walk", walk_as_printed, spends=HALF))
+DFS: Final = _search("dfs", "DFS", _walk_search("dfs", walks.dfs, spends=HALF))
+BFS: Final = _search("bfs", "BFS", _walk_search("bfs", walks.bfs, spends=HALF))
 OFTEN: Final = _search("uniform_often", "Algorithm 2 with p = 3/4", _uniform(Fraction(3, 4)))
 DISTINCT: Final = _search(
-    "walk_distinct", "random walk, every context once", _stepping("walk", walks.walk, spends=HALF)
+    "walk_distinct", "random walk, every context once", _walk_search("walk", walks.walk, spends=HALF)
 )
-TIGHT: Final = _search("bfs_tight", "breadth first at its true cost", _stepping("bfs", walks.bfs, spends=WHOLE))
+TIGHT: Final = _search("bfs_tight", "breadth first at its true cost", _walk_search("bfs", walks.bfs, spends=WHOLE))
 LARGEST: Final = _search(
     "bfs_public",
     "the same, started in a public order",
-    _stepping("bfs", walks.bfs, spends=WHOLE, start=Ground.public_start),
+    _walk_search("bfs", walks.bfs, spends=WHOLE, start=Ground.public_start),
 )
 LAZY: Final = _search("best_first", "best-first draw", _best_first)
-GUIDED: Final = _search("guided", "guided search", _guided)
+GUIDED: Final = _search("guided", "guided search", _guided_search)
 PRINTED: Final = (UNIFORM, WALK, DFS, BFS)
 OURS: Final = (OFTEN, DISTINCT, TIGHT, LARGEST, LAZY, GUIDED)
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from wallflower.papers.facts import printed_table
-from wallflower.papers.page import Curve, Panel, Section, Sheet
+from wallflower.papers.page import Section, Sheet
+from wallflower.papers.panels import Curve, Panel
 from wallflower.papers.pcor2021.searches import BFS, DFS, NOT_DP, PRINTED, WHY, Runs, overlap_runs
 from wallflower.papers.pcor2021.surveys import LOSS, SAMPLES, Survey
 
@@ -126,7 +127,7 @@ def searches(survey: Survey) -> Experiment:
         utilities=3,
         figure=1,
         subject="four searches with LOF",
-        settings=f"{_asked(survey, 'LOF')} ε={LOSS}, n={SAMPLES}; the utility is the population. Uniform is Algorithm "
+        settings=f"{_trials(survey, 'LOF')} ε={LOSS}, n={SAMPLES}; the utility is the population. Uniform is Algorithm "
         "2 with p=1/2: its contexts are drawn from the list of valid ones, and its time is that of one try times the "
         "tries expected. Random Walk keeps a multiset, as printed.",
         found={search.label: survey.runs(search) for search in PRINTED},
@@ -140,7 +141,7 @@ def overlaps(survey: Survey) -> Experiment:
         utilities=5,
         figure=2,
         subject="overlap with the starting context",
-        settings=f"{_asked(survey, 'LOF')} ε={LOSS}, n={SAMPLES}; the score is how many records a context shares with "
+        settings=f"{_trials(survey, 'LOF')} ε={LOSS}, n={SAMPLES}; the score is how many records a context shares with "
         "the one the search started from. The start has the highest score itself, so that utility is a share of its "
         "population.",
         found={
@@ -156,7 +157,7 @@ def detectors(survey: Survey) -> Experiment:
         utilities=7,
         figure=3,
         subject="two other detectors, BFS, reduced salaries",
-        settings=f"{_asked(survey, 'Grubbs')} ε={LOSS}, n={SAMPLES}; the utility is the population. All contexts are "
+        settings=f"{_trials(survey, 'Grubbs')} ε={LOSS}, n={SAMPLES}; the utility is the population. All contexts are "
         "examined first, which is quicker than one by one and is counted. Grubbs at level 0.05, which is not printed.",
         found={written: survey.runs(BFS, name) for written, name in REDUCED.items()},
     )
@@ -168,7 +169,7 @@ def losses(survey: Survey) -> Experiment:
         utilities=9,
         figure=4,
         subject="the privacy parameter, BFS with LOF",
-        settings=f"{_asked(survey, 'LOF')} n={SAMPLES}; the utility is the population.",
+        settings=f"{_trials(survey, 'LOF')} n={SAMPLES}; the utility is the population.",
         unit="ε",
         found={loss: survey.runs(BFS, epsilon=loss) for loss in LOSSES},
     )
@@ -180,12 +181,12 @@ def samples(survey: Survey) -> Experiment:
         utilities=11,
         figure=5,
         subject="the number of samples, BFS with LOF",
-        settings=f"{_asked(survey, 'LOF')} ε={LOSS}; the utility is the population. n+1 choices share the loss.",
+        settings=f"{_trials(survey, 'LOF')} ε={LOSS}; the utility is the population. n+1 choices share the loss.",
         unit="n",
         found={n: survey.runs(BFS, samples=int(n)) for n in MORE},
     )
 
 
-def _asked(survey: Survey, detector: str) -> str:
+def _trials(survey: Survey, detector: str) -> str:
     repetitions, many = survey.repetitions(detector), len(survey.grounds(detector))
     return f"{survey.words}; {repetitions} releases about each of {many} outliers, each {START}."

@@ -11,16 +11,13 @@ Proof       proof.md, labels (E) (C1) (C2) (N) (T), (Q1) (Q2) (H) (A); the paper
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from wallflower.data import Points, TiledPoints, TiledTable
 from wallflower.errors import ParameterError
-from wallflower.machine.lazy import Lazy
-from wallflower.mechanisms import Additive, calibrate, smooth_additive, smooth_beta
+from wallflower.mechanisms import Additive
 from wallflower.neighbours.limits import (
     SCALE_HELP,
     check_loss,
@@ -28,20 +25,20 @@ from wallflower.neighbours.limits import (
     check_scale,
     per_column,
     require_single_coordinates,
-    rounding_bound,
     search_effort,
     unit_cautions,
     view_points,
 )
-from wallflower.neighbours.noisy_count import GAP, STEP, SURE, count_noise, noisy_steps, usual_slack, whole
+from wallflower.neighbours.noisy_count import SURE, count_noise, usual_slack, whole
 from wallflower.neighbours.noisy_count import interval as noise_interval
 from wallflower.neighbours.radii import read_share
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.progress import Effort
 from wallflower.queries.count import words
-from wallflower.queries.count.by_tiles import count_exactly, view_of_tiles
+from wallflower.queries.count.by_tiles import view_of_tiles
 from wallflower.queries.count.groups import DEFAULT_SLACK, GroupCount, GroupView
+from wallflower.queries.count.mechanisms import ANSWERS, NOISE, noisy_floor
 from wallflower.queries.count.parameters import BoundedCount as BoundedCount
 from wallflower.queries.count.parameters import check_reach, check_slack, check_smooth
 from wallflower.queries.count.shares import CountAtRadius, RadiusDraw, check_drawable, halves, plan_share
@@ -60,16 +57,6 @@ from wallflower.query import (
     settle,
 )
 from wallflower.query.picture import Dot, Picture
-
-if TYPE_CHECKING:
-    import wallflower.neighbours.pairs as _pairs
-    import wallflower.queries.count.lower as _lower
-    import wallflower.queries.count.sensitivity as _sensitivity
-else:
-    _pairs = Lazy("wallflower.neighbours.pairs")
-    _lower = Lazy("wallflower.queries.count.lower")
-    _sensitivity = Lazy("wallflower.queries.count.sensitivity")
-
 
 INTERVALS: Final = ("noise", "honest")
 
@@ -152,7 +139,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         check_neighbours(self.neighbours)
         check_reach(self.radius, self.share)
         check_scale(self.scale)
-        for name, choices in {"mechanism": tuple(_NOISE), "interval": INTERVALS}.items():
+        for name, choices in {"mechanism": tuple(NOISE), "interval": INTERVALS}.items():
             if getattr(self, name) not in choices:
                 raise ParameterError(
                     f"{name}: {getattr(self, name)!r} is not known; it is one of {', '.join(choices)}."
@@ -165,7 +152,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         if self.share is not None:
             object.__setattr__(self, "share", read_share(self.share))
             check_drawable(self.loss, is_plain=self.by is None and self.mechanism == "extension")
-        if self.grouped is not None and self.interval != "noise":
+        if self.group_count is not None and self.interval != "noise":
             raise ParameterError("interval: counts by group have intervals of noise only. Leave it out, or by.")
 
     def cost(self) -> Loss:
@@ -198,7 +185,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         return self.radius
 
     @property
-    def grouped(self) -> GroupCount | None:
+    def group_count(self) -> GroupCount | None:
         """How groups are counted, if they are asked for."""
         if self.by is None:
             return None
@@ -214,16 +201,18 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         )
 
     def view(self, data: Any) -> Points | TiledPoints | GroupView:
-        if self.grouped is not None:
-            return self.grouped.view(data)
+        if self.group_count is not None:
+            return self.group_count.view(data)
         if isinstance(data, TiledTable):
             tiled = view_of_tiles(self, data)
-            self._drawn.noise(tiled.n, tiled.dimension)
+            self._at_some_radius.noise(tiled.n, tiled.dimension)
             return tiled
         points = view_points(data, self.columns, self.neighbours, labels=True)
         if self.mechanism != "extension":
             require_single_coordinates(points, f"mechanism: {self.mechanism}", "extension")
-        self._drawn.noise(points.n, points.dimension)  # what cannot be drawn is refused here, before the charge
+        self._at_some_radius.noise(
+            points.n, points.dimension
+        )  # what cannot be drawn is refused here, before the charge
         return points
 
     def cautions(self, data: Points | TiledPoints | GroupView) -> tuple[str, ...]:
@@ -231,19 +220,19 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
 
     def answer(self, data: Points | TiledPoints | GroupView, noise: Noise) -> Any:
         if isinstance(data, GroupView):
-            assert self.grouped is not None
-            return self.grouped.answer(data, noise)
+            assert self.group_count is not None
+            return self.group_count.answer(data, noise)
         if self.share is not None:
             radius = self.radius_draw(data.n, data.dimension).draw(data, noise)
             return CountAtRadius(self.at_radius(radius).answer(data, noise), radius)
         asked = self._over_columns(data)
-        value = whole(_ANSWERS[self.mechanism](asked, data, noise), data.n)
-        return value if self.interval == "noise" else BoundedCount(value, _floor(asked, data, noise))
+        value = whole(ANSWERS[self.mechanism](asked, data, noise), data.n)
+        return value if self.interval == "noise" else BoundedCount(value, noisy_floor(asked, data, noise))
 
     def reading(self, value: Any, facts: PublicFacts) -> Reading:
         if isinstance(value, CountAtRadius):
-            return value.told(self.at_radius(value.radius).reading(value.count, facts))
-        return self._read(value, facts) if self.grouped is None else self.grouped.reading(value, facts)
+            return value.extend_reading(self.at_radius(value.radius).reading(value.count, facts))
+        return self._read(value, facts) if self.group_count is None else self.group_count.reading(value, facts)
 
     def _read(self, value: int, facts: PublicFacts) -> Reading:
         low, high = noise_interval(value, facts.n, self.noise(facts.n, facts.dimension))
@@ -269,21 +258,23 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         return (*(() if self._is_two_sided else (words.ONE_SIDED,)), *((words.MUTE,) if is_mute else ()))
 
     def picture(self, value: Any, facts: PublicFacts) -> Picture:
-        return Dot(value=value, across="outliers") if self.grouped is None else self.grouped.picture(value, facts)
+        return (
+            Dot(value=value, across="outliers") if self.group_count is None else self.group_count.picture(value, facts)
+        )
 
     def plan_on(self, data: Points | TiledPoints | GroupView) -> Plan:
         if isinstance(data, GroupView):
-            assert self.grouped is not None
-            return self.grouped.plan(self.kind, n=data.n, dimension=data.dimension, groups=data.groups)
+            assert self.group_count is not None
+            return self.group_count.plan(self.kind, n=data.n, dimension=data.dimension, groups=data.groups)
         return self.plan(n=data.n, dimension=data.dimension)
 
     def plan(self, *, n: int, dimension: int) -> Plan:
-        if self.grouped is not None:
-            return self.grouped.plan(self.kind, n=n, dimension=dimension)
+        if self.group_count is not None:
+            return self.group_count.plan(self.kind, n=n, dimension=dimension)
         if self.share is not None:
             halved = self.at_radius(1.0).plan(n=n, dimension=dimension)
             return plan_share(halved, lambda amount: self._at(amount).radius_draw(n, dimension), n, self.loss)
-        options = tuple(option for option in (self._option(name, n, dimension) for name in _NOISE) if option)
+        options = tuple(option for option in (self._option(name, n, dimension) for name in NOISE) if option)
         width = self.noise(n, dimension).half_width(SURE)
         useful = width <= words.USEFUL * n
         smallest = self._smallest_useful(n, dimension)
@@ -307,7 +298,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
 
     def noise(self, n: int, dimension: int) -> Additive:
         """The noise of the count from public facts; for `smooth`, the most it can be."""
-        return _NOISE[self.mechanism](self, n, dimension)
+        return NOISE[self.mechanism](self, n, dimension)
 
     def floor_noise(self, n: int, dimension: int) -> Additive:
         """The noise of the number below the count that an honest interval begins at (H)."""
@@ -336,7 +327,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         return replace(self, radius=radius, normalise=normalise)
 
     @property
-    def _drawn(self) -> Self:
+    def _at_some_radius(self) -> Self:
         """The count as it is asked once there is a radius: its noise is that of any."""
         return self if self.share is None else self.at_radius(1.0)
 
@@ -402,58 +393,3 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
     def _smallest_useful(self, n: int, dimension: int) -> str | None:
         """The least amount, to two digits, at which the interval stays within the useful share of the records."""
         return least_amount(lambda amount: self._at(amount).noise(n, dimension).half_width(SURE) <= words.USEFUL * n)
-
-
-def _extension_noise(query: Count, n: int, dimension: int) -> Additive:
-    return count_noise(query.slack_for(n, dimension), query.each)
-
-
-def _global_noise(query: Count, n: int, dimension: int) -> Additive:
-    return calibrate(rounding_bound(n, dimension, query.neighbours), query.loss, step=Fraction(1))
-
-
-def _smooth_noise(query: Count, n: int, dimension: int) -> Additive:
-    most = max(1, rounding_bound(n, dimension, query.neighbours))
-    return smooth_additive(float(most), query.loss.epsilon, step=STEP)
-
-
-def _extension_answer(query: Count, data: Points | TiledPoints, noise: Noise) -> Fraction:
-    slack = query.slack_for(data.n, data.dimension)  # (P) (E) (C1) (C2) (N)
-    normalise, points = query.normalise, data if isinstance(data, TiledPoints) else data.values
-    steps = noisy_steps(points, query.reach, query.neighbours, slack, query.each, noise, normalise=normalise)
-    return Fraction(steps)
-
-
-def _floor(query: Count, data: Points | TiledPoints, noise: Noise) -> int:
-    assert isinstance(data, Points)
-    slack = query.slack_for(data.n, data.dimension)  # (P) (Q1) (Q2) (Q3) (H): one record moves it by at most that
-    tree = _pairs.grow_tree(data.values, query.reach, normalise=query.normalise)
-    bounds = _lower.certify_lower(tree, query.neighbours, float(slack), GAP)
-    steps = math.floor(bounds.lower * STEP.denominator + 0.5)
-    return whole(Fraction(steps + query.floor_noise(data.n, data.dimension).draw(noise)), data.n)
-
-
-def _global_answer(query: Count, data: Points | TiledPoints, noise: Noise) -> Fraction:
-    return (count_exactly(query, data) + _global_noise(query, data.n, data.dimension).draw(noise)) / STEP  # (G)
-
-
-def _smooth_answer(query: Count, data: Points | TiledPoints, noise: Noise) -> Fraction:
-    assert isinstance(data, Points)
-    count = count_exactly(query, data)
-    beta = smooth_beta(query.loss.epsilon, query.loss.delta, least=1, step=STEP)
-    bound = _sensitivity.rounded_smooth_bound(
-        data.values, query.reach, query.neighbours, beta=beta, normalise=query.normalise
-    )  # (U) (L) (S)
-    return count / STEP + smooth_additive(max(1.0, bound), query.loss.epsilon, step=STEP).draw(noise)
-
-
-_NOISE: Final[Mapping[str, Callable[[Count, int, int], Additive]]] = {
-    "extension": _extension_noise,
-    "global": _global_noise,
-    "smooth": _smooth_noise,
-}
-_ANSWERS: Final[Mapping[str, Callable[[Count, Points | TiledPoints, Noise], Fraction]]] = {
-    "extension": _extension_answer,
-    "global": _global_answer,
-    "smooth": _smooth_answer,
-}

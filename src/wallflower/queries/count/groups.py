@@ -82,7 +82,7 @@ class GroupView:
     def members(self) -> Iterator[tuple[tuple[str, ...], Floats | TiledPoints]]:
         """Every group of the domain, in its order: its labels, and the records in it."""
         sizes = [len(each) for each in self.domain]
-        records = _tiled(self.points, self.table, self.by, sizes)
+        records = _groups_on_tiles(self.points, self.table, self.by, sizes)
         return zip(product(*self.domain), records or self._in_memory(sizes), strict=True)
 
     def _in_memory(self, sizes: list[int]) -> Iterator[Floats]:
@@ -281,7 +281,7 @@ def _size(records: Floats | TiledPoints) -> int:
     return records.n if isinstance(records, TiledPoints) else len(records)
 
 
-def _tiled(points: Any, table: Any, by: tuple[str, ...], sizes: list[int]) -> Iterator[TiledPoints] | None:
+def _groups_on_tiles(points: Any, table: Any, by: tuple[str, ...], sizes: list[int]) -> Iterator[TiledPoints] | None:
     """The records of each group where an engine keeps them, or None."""
     if not isinstance(points, TiledPoints):
         return None

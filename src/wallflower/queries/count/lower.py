@@ -130,7 +130,7 @@ class Core:
 def gather(values: Floats, missing: Ints, reach: float) -> Core:
     """The kinds of these outliers."""
     tree = plant(values, reach)
-    closed = _closed(tree)
+    closed = _closed_neighbourhoods(tree)
     names: dict[bytes, int] = {}
     twin = np.array([names.setdefault(mine.tobytes(), len(names)) for mine in closed])
     first = np.unique(twin, return_index=True)[1]
@@ -142,7 +142,7 @@ def gather(values: Floats, missing: Ints, reach: float) -> Core:
     return Core(graph, kinds[:, 0], kinds[:, 1].astype(np.float64), size.astype(np.float64))
 
 
-def _closed(graph: Tree) -> list[Ints]:
+def _closed_neighbourhoods(graph: Tree) -> list[Ints]:
     """For every record, in tree order, itself and all that are joined to it, rising."""
     itself = np.arange(graph.n, dtype=np.int32)
     pairs = [(itself, itself), *_surroundings(graph, itself)]

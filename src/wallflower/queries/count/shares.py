@@ -33,7 +33,7 @@ class CountAtRadius(int):
         made.count, made.radius = count, radius
         return made
 
-    def told(self, reading: Reading) -> Reading:
+    def extend_reading(self, reading: Reading) -> Reading:
         """What is read off the count, and its radius."""
         words = f"At a radius of {self.radius:.3g}: {reading.words[0].lower()}{reading.words[1:]}"
         return replace(reading, words=words, extras={"radius": self.radius, **reading.extras})

@@ -159,7 +159,7 @@ class Detector(Query[Points | TiledPoints, Value]):
         split = self.split(data.n, data.dimension)
         key = noise.below(KEY)  # (K)
         coins = Coins(key)
-        chosen = sorted(coins.shuffled(range(data.dimension))[: split.columns])
+        chosen = sorted(coins.shuffle(range(data.dimension))[: split.columns])
         spreads = self.measure(data, chosen, key, split, noise)
         grids = lay_grids(spreads, split.grids, coins)
         model = Model(

@@ -18,7 +18,9 @@ def cells_of(data: Points | TiledPoints, grids: Sequence[Grid]) -> Ints:
     """How many records are in each cell of each grid.  (C)"""
     if not isinstance(data, TiledPoints):
         return count_cells(data.values, grids)
-    found: Ints = np.sum([part["counts"] for part in data.each("counting cells", tally_cells, _given(grids))], axis=0)
+    found: Ints = np.sum(
+        [part["counts"] for part in data.each("counting cells", tally_cells, _grid_arrays(grids))], axis=0
+    )
     return found
 
 
@@ -26,7 +28,7 @@ def numbers_above(data: Points | TiledPoints, model: Model) -> Ints:
     """How many records have a score above each threshold.  (H)"""
     if not isinstance(data, TiledPoints):
         return count_above(model.score(data.values), model.thresholds)
-    given = {**_given(model.grids), "surprises": model.surprises, "thresholds": model.thresholds}
+    given = {**_grid_arrays(model.grids), "surprises": model.surprises, "thresholds": model.thresholds}
     found: Ints = np.sum([part["above"] for part in data.each("scoring records", tally_scores, given)], axis=0)
     return found
 
@@ -34,7 +36,7 @@ def numbers_above(data: Points | TiledPoints, model: Model) -> Ints:
 def flags_by(data: Table | TiledTable, by: Sequence[str], sizes: Sequence[int], model: Model) -> Ints:
     """How many records of each group are not flagged, and how many are, a row for each group.  (F)"""
     facts = {"threshold": np.array(model.require_threshold()), "groups": np.array(math.prod(sizes))}
-    given = {**_given(model.grids), "surprises": model.surprises, **facts}
+    given = {**_grid_arrays(model.grids), "surprises": model.surprises, **facts}
     points = data.rescale(model.scales).points(model.columns)
     if isinstance(points, TiledPoints):
         parts = points.each_by("scoring records", by, sizes, tally_flags, given)
@@ -46,5 +48,5 @@ def flags_by(data: Table | TiledTable, by: Sequence[str], sizes: Sequence[int], 
     return found.reshape(-1, 2)
 
 
-def _given(grids: Sequence[Grid]) -> Given:
+def _grid_arrays(grids: Sequence[Grid]) -> Given:
     return dict(zip(("columns", "widths", "offsets"), arrays_of(grids), strict=True))

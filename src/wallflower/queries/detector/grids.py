@@ -77,7 +77,7 @@ class Coins:
         """From 0 to below 1, in steps of 2^-53."""
         return (self.word() >> 11) * 2.0**-53
 
-    def shuffled(self, items: Sequence[int]) -> list[int]:
+    def shuffle(self, items: Sequence[int]) -> list[int]:
         found = list(items)
         for last in range(len(found) - 1, 0, -1):
             other = self.word() * (last + 1) >> 64
@@ -97,7 +97,7 @@ def deal(columns: Sequence[int], count: int, coins: Coins) -> list[tuple[int, in
     pairs: list[tuple[int, int]] = []
     while len(pairs) < count:
         if len(deck) < 2:
-            deck = _without_repeat(deck, coins.shuffled(columns))
+            deck = _without_repeat(deck, coins.shuffle(columns))
         pairs.append((deck[0], deck[1]))
         deck = deck[2:]
     return pairs

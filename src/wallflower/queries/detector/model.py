@@ -212,9 +212,9 @@ class Model:
             whole = json.loads((table.schema.metadata or {})[ARROW_KEY])
             rows = table.to_pylist()
         except (KeyError, ValueError):
-            raise _misbuilt() from None
+            raise _model_error() from None
         if not isinstance(whole, Mapping):
-            raise _misbuilt()
+            raise _model_error()
         return cls.from_json({**whole, "grids": rows, "counts": [row.get("counts") for row in rows]})
 
     @classmethod
@@ -224,7 +224,7 @@ class Model:
         if isinstance(value, Mapping) and isinstance(value.get("value"), Mapping):
             value = value["value"]
         if not isinstance(value, Mapping):
-            raise _misbuilt()
+            raise _model_error()
         return cls.from_json(value)
 
     @classmethod
@@ -243,7 +243,7 @@ class Model:
                 schema=Schema.from_json(stored["schema"]).only(columns),  # a ledger keeps no order of names
             )
         except (KeyError, TypeError, ValueError, OverflowError):
-            raise _misbuilt() from None
+            raise _model_error() from None
         made._require_whole()
         return made
 
@@ -257,7 +257,7 @@ class Model:
             and all(0 < width < math.inf for grid in self.grids for width in grid.widths)
         )
         if not is_whole:
-            raise _misbuilt()
+            raise _model_error()
 
 
 def _surprise(counts: Ints, floor: float) -> Floats:
@@ -286,7 +286,7 @@ def misses(above: Ints, wanted: int) -> Ints:
     return np.abs(above - wanted).astype(np.int64)
 
 
-def _misbuilt() -> ParameterError:
+def _model_error() -> ParameterError:
     return ParameterError(
         "detector: it is not one, or is not whole. Pass what `detector` released, or the file that it was saved to."
     )

@@ -25,8 +25,8 @@ from wallflower.progress import Effort
 from wallflower.queries.explain import words
 from wallflower.queries.explain.by_tiles import TiledCase, case_on_tiles
 from wallflower.queries.explain.case import Case
-from wallflower.queries.explain.detector_names import detector_of, kind_of, name_of, text_of
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector
+from wallflower.queries.explain.detectors.names import detector_of, kind_of, name_of, text_of
 from wallflower.queries.explain.rules import MODES, SEARCHES, UTILITIES, check
 from wallflower.queries.explain.space.contexts import Domain, pandas_filter, polars_filter, predicate, where
 from wallflower.queries.explain.words import SILENT, SURE
@@ -151,13 +151,13 @@ class Explain(Query[Case | TiledCase, Value]):
         return self.loss
 
     def effort(self, *, n: int, dimension: int) -> Effort:
-        listed = self.contexts if self.searched(n) == "direct" else 0
+        listed = self.contexts if self.way_of_search(n) == "direct" else 0
         seconds = _forecast.seconds(self.kind_of_detector, self.contexts if listed else self.samples, n)
         return Effort(steps=1e9 * seconds + 50_000.0 * n + 15_000.0 * listed, memory=1_000.0 * n + 1_000.0 * listed)
 
     def claim(self, facts: PublicFacts) -> Claim:
         stated = super(Explain, self).claim(facts)
-        return stated if self.mode == "ocdp" else _modes.claim_more(stated, self, self.made(facts.n))
+        return stated if self.mode == "ocdp" else _modes.claim_more(stated, self, self.detector_for(facts.n))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -190,17 +190,17 @@ class Explain(Query[Case | TiledCase, Value]):
         most = self.most
         if table.n > most:
             raise DataError(f"the table has more records than the public bound of {most:,}. Raise `size`.")
-        _modes.check(self, self.made(most), most)
+        _modes.check(self, self.detector_for(most), most)
         if isinstance(table, TiledTable):
-            return case_on_tiles(self, table, self.made(most))
+            return case_on_tiles(self, table, self.detector_for(most))
         return Case(table, self.domains, self.metric, self._row(table), most)
 
     def answer(self, data: Case | TiledCase, noise: Noise) -> Value:
-        found = _modes.find_contexts(self, data, self.made(data.n), noise)
+        found = _modes.find_contexts(self, data, self.detector_for(data.n), noise)
         domains = self.domains
         return [{"context": predicate(domains, bits), "bits": bits} for bits in found]
 
-    def made(self, size: int) -> Detector:
+    def detector_for(self, size: int) -> Detector:
         """The detector, for tables of at most `size` records."""
         asked = self.detector
         found = detector_of(asked, self._column(self.metric), size) if isinstance(asked, str) else asked
@@ -211,7 +211,7 @@ class Explain(Query[Case | TiledCase, Value]):
             )
         return found
 
-    def searched(self, n: int) -> str:
+    def way_of_search(self, n: int) -> str:
         """How contexts are found: as asked, or by what is public.  (A)"""
         if self.mode == "dp":
             return "direct"
@@ -222,7 +222,7 @@ class Explain(Query[Case | TiledCase, Value]):
         return "guided" if self.kind_of_detector not in _forecast.NANOSECONDS else "best-first"
 
     def reading(self, value: Value, facts: PublicFacts) -> Reading:
-        search = self.searched(facts.n)
+        search = self.way_of_search(facts.n)
         bits = [item["bits"] for item in value]
         return Reading(
             mechanism=f"{self.mode}, {search}, {name_of(self.detector)} by {self.utility}",
@@ -242,8 +242,8 @@ class Explain(Query[Case | TiledCase, Value]):
     def plan(self, *, n: int, dimension: int) -> Plan:
         size = self.size or self.domain.rows or n
         if self.mode == "dp":
-            _modes.check(self, self.made(size), size)  # a plan for what is refused would promise nothing
-        chosen = self.searched(size)
+            _modes.check(self, self.detector_for(size), size)  # a plan for what is refused would promise nothing
+        chosen = self.way_of_search(size)
         ways = ("direct",) if self.mode == "dp" else tuple(dict.fromkeys((chosen, *SEARCHES)))
         smallest = least_amount(lambda amount: self._at(amount).is_useful(size))
         return Plan(
@@ -314,7 +314,9 @@ class Explain(Query[Case | TiledCase, Value]):
     def outlook(self, size: int) -> _forecast.Outlook:
         """Under the model of `forecast`, in mode dp."""
         model = _forecast.spread(self.sizes)
-        return _forecast.outlook(model, self.made(size), size, parts=self.parts(), top=self.top, clear=self.clear)
+        return _forecast.outlook(
+            model, self.detector_for(size), size, parts=self.parts(), top=self.top, clear=self.clear
+        )
 
     def expected_utility(self, way: str, size: int) -> float:
         """Under the model of `forecast`, in mode ocdp."""

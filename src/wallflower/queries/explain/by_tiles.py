@@ -16,8 +16,8 @@ from wallflower.data import TiledTable
 from wallflower.engines import Cells, Given
 from wallflower.errors import DataError, EngineMismatch
 from wallflower.queries.explain.case import require_columns
-from wallflower.queries.explain.detector_names import name_of
 from wallflower.queries.explain.detectors import Detector
+from wallflower.queries.explain.detectors.names import name_of
 from wallflower.queries.explain.space.cells import DIVISIONS, CellTable, cell_table, is_divided
 from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.tallies import add_up
@@ -44,7 +44,7 @@ class TiledCase:
     def dimension(self) -> int:
         return len(self.columns)
 
-    def seen_by(self, detector: Detector) -> CellTable:
+    def table_for(self, detector: Detector) -> CellTable:
         """The table by cells, as this detector needs it."""
         sizes = tuple(len(domain.labels) for domain in self.case.domains)
         places = [self.data.columns.index(name) for name in self.columns]
@@ -64,7 +64,7 @@ def case_on_tiles(query: Any, table: TiledTable, detector: Detector) -> TiledCas
     facts = {column.name: column for column in table.schema.columns or ()}
     case = CaseCells(query.domains, tuple(facts[name] for name in query.columns))
     places = [table.columns.index(name) for name in query.columns]
-    found = _named(query, table, places) if query.identifier else _numbered(int(query.record), table, places)
+    found = _find_by_name(query, table, places) if query.identifier else _find_by_row(int(query.record), table, places)
     codes, metric = case(found)
     return TiledCase(table, case, {"codes": codes[0], "metric": metric}, query.most)
 
@@ -87,7 +87,7 @@ def require_decomposition(query: Any, engine: str, detector: Detector) -> None:
             raise EngineMismatch(engine, f"explain with {asked}", instead)
 
 
-def _named(query: Any, table: TiledTable, places: Sequence[int]) -> Cells:
+def _find_by_name(query: Any, table: TiledTable, places: Sequence[int]) -> Cells:
     column = table.identifier(query.identifier)
     given = {"name": np.array(query.record.encode("utf-8"))}
     told = list(table.sheet.each("finding the record", [column, *places], find_records, given))
@@ -99,7 +99,7 @@ def _named(query: Any, table: TiledTable, places: Sequence[int]) -> Cells:
     return found
 
 
-def _numbered(row: int, table: TiledTable, places: Sequence[int]) -> Cells:
+def _find_by_row(row: int, table: TiledTable, places: Sequence[int]) -> Cells:
     if not table.sheet.ordered:  # another record could move the one that is asked about
         raise EngineMismatch(table.engine, "explain with a record by its row", "Name it by a column of identifiers")
     if row >= table.n:

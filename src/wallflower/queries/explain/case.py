@@ -43,7 +43,7 @@ class Case:
         """The records as the engines see them; made when first looked at."""
         return self._table
 
-    def seen_by(self, detector: Detector) -> RankedTable | CellTable:
+    def table_for(self, detector: Detector) -> RankedTable | CellTable:
         """What a detector needs of the records."""
         return self.table()
 

@@ -115,7 +115,9 @@ def sweep(table: RankedTable | CellTable, detector: Detector, reduce: Callable[[
 
 def parts(table: RankedTable | CellTable, detector: Detector) -> Iterator[Part]:
     """All contexts in parts that fill in validity and populations, for `in_blocks`."""
-    return ENGINES.get(type(detector), _asked)(cells_of(table, detector) if is_divided(detector) else table, detector)
+    return ENGINES.get(type(detector), _ask_each)(
+        cells_of(table, detector) if is_divided(detector) else table, detector
+    )
 
 
 def ask(detector: Detector, values: Floats, index: int) -> bool:
@@ -238,7 +240,7 @@ def _density(table: RankedTable, bits: Bitsets, detector: Lof) -> Look:
     return look
 
 
-def _asked(table: RankedTable, detector: Detector) -> Iterator[Part]:
+def _ask_each(table: RankedTable, detector: Detector) -> Iterator[Part]:
     if table.space.count > ASKED:
         raise ParameterError(
             f"domain_sizes: {table.space.count} contexts are more than the {ASKED} that a detector without an engine "

@@ -85,11 +85,11 @@ def spread(sizes: tuple[int, ...]) -> Spread:
     for size in sizes:
         chosen = np.arange(1, size + 1)
         ways = np.array([_log_choices(size - 1, count - 1) for count in chosen.tolist()])
-        logs, shares = _merged((logs[:, None] + ways).ravel(), (shares[:, None] * (chosen / size)).ravel())
+        logs, shares = _merge((logs[:, None] + ways).ravel(), (shares[:, None] * (chosen / size)).ravel())
     return Spread(logs, shares, 1 << sum(sizes) - len(sizes))
 
 
-def _merged(logs: Floats, shares: Floats) -> tuple[Floats, Floats]:
+def _merge(logs: Floats, shares: Floats) -> tuple[Floats, Floats]:
     """One entry for each population; the largest stands for those that cannot be told apart."""
     steps = np.round((COARSE if len(shares) > MANY else FINE) * np.log(shares))
     kept, place = np.unique(steps, return_inverse=True)

@@ -105,7 +105,7 @@ def _beyond(table: CellTable, detector: Tukey) -> Iterator[Part]:
     return walk_parts(table, whole, nothing(len(table.slots)), work)
 
 
-def _clamped(table: CellTable, detector: ClampedGrubbs) -> Iterator[Part]:
+def _clamped_grubbs(table: CellTable, detector: ClampedGrubbs) -> Iterator[Part]:
     """Grubbs' T₁² > κT₂ follows from ±T₁ > T₂/2Z + κZ/2 for any scale Z; each scale is linear in the records."""
     if table.n > detector.largest:
         raise DataError("the table has more records than the public bound `largest`; raise the bound.")
@@ -151,7 +151,7 @@ def _largest(populations: Counts, sums: Floats, kappa: Floats, weights: Floats, 
 
 
 MARGINS: Final[dict[type, Callable[[CellTable, Any], Iterator[Part]]]] = {
-    ClampedGrubbs: _clamped,
+    ClampedGrubbs: _clamped_grubbs,
     Distance: _loneliness,
     FixedBins: _sparseness,
     Tukey: _beyond,

@@ -16,8 +16,7 @@ from wallflower.noise import Noise
 from wallflower.queries.explain.by_tiles import TiledCase
 from wallflower.queries.explain.case import Case
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector
-from wallflower.queries.explain.draws import best_first, direct, walks
-from wallflower.queries.explain.draws import guided_search as guided
+from wallflower.queries.explain.draws import best_first, direct, guided_search, walks
 from wallflower.queries.explain.draws.utilities import Overlap, Population, Rating, Utility
 from wallflower.queries.explain.exact import ASKED, ENGINES, HELD
 from wallflower.queries.explain.space.blocks import SWEPT
@@ -36,7 +35,7 @@ _DOUBT: Final = Fraction(math.log(DOUBTED))
 
 def check(query: Any, detector: Detector, size: int) -> None:
     """Refuse by public facts, before anything is paid: too many contexts, or too much rounding."""
-    bits, way = query.contexts.bit_length() - 1, query.searched(size)
+    bits, way = query.contexts.bit_length() - 1, query.way_of_search(size)
     asking = type(detector) not in ENGINES or not isinstance(query.utility, str)
     _try_out(query, detector)
     most = {"direct": ASKED.bit_length() - 1 if asking else SWEPT, "best-first": best_first.LENGTH, "guided": SWEPT}
@@ -45,10 +44,10 @@ def check(query: Any, detector: Detector, size: int) -> None:
             f"context: there are 2^{bits} contexts, and {way} takes up to 2^{most[way]} here. Name fewer columns or "
             "values, or search another way."
         )
-    if way == "guided" and math.prod(query.sizes) > guided.CELLS:
+    if way == "guided" and math.prod(query.sizes) > guided_search.CELLS:
         raise ParameterError(
-            f"context: {math.prod(query.sizes):,} combinations of values are more than the {guided.CELLS:,} that get "
-            "noise. Name fewer columns or values, or search another way."
+            f"context: {math.prod(query.sizes):,} combinations of values are more than the {guided_search.CELLS:,} "
+            "that get noise. Name fewer columns or values, or search another way."
         )
     if isinstance(detector, ClampedGrubbs) and query.mode == "dp":
         places = (detector.low, (detector.low + detector.high) / 2, detector.high)
@@ -85,7 +84,7 @@ def claim_more(stated: Claim, query: Any, detector: Detector) -> Claim:
 
 def find_contexts(query: Any, data: Case | TiledCase, detector: Detector, noise: Noise) -> list[str]:
     """The bits of the contexts to release."""
-    table = data.seen_by(detector)
+    table = data.table_for(detector)
     return [table.space.bits(index) for index in draw_contexts(query, table, data.n, detector, noise)]
 
 
@@ -138,7 +137,7 @@ def _stands_out(table: RankedTable | CellTable, detector: Detector, epsilon: Fra
 
 
 def _by_search(query: Any, table: RankedTable | CellTable, size: int, detector: Detector, noise: Noise) -> list[int]:
-    return _WAYS[query.searched(size)](query, table, detector, _utility(query), noise)
+    return _WAYS[query.way_of_search(size)](query, table, detector, _utility(query), noise)
 
 
 def _utility(query: Any) -> Utility:
@@ -175,11 +174,11 @@ def _uniform(
     return walks.uniform(table, detector, utility, **sampled)
 
 
-def _guided(
+def _guided_search(
     query: Any, table: RankedTable | CellTable, detector: Detector, utility: Utility, noise: Noise
 ) -> list[int]:
     asked = {"evaluations": max(query.samples, query.top), "top": query.top, "noise": noise}
-    return guided.guided_search(table, detector, utility, epsilon=query.loss.epsilon, **asked)
+    return guided_search.guided_search(table, detector, utility, epsilon=query.loss.epsilon, **asked)
 
 
 def _start(table: RankedTable | CellTable, detector: Detector, ask: walks.ContextScores, noise: Noise) -> int | None:
@@ -190,17 +189,17 @@ def _start(table: RankedTable | CellTable, detector: Detector, ask: walks.Contex
     return found
 
 
-def _given(space: Space, bits: str) -> int:
+def _given_start(space: Space, bits: str) -> int:
     """The start that was asked for, with the record's own values: whether it has them is not known before the look."""
-    return space.index(space.widened(bits))
+    return space.index(space.widen(bits))
 
 
-def _stepping(way: str, step: Callable[..., list[int]]) -> Way:
+def _walk_way(way: str, step: Callable[..., list[int]]) -> Way:
     def search(
         query: Any, table: RankedTable | CellTable, detector: Detector, utility: Utility, noise: Noise
     ) -> list[int]:
         ask = walks.score_contexts(table, detector, utility)
-        start = _start(table, detector, ask, noise) if query.start is None else _given(table.space, query.start)
+        start = _start(table, detector, ask, noise) if query.start is None else _given_start(table.space, query.start)
         if start is None or ask.score(start) is None:
             return []
         rate = _rate(query, way, utility)
@@ -213,8 +212,8 @@ _WAYS: Final[Mapping[str, Way]] = {
     "direct": _direct,
     "best-first": _best_first,
     "uniform": _uniform,
-    "walk": _stepping("walk", walks.walk),
-    "dfs": _stepping("dfs", walks.dfs),
-    "bfs": _stepping("bfs", walks.bfs),
-    "guided": _guided,
+    "walk": _walk_way("walk", walks.walk),
+    "dfs": _walk_way("dfs", walks.dfs),
+    "bfs": _walk_way("bfs", walks.bfs),
+    "guided": _guided_search,
 }

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from wallflower.errors import ParameterError
 from wallflower.privacy import Kind, Loss, Neighbours
-from wallflower.queries.explain.detector_names import name_of
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Tukey
+from wallflower.queries.explain.detectors.names import name_of
 from wallflower.queries.explain.space.contexts import predicate
 from wallflower.query import require_settings_of_mode
 
@@ -67,11 +67,11 @@ def _check_mode(query: Any) -> None:
             "clamped-grubbs), or ocdp. Choose one."
         )
     object.__setattr__(query, "mode", mode)
-    object.__setattr__(query, "loss", _protecting(query.loss, mode))
+    object.__setattr__(query, "loss", _loss_in_mode(query.loss, mode))
     _check_choices(query)
 
 
-def _protecting(loss: Loss, mode: str) -> Loss:
+def _loss_in_mode(loss: Loss, mode: str) -> Loss:
     """The loss, said of one other record added or removed."""
     kind = Kind.PURE if mode == "dp" else Kind.OUTPUT_CONSTRAINED
     if loss.delta or loss.kind not in (Kind.PURE, kind) or not loss.amount:

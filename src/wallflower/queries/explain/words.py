@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wallflower.queries.explain.detector_names import name_of
 from wallflower.queries.explain.detectors import Distance
+from wallflower.queries.explain.detectors.names import name_of
 from wallflower.queries.explain.space.contexts import predicate
 from wallflower.query import Label, Quality, two_digits_up
 
@@ -17,7 +17,7 @@ Value = list[dict[str, str]]
 
 def says_nothing(query: Any, size: int) -> bool:
     """Whether everybody is an outlier in every context by the question alone: no table has so many neighbours."""
-    detector = query.made(size)
+    detector = query.detector_for(size)
     return isinstance(detector, Distance) and detector.k >= size
 
 
@@ -114,7 +114,7 @@ def _warning(least: float) -> str:
 def _quality_of_search(query: Any, value: Value, size: int) -> Quality:
     if value:
         return Quality("reliable", "in this mode only contexts are named in which the record is an outlier")
-    if query.searched(size) == "direct":
+    if query.way_of_search(size) == "direct":
         return Quality("reliable", "every context was examined")
     return Quality("use with care", "not every context need have been examined")
 

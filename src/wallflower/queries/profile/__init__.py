@@ -121,7 +121,7 @@ class Profile(Query[Points | TiledPoints, Value]):
         return USUAL if self.shares is not None else self.radii or RADII
 
     @property
-    def wanted(self) -> list[Fraction]:
+    def sorted_shares(self) -> list[Fraction]:
         """The shares, smallest first."""
         return sorted(map(Fraction, self.shares or ()))
 
@@ -149,8 +149,10 @@ class Profile(Query[Points | TiledPoints, Value]):
     def answer(self, data: Points | TiledPoints, noise: Noise) -> Value:
         tally, epsilon = self.tally(data.n, data.dimension), self.loss.epsilon
         if self.shares is not None:
-            found = choose_radii(records_of(data), self.places, self.wanted, tally, epsilon=epsilon, noise=noise)  # (T)
-            return {"shares": [str(share) for share in self.wanted], "radii": sorted(found, reverse=True)}
+            found = choose_radii(
+                records_of(data), self.places, self.sorted_shares, tally, epsilon=epsilon, noise=noise
+            )  # (T)
+            return {"shares": [str(share) for share in self.sorted_shares], "radii": sorted(found, reverse=True)}
         steps = outlier_curve(records_of(data), self.places, tally).tolist()  # (C)
         drawn = self.noise(data.n, data.dimension).draw(noise)  # (P)
         return self.finish([step + more for step, more in zip(steps, drawn, strict=True)], data.n, tally)
@@ -237,19 +239,19 @@ class Profile(Query[Points | TiledPoints, Value]):
         """Records within which all released numbers are of those without noise, 95 times of 100.  (H) (T)"""
         if self.shares is None:
             return self.noise(n, dimension).reach(SURE) + 1
-        nats = len(self.wanted) * math.log(len(self.places)) - math.log1p(-SURE)
+        nats = len(self.sorted_shares) * math.log(len(self.places)) - math.log1p(-SURE)
         return min(float(n), 2 * self.tally(n, dimension).share * nats / float(self.loss.epsilon))
 
     def _is_useful(self, n: int, dimension: int) -> bool:
         if self.shares is None:
             return self.reach(n, dimension) <= USEFUL * n
-        least = float(self.wanted[0] * n * self.loss.epsilon)
+        least = float(self.sorted_shares[0] * n * self.loss.epsilon)
         return least >= ENOUGH * self.tally(n, dimension).share
 
     def _words(self, n: int, dimension: int) -> str:
         if self.shares is None:
             return f"±{self.reach(n, dimension):.3g} (95 %, all radii at once) among {n:,} records"
-        each, needed = float(self.wanted[0] * n * self.loss.epsilon), ENOUGH * self.tally(n, dimension).share
+        each, needed = float(self.sorted_shares[0] * n * self.loss.epsilon), ENOUGH * self.tally(n, dimension).share
         return f"{each:,.1f} records times ε are the smallest share, and {needed:,.1f} are needed"
 
     def _options(self, n: int, dimension: int) -> tuple[Option, ...]:

@@ -134,9 +134,9 @@ class Scale(Query[Points | TiledPoints, Value]):
         key = noise.below(KEY)  # (P)
         spreads = self.choose(self.errors(data, key), data, noise, key)
         told: Value = {"scale": spreads, "pairing": f"{key:032x}"}
-        return told | self._located(data, list(spreads.values()), noise) if self.location else told
+        return told | self._locate(data, list(spreads.values()), noise) if self.location else told
 
-    def _located(self, data: Points | TiledPoints, spreads: list[float], noise: Noise) -> Value:
+    def _locate(self, data: Points | TiledPoints, spreads: list[float], noise: Noise) -> Value:
         """The middle of each column, and the same as a baseline of one phase, which a watch takes."""
         widths = [spread / float(facts_at(data, at).scale) for at, spread in enumerate(spreads)]
         places = choose_together(
@@ -172,7 +172,7 @@ class Scale(Query[Points | TiledPoints, Value]):
         """By how much each candidate of each group misses its quantile: what one record moves by 1 at most.  (S)"""
         share, pairs = self.share_for(data.n, data.dimension), pair_up(data.n, key)
         found = []
-        for members in self.chosen(data, key):
+        for members in self.choose_groups(data, key):
             among = bins_within(data, members)
             errors = errors_of(gap_counts(data, members, pairs), share, len(members))
             found.append(errors[among.start - 1 : among.stop - 1])
@@ -183,7 +183,7 @@ class Scale(Query[Points | TiledPoints, Value]):
         divisor = DIVISORS[self.share_for(data.n, data.dimension)]
         places = choose_together(errors, sensitivity=1, epsilon=self.epsilon_each, noise=noise)
         spreads = {}
-        for members, place in zip(self.chosen(data, key), places, strict=True):
+        for members, place in zip(self.choose_groups(data, key), places, strict=True):
             for at in members:
                 middle = value_of(bins_within(data, members)[place])
                 spreads[at] = middle / divisor * float(facts_at(data, at).scale)
@@ -205,7 +205,7 @@ class Scale(Query[Points | TiledPoints, Value]):
         return Figures(labels=tuple(spreads), headings=("median", "spread"), values=values)
 
     def reading(self, value: Value, facts: PublicFacts) -> Reading:
-        share, groups = self.share_for(facts.n, facts.dimension), self.measured(facts.n, facts.dimension)
+        share, groups = self.share_for(facts.n, facts.dimension), self.spread_count(facts.n, facts.dimension)
         off = self.off(facts.n, groups)
         said = ", ".join(f"{name} {spread:.3g}" for name, spread in value["scale"].items())
         middles: dict[str, float] = value.get("location", {})
@@ -233,7 +233,7 @@ class Scale(Query[Points | TiledPoints, Value]):
         )
 
     def plan(self, *, n: int, dimension: int) -> Plan:
-        groups = self.measured(n, dimension)
+        groups = self.spread_count(n, dimension)
         useful, each = self._is_useful(n, dimension), float(self.epsilon_each) * pairing_size(n) / groups
         most = self._most(n)
         ways = f"name {most} columns at most, pool those of one unit, or have a random part of them measured (subset)"
@@ -277,21 +277,21 @@ class Scale(Query[Points | TiledPoints, Value]):
         """How many spreads are chosen."""
         return dimension - sum(len(names) - 1 for names in self.units or ())
 
-    def measured(self, n: int, dimension: int) -> int:
+    def spread_count(self, n: int, dimension: int) -> int:
         """How many spreads are chosen: of a subset as many as the loss allows for."""
         groups = self.coordinates(dimension)
         return min(groups, max(1, self._most(n))) if self.subset else groups
 
-    def chosen(self, data: Points | TiledPoints, key: int) -> list[list[int]]:
+    def choose_groups(self, data: Points | TiledPoints, key: int) -> list[list[int]]:
         """The groups that are measured: all, or those that the public key draws.  (P)"""
-        groups, size = self.groups(data.columns), self.measured(data.n, data.dimension)
+        groups, size = self.groups(data.columns), self.spread_count(data.n, data.dimension)
         if size == len(groups):
             return groups
         return [groups[at] for at in draw_places(len(groups), size, key)]
 
     def share_for(self, n: int, dimension: int) -> Fraction:
         """Which quantile of the differences is chosen: a rule by public facts."""
-        enough = pairing_size(n) * self.epsilon_each >= PLENTY * self.measured(n, dimension)
+        enough = pairing_size(n) * self.epsilon_each >= PLENTY * self.spread_count(n, dimension)
         return Fraction(3, 4) if enough else Fraction(1, 2)
 
     def off(self, n: int, groups: int) -> int:
@@ -304,7 +304,7 @@ class Scale(Query[Points | TiledPoints, Value]):
         return math.floor(pairing_size(n) * self.epsilon_each / ENOUGH)
 
     def _is_useful(self, n: int, dimension: int) -> bool:
-        spread = pairing_size(n) * self.epsilon_each >= ENOUGH * self.measured(n, dimension)
+        spread = pairing_size(n) * self.epsilon_each >= ENOUGH * self.spread_count(n, dimension)
         return spread and (not self.location or n * self.epsilon_each >= LOCATED * dimension)
 
     def _quality(self, n: int, groups: int) -> Quality:

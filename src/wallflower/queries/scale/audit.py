@@ -75,7 +75,7 @@ LEAST, GONE = (0.0, 1.0, 1.0, 1.0), (100.0, 1.0, 1.0, 1.0)
 LOCATING: Final = Scale(loss=Loss("2"), location=True)  # half of it locates
 
 
-def _located_law(query: Scale, records: tuple[float, ...]) -> Law:
+def _location_law(query: Scale, records: tuple[float, ...]) -> Law:
     facts = Schema(columns=(Column("a", low=0, high=100),))
     table = Points.from_array(np.array(records)[:, None], columns=("a",), schema=facts)
     errors = query.location_errors(table, [4.0])
@@ -83,10 +83,10 @@ def _located_law(query: Scale, records: tuple[float, ...]) -> Law:
 
 
 def _attack_locations(quick: bool) -> Iterator[Finding]:
-    laws = [_located_law(LOCATING, records) for records in (LEAST, GONE)]
+    laws = [_location_law(LOCATING, records) for records in (LEAST, GONE)]
     yield audit_law(*laws, claimed=Loss("1"), name="locations, half of the loss")
     for name, loss in (("at the whole loss", Loss("4")), ("a tenth short", Loss("20/9"))):
-        laws = [_located_law(replace(LOCATING, loss=loss), records) for records in (LEAST, GONE)]
+        laws = [_location_law(replace(LOCATING, loss=loss), records) for records in (LEAST, GONE)]
         yield audit_law(*laws, claimed=Loss("1"), name=f"broken: locations {name}", expected=True)
     cells, cases = Cells(0.0, 1.0, 6), [table[:, 0] for table in _tables(4)]
     brute = partial(_brute_median, cells)
@@ -140,9 +140,15 @@ def _tables(size: int, columns: int = 1) -> Iterator[Floats]:
 def _attack_errors(quick: bool) -> Iterator[Finding]:
     cases = list(_tables(4))[:: 16 if quick else 1]
     for share in (HALF, UPPER):
-        exact, brute = partial(_reached, errors=_errors, share=share), partial(_reached, errors=_brute, share=share)
+        exact, brute = (
+            partial(_error_intervals, errors=_errors, share=share),
+            partial(_error_intervals, errors=_brute, share=share),
+        )
         yield audit_exact(exact, brute, cases, name=f"who misses little, quantile {share}")
-    brute, wrong = partial(_reached, errors=_brute, share=HALF), partial(_reached, errors=_broken_zeros, share=HALF)
+    brute, wrong = (
+        partial(_error_intervals, errors=_brute, share=HALF),
+        partial(_error_intervals, errors=_broken_zeros, share=HALF),
+    )
     yield audit_exact(wrong, brute, cases, name="broken: no difference counts", expected=True)
     yield _moves("one record moves an error by 1", lambda table: _errors(table, UPPER), 1)
     yield _moves("the same, of two columns of one unit", lambda table: _errors(table, UPPER, 2), 2)
@@ -150,7 +156,9 @@ def _attack_errors(quick: bool) -> Iterator[Finding]:
     yield _moves(broken, lambda table: _errors(table, UPPER, 1), 2, expected=True)
 
 
-def _reached(values: Floats, *, errors: Callable[[Floats, Fraction], Any], share: Fraction) -> list[tuple[int, int]]:
+def _error_intervals(
+    values: Floats, *, errors: Callable[[Floats, Fraction], Any], share: Fraction
+) -> list[tuple[int, int]]:
     """Between which bins the error is 0, and 1 at most."""
     found = errors(values, share)
     return [interval(found, level) for level in (0, 1)]

@@ -59,7 +59,7 @@ def correct(
     keep = moved[places] <= (np.inf if cut is None else cut)
     i2, i3 = candidates(distances, places, d_tp, width)
     fn1, fn2, fn3 = layers(moved, places, i2, i3, d_tp, width)
-    output = np.flatnonzero(_marked(len(moved), places[keep], fn1, fn2, fn3))
+    output = np.flatnonzero(_mark(len(moved), places[keep], fn1, fn2, fn3))
     return Correction(places[keep], places[~keep], d_tp, i2, i3, fn1, fn2, fn3, output)
 
 
@@ -89,7 +89,7 @@ def candidates(
 ) -> tuple[Ints, Ints]:
     """I2 and I3: who is not presumed, yet at least d_TP, or d_TP + width, away from the centre."""
     distances = _numbers(distance_perturbed, "distance_perturbed")
-    others = ~_marked(len(distances), _places(presumed, len(distances), "presumed"))
+    others = ~_mark(len(distances), _places(presumed, len(distances), "presumed"))
     further = _further(d_tp, width)
     if d_tp is None or further is None:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -102,7 +102,7 @@ def layers(
     """FN_L1, FN_L2 and FN_L3: the outliers that were not presumed, by how far noise moved them."""
     moved = _numbers(d_diff, "d_diff")
     presumed = _places(presumed, len(moved), "presumed")
-    inwards = np.flatnonzero(~_marked(len(moved), presumed) & (moved < 0))
+    inwards = np.flatnonzero(~_mark(len(moved), presumed) & (moved < 0))
     second, third = _places(i2, len(moved), "i2"), _places(i3, len(moved), "i3")
     further = _further(d_tp, width)
     if d_tp is None or further is None:
@@ -132,13 +132,13 @@ def _places(values: ArrayLike, count: int, name: str) -> Ints:
     if found.ndim != 1 or not np.issubdtype(found.dtype, np.integer):
         raise DataError(f"{name}: not a list of places; pass whole numbers, as numpy.flatnonzero gives them.")
     if found.min() >= 0 and found.max() < count:
-        ordered = np.flatnonzero(_marked(count, found))
+        ordered = np.flatnonzero(_mark(count, found))
         if len(ordered) == len(found):
             return ordered
     raise DataError(f"{name}: a place is named twice or outside 0 to {count - 1}; pass each reading once.")
 
 
-def _marked(count: int, *places: NDArray[Any]) -> NDArray[np.bool_]:
+def _mark(count: int, *places: NDArray[Any]) -> NDArray[np.bool_]:
     marks = np.zeros(count, dtype=np.bool_)
     for named in places:
         marks[named] = True

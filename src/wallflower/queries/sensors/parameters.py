@@ -234,12 +234,12 @@ class Parameters:
         if mode is None:
             raise ParameterError(f"settings: the mode is one of {', '.join(MODES)}. Write mode = 'exact'.")
         own = {name: value for name, value in settings.items() if name != "mode"}
-        given |= {"columns": tuple(_built(Column, column) for column in columns), "settings": _built(mode, own)}
-        made: Self = _built(cls, given)
+        given |= {"columns": tuple(_build(Column, column) for column in columns), "settings": _build(mode, own)}
+        made: Self = _build(cls, given)
         return made
 
 
-def _built(cls: Any, given: Any) -> Any:
+def _build(cls: Any, given: Any) -> Any:
     if not isinstance(given, Mapping):
         raise ParameterError(f"{cls.__name__.lower()}: it is written as a table of names and values.")
     known = {item.name: item for item in fields(cls)}
@@ -248,10 +248,10 @@ def _built(cls: Any, given: Any) -> Any:
     if unknown or missing:
         wrong = f"{unknown[0]!r} is not known" if unknown else f"{missing[0]!r} is missing"
         raise ParameterError(f"{cls.__name__.lower()}: {wrong}; it has {', '.join(known)}. Correct it.")
-    return cls(**{name: _read(str(known[name].type), value, name) for name, value in given.items()})
+    return cls(**{name: _read_value(str(known[name].type), value, name) for name, value in given.items()})
 
 
-def _read(hint: str, value: Any, name: str) -> Any:
+def _read_value(hint: str, value: Any, name: str) -> Any:
     """A value as its field wants it; the hints are texts, since annotations are not evaluated."""
     if hint.startswith("tuple[Fraction"):
         _require(isinstance(value, list), name, "is no list", "write a list of numbers as text")

@@ -48,7 +48,7 @@ from wallflower.queries.subspaces.choice import (
     check_mechanism,
     count_loss,
     draws,
-    lead_needed,
+    least_lead,
     parts,
     precision,
     rho_of,
@@ -184,8 +184,8 @@ class Subspaces(Query[Points | TiledPoints, Value]):
 
     def answer(self, data: Points | TiledPoints, noise: Noise) -> Value:
         family = self.family.subspaces(data.columns)
-        scores, unit = self.scored(data, family)
-        places = self.chosen(scores, unit, self.made(data.n, data.dimension), noise)
+        scores, unit = self.score_family(data, family)
+        places = self.choose(scores, unit, self.pick_draws(data.n, data.dimension), noise)
         chosen = [family[place] for place in places]
         names = [[data.columns[column] for column in subspace] for subspace in chosen]
         if not self.counts:
@@ -203,7 +203,7 @@ class Subspaces(Query[Points | TiledPoints, Value]):
         )
         where = self.family.words(facts.dimension)
         return Reading(
-            mechanism=f"{self.made(facts.n, facts.dimension).mechanism} by {self.score}",
+            mechanism=f"{self.pick_draws(facts.n, facts.dimension).mechanism} by {self.score}",
             interval=None,
             words=f"Of {where} ({candidates:,}), outliers show most in {', then '.join(named)}.{more}",
             notes=words.notes(self, facts.n, facts.dimension),
@@ -228,7 +228,7 @@ class Subspaces(Query[Points | TiledPoints, Value]):
     def plan(self, *, n: int, dimension: int) -> Plan:
         candidates = self.candidates(dimension)
         options = tuple(self._option(name, n, dimension) for name in CHOOSERS)
-        chosen = self.made(n, dimension).mechanism
+        chosen = self.pick_draws(n, dimension).mechanism
         smallest = least_amount(lambda amount: words.is_useful(self._at(amount), n, dimension))
         return Plan(
             query=self.kind,
@@ -240,7 +240,7 @@ class Subspaces(Query[Points | TiledPoints, Value]):
                 "most_comparisons": candidates * n * (n - 1) * (_rounds(n) if self.score == "mass" else 1),
             },
             chosen=chosen,
-            headings=_HEADINGS | (_COUNTING if self.counts else {}),
+            headings=words.HEADINGS | (words.COUNT_HEADINGS if self.counts else {}),
             options=options,
             useful=words.is_useful(self, n, dimension),
             verdict=words.verdict(self, n, dimension, smallest),
@@ -263,7 +263,7 @@ class Subspaces(Query[Points | TiledPoints, Value]):
             )
         return candidates
 
-    def scored(self, data: Points | TiledPoints, family: Sequence[Subspace]) -> tuple[list[int], int]:
+    def score_family(self, data: Points | TiledPoints, family: Sequence[Subspace]) -> tuple[list[int], int]:
         """The exact scores as whole numbers, and by how much one record can move each of them."""
         if isinstance(data, TiledPoints):
             return self._comparable(score_in_turn(data, family, self._units), family, data.n)
@@ -277,12 +277,12 @@ class Subspaces(Query[Points | TiledPoints, Value]):
         )
         return list(map(int, found))
 
-    def chosen(self, scores: Sequence[int], unit: int, made: Draws, noise: Noise) -> list[int]:
+    def choose(self, scores: Sequence[int], unit: int, made: Draws, noise: Noise) -> list[int]:
         """The places of the subspaces to release, best first.  (T)"""
         chooser = CHOOSERS[made.mechanism]
         return peel(chooser, scores, self.top, sensitivity=unit, epsilon=made.each, noise=noise)
 
-    def made(self, n: int, dimension: int) -> Draws:
+    def pick_draws(self, n: int, dimension: int) -> Draws:
         """The mechanism asked for, or the one that promises more.  (B)"""
         ways = [self._way(name) for name in ((self.mechanism,) if self.mechanism else CHOOSERS)]
         return max(ways, key=lambda way: self._promise(way, n, dimension))
@@ -296,13 +296,13 @@ class Subspaces(Query[Points | TiledPoints, Value]):
         return [units * (common // bounds[len(here)]) for units, here in zip(found, family, strict=True)], common  # (K)
 
     def _count(self, data: Points | TiledPoints, subspace: Subspace, noise: Noise) -> int:
-        slack, loss = self._counting(data.n)
+        slack, loss = self._count_terms(data.n)
         values = values_in(data, subspace)
         radius, normalise = per_column(self.radius, len(subspace), values.shape[1], normalise=self.normalise)
         steps = noisy_steps(values, radius, self.neighbours, slack, loss, noise, normalise=normalise)
         return whole(Fraction(steps), data.n)
 
-    def _counting(self, n: int) -> tuple[int, Loss]:
+    def _count_terms(self, n: int) -> tuple[int, Loss]:
         """The slack and the loss of each count.  (C)"""
         loss = parts(self.loss, self.share)[1]
         slack = usual_slack(n, self.neighbours, Loss(loss.amount / self.top, kind=loss.kind, delta=loss.delta))
@@ -310,11 +310,11 @@ class Subspaces(Query[Points | TiledPoints, Value]):
 
     def _rho(self, n: int, dimension: int) -> Fraction:
         """What a pure loss is as a zero-concentrated one: the choice, and the counts if there are any.  (R)"""
-        counted = self._counting(n)[1].epsilon if self.counts else Fraction()
-        return rho_of(self.made(n, dimension), self.top) + self.top * counted**2 / 2
+        counted = self._count_terms(n)[1].epsilon if self.counts else Fraction()
+        return rho_of(self.pick_draws(n, dimension), self.top) + self.top * counted**2 / 2
 
     def _intervals(self, value: Value, n: int) -> list[tuple[int, int]]:
-        slack, loss = self._counting(n)
+        slack, loss = self._count_terms(n)
         law = count_noise(slack, loss)
         return [interval(count, n, law) for count in _outliers(value)]
 
@@ -341,11 +341,11 @@ class Subspaces(Query[Points | TiledPoints, Value]):
         candidates = self.candidates(dimension)
         if self.top == candidates:
             return 0.0
-        return self._unit(n, dimension) * lead_needed(way, candidates=candidates, top=self.top, right=RIGHT)
+        return self._unit(n, dimension) * least_lead(way, candidates=candidates, top=self.top, right=RIGHT)
 
     def precision(self, n: int, dimension: int) -> float:
         """The share of right names to expect, at least, of the mechanism that is taken."""
-        return self._promise(self.made(n, dimension), n, dimension)
+        return self._promise(self.pick_draws(n, dimension), n, dimension)
 
     def lift(self, n: int, dimension: int) -> float:
         """How far from chance to certainty the precision is. Of one subspace only a count tells anything."""
@@ -357,7 +357,7 @@ class Subspaces(Query[Points | TiledPoints, Value]):
 
     def blur(self, n: int) -> float:
         """How far the noise of a count reaches, 95 times of 100."""
-        return count_noise(*self._counting(n)).half_width(SURE)
+        return count_noise(*self._count_terms(n)).half_width(SURE)
 
     def _option(self, mechanism: str, n: int, dimension: int) -> Option:
         way = self._way(mechanism)
@@ -370,7 +370,7 @@ class Subspaces(Query[Points | TiledPoints, Value]):
         }
         if self.counts:
             figures["half_width"] = self.blur(n)
-        return Option(mechanism=mechanism, figures=figures, note=_NOTES[mechanism])
+        return Option(mechanism=mechanism, figures=figures, note=words.MECHANISM_NOTES[mechanism])
 
     def _at(self, amount: str) -> Self:
         loss = self.loss
@@ -393,17 +393,3 @@ def _outliers(value: Value) -> list[int]:
 def _rounds(n: int) -> int:
     """How often a list of neighbours can be made longer by a factor of 4, and the two before."""
     return 2 + math.ceil(math.log(max(n, 2), 4))
-
-
-_HEADINGS: Final = {
-    "precision": "right, at least",
-    "wrong": "wrong, at most",
-    "chance": "by chance",
-    "needed": "90 % right from",
-    "each": "ε of each choice",
-}
-_COUNTING: Final = {"half_width": "counts, 95 % within ±"}
-_NOTES: Final = {
-    "permute-and-flip": "the better one at equal loss",
-    "exponential": "each choice may spend more when δ or ρ is given",
-}

@@ -44,7 +44,7 @@ class Pair:
     falling: frozenset[int]
 
 
-def _turned(copies: int) -> Pair:
+def _turned_pair(copies: int) -> Pair:
     """From a tie, the mass of one half of the columns rises by 2 and that of the other half falls by 2."""
     rest = [(0.0, FAR), (FAR, 0.0), (3 * FAR, 3 * FAR), (4 * FAR, 3 * FAR)]
     tables = ([(left,) * copies + (right,) * copies for left, right in [mover, *rest]] for mover in _MOVERS)
@@ -53,7 +53,7 @@ def _turned(copies: int) -> Pair:
 
 _MOVERS: Final = ((0.5, 2 * FAR), (2 * FAR, 0.5))
 _ENDS: Final = [(-1.0,) * COLUMNS, (1.0,) * COLUMNS]
-TURNED, TURNED_TWICE = _turned(1), _turned(2)
+TURNED, TURNED_TWICE = _turned_pair(1), _turned_pair(2)
 HUB: Final = Pair(  # between two others it carries them both: 2k + 1 outliers at k = 1, in all columns but one
     first=[(FAR, *(0.0,) * (COLUMNS - 1)), *_ENDS],
     second=[(0.0, *(FAR,) * (COLUMNS - 1)), *_ENDS],
@@ -86,7 +86,7 @@ def _attack_choices(quick: bool) -> Iterator[Finding]:
     for name, (query, pair) in SOUND.items():
         yield audit_law(*_laws(query, pair), claimed=query.loss, name=name)
     for name, (query, pair) in list(PEELED.items())[: 1 if quick else None]:
-        yield audit_law(*_laws(query, pair, _peeled), claimed=query.loss, name=name)
+        yield audit_law(*_laws(query, pair, _choose_by_peeling), claimed=query.loss, name=name)
     for name, query in COMPOSED.items():
         yield audit_parts(_choices(query), claimed=_whole(query.loss), name=f"{name}, each")
     for name, (query, pair) in list(DRAWN.items())[: 1 if quick else None]:
@@ -97,7 +97,7 @@ def _attack_choices(quick: bool) -> Iterator[Finding]:
 def _broken_choices(quick: bool) -> Iterator[Finding]:
     for name, (query, pair, broken) in BROKEN.items():
         yield audit_law(
-            *_laws(query, pair, partial(_broken, choose=broken)),
+            *_laws(query, pair, partial(_choose_by, choose=broken)),
             claimed=query.loss,
             name=f"broken: {name}",
             expected=True,
@@ -178,7 +178,7 @@ def _sides(query: Subspaces, data: Points, noise: Noise) -> Any:
 _MANY: Final = {"x1": 3, "x2": 3}  # outliers: in the first table of BOTH there are 3 and 2, in the second 0 and 5
 
 
-def _asked(loss: Loss, **details: Any) -> Subspaces:
+def _query(loss: Loss, **details: Any) -> Subspaces:
     usual: dict[str, Any] = {"neighbours": 1, "radius": 1.0, "size": 1, "top": 1}
     return Subspaces(**usual | details, loss=loss)
 
@@ -192,23 +192,23 @@ Choose = Callable[[Subspaces, list[int], int, Draws, Noise], list[int]]
 
 
 def _laws(query: Subspaces, pair: Pair, answer: Answer | None = None) -> list[Law]:
-    return [law_of((answer or _answered)(query, _points(table))) for table in (pair.first, pair.second)]
+    return [law_of((answer or _answer)(query, _points(table))) for table in (pair.first, pair.second)]
 
 
-def _answered(query: Subspaces, data: Points) -> Callable[[Noise], Any]:
+def _answer(query: Subspaces, data: Points) -> Callable[[Noise], Any]:
     """The answer itself."""
     return lambda noise: str(query.answer(data, noise))
 
 
-def _broken(query: Subspaces, data: Points, choose: Choose) -> Callable[[Noise], Any]:
+def _choose_by(query: Subspaces, data: Points, choose: Choose) -> Callable[[Noise], Any]:
     """What is chosen, from scores computed once."""
-    scored, unit = query.scored(data, query.family.subspaces(data.columns))
-    made = query.made(data.n, data.dimension)
+    scored, unit = query.score_family(data, query.family.subspaces(data.columns))
+    made = query.pick_draws(data.n, data.dimension)
     return lambda noise: tuple(choose(query, scored, unit, made, noise))
 
 
-def _peeled(query: Subspaces, data: Points) -> Callable[[Noise], Any]:
-    return _broken(query, data, Subspaces.chosen)
+def _choose_by_peeling(query: Subspaces, data: Points) -> Callable[[Noise], Any]:
+    return _choose_by(query, data, Subspaces.choose)
 
 
 def _samplers(query: Subspaces, pair: Pair) -> tuple[Sampler, Sampler]:
@@ -217,7 +217,7 @@ def _samplers(query: Subspaces, pair: Pair) -> tuple[Sampler, Sampler]:
 
 def _sampler(query: Subspaces, records: Any, falling: frozenset[int]) -> Sampler:
     """Where the falling columns stand among the released ones, drawn again and again from scores computed once."""
-    draw = _peeled(query, _points(records))
+    draw = _choose_by_peeling(query, _points(records))
 
     def one() -> int:
         return sum(1 << (query.top - at) for at, place in enumerate(draw(system_noise())) if place in falling)
@@ -286,22 +286,22 @@ def _broken_printed(query: Subspaces, scored: list[int], unit: int, made: Draws,
 
 def _broken_short(query: Subspaces, scored: list[int], unit: int, made: Draws, noise: Noise) -> list[int]:
     """Nine tenths of the noise."""
-    return query.chosen(scored, unit, replace(made, each=made.each * Fraction(10, 9)), noise)
+    return query.choose(scored, unit, replace(made, each=made.each * Fraction(10, 9)), noise)
 
 
 def _broken_unshared(query: Subspaces, scored: list[int], unit: int, made: Draws, noise: Noise) -> list[int]:
     """Every choice spends the whole loss."""
-    return query.chosen(scored, unit, replace(made, each=query.loss.epsilon), noise)
+    return query.choose(scored, unit, replace(made, each=query.loss.epsilon), noise)
 
 
 def _broken_sensitivity(query: Subspaces, scored: list[int], unit: int, made: Draws, noise: Noise) -> list[int]:
     """The mass as if one record moved it by 1: what it takes is counted, what it gives is not."""
-    return query.chosen(scored, unit // 2, made, noise)
+    return query.choose(scored, unit // 2, made, noise)
 
 
 def _broken_unscaled(query: Subspaces, scored: list[int], unit: int, made: Draws, noise: Noise) -> list[int]:
     """Counts as if one record moved them by 1."""
-    return query.chosen(scored, unit // rounding_bound(10**9, 1, query.neighbours), made, noise)
+    return query.choose(scored, unit // rounding_bound(10**9, 1, query.neighbours), made, noise)
 
 
 # Bounds
@@ -310,62 +310,62 @@ def _broken_unscaled(query: Subspaces, scored: list[int], unit: int, made: Draws
 def _bounds() -> Iterator[Finding]:
     for name, world in (("corners", CORNERS), ("line", LINE)):
         for score, size in ((score, size) for score in _BRUTE for size in (1, 2)):
-            asked = _asked(PURE, score=score, size=size, normalise=False)
-            bound, truth = partial(_unit, asked), partial(_released, asked)
+            asked = _query(PURE, score=score, size=size, normalise=False)
+            bound, truth = partial(_unit, asked), partial(_released_scores, asked)
             yield audit_bound(bound, truth, world, name=f"{score} moves by its unit, {size} of 2 columns, {name}")
-    name, truth = "broken: mass moves by 1", partial(_released, _asked(PURE))
+    name, truth = "broken: mass moves by 1", partial(_released_scores, _query(PURE))
     yield audit_bound(lambda _: 1.0, truth, LINE, name=name, expected=True)
 
 
-def _released(query: Subspaces, values: Floats) -> list[int]:
+def _released_scores(query: Subspaces, values: Floats) -> list[int]:
     """The scores that a release chooses by."""
-    return query.scored(_points(values), query.family.subspaces(("x1", "x2")))[0]
+    return query.score_family(_points(values), query.family.subspaces(("x1", "x2")))[0]
 
 
 def _unit(query: Subspaces, values: Floats) -> float:
     """By how much a release takes one record to move them."""
-    return float(query.scored(_points(values), query.family.subspaces(("x1", "x2")))[1])
+    return float(query.score_family(_points(values), query.family.subspaces(("x1", "x2")))[1])
 
 
 _BY_COUNT: Final = {"score": "count"}
 SOUND: Final[dict[str, tuple[Subspaces, Pair]]] = {
-    "mass, permute-and-flip": (_asked(PURE), TURNED),
-    "mass, exponential": (_asked(PURE, mechanism="exponential"), HUB),
-    "count, permute-and-flip": (_asked(PURE, **_BY_COUNT), TIED),
-    "count, exponential": (_asked(PURE, mechanism="exponential", **_BY_COUNT), HUB),
+    "mass, permute-and-flip": (_query(PURE), TURNED),
+    "mass, exponential": (_query(PURE, mechanism="exponential"), HUB),
+    "count, permute-and-flip": (_query(PURE, **_BY_COUNT), TIED),
+    "count, exponential": (_query(PURE, mechanism="exponential", **_BY_COUNT), HUB),
 }
 PEELED: Final[dict[str, tuple[Subspaces, Pair]]] = {
-    "mass, two in order": (_asked(PURE, top=2), TURNED_TWICE),
-    "mass, exponential at δ, two in order": (_asked(APPROXIMATE, top=2, mechanism="exponential"), TURNED_TWICE),
-    "mass, exponential at ρ, two in order": (_asked(CONCENTRATED, top=2, mechanism="exponential"), TURNED_TWICE),
+    "mass, two in order": (_query(PURE, top=2), TURNED_TWICE),
+    "mass, exponential at δ, two in order": (_query(APPROXIMATE, top=2, mechanism="exponential"), TURNED_TWICE),
+    "mass, exponential at ρ, two in order": (_query(CONCENTRATED, top=2, mechanism="exponential"), TURNED_TWICE),
 }
 _FLIPS, _POWERS = {"mechanism": "permute-and-flip"}, {"mechanism": "exponential"}
 COMPOSED: Final[dict[str, Subspaces]] = {
-    "two flips": _asked(PURE, top=2, **_FLIPS),
-    "two flips at ρ": _asked(CONCENTRATED, top=2, **_FLIPS),
-    "two exponentials": _asked(PURE, top=2, **_POWERS),
-    "two exponentials at ρ": _asked(CONCENTRATED, top=2, **_POWERS),
-    "two exponentials at δ": _asked(APPROXIMATE, top=2, **_POWERS),
+    "two flips": _query(PURE, top=2, **_FLIPS),
+    "two flips at ρ": _query(CONCENTRATED, top=2, **_FLIPS),
+    "two exponentials": _query(PURE, top=2, **_POWERS),
+    "two exponentials at ρ": _query(CONCENTRATED, top=2, **_POWERS),
+    "two exponentials at δ": _query(APPROXIMATE, top=2, **_POWERS),
 }
 COUNTED: Final[dict[str, Subspaces]] = {
-    "mass, then a count": _asked(PURE, counts=True, **_FLIPS),
-    "mass, two and their counts": _asked(PURE, counts=True, top=2, **_FLIPS),
+    "mass, then a count": _query(PURE, counts=True, **_FLIPS),
+    "mass, two and their counts": _query(PURE, counts=True, top=2, **_FLIPS),
 }
 COUNTED_IN_PARTS: Final[dict[str, Subspaces]] = {
-    "mass at ρ": _asked(CONCENTRATED, counts=True, **_FLIPS),
-    "mass at δ": _asked(APPROXIMATE, counts=True, **_POWERS),
+    "mass at ρ": _query(CONCENTRATED, counts=True, **_FLIPS),
+    "mass at δ": _query(APPROXIMATE, counts=True, **_POWERS),
 }
 DRAWN: Final[dict[str, tuple[Subspaces, Pair]]] = {
-    "mass, permute-and-flip": (_asked(PURE), TURNED),
-    "mass, permute-and-flip, hub": (_asked(PURE), HUB),
-    "count, permute-and-flip, hub": (_asked(PURE, **_BY_COUNT), HUB),
+    "mass, permute-and-flip": (_query(PURE), TURNED),
+    "mass, permute-and-flip, hub": (_query(PURE), HUB),
+    "count, permute-and-flip, hub": (_query(PURE, **_BY_COUNT), HUB),
 }
 BROKEN: Final[dict[str, tuple[Subspaces, Pair, Choose]]] = {
-    "Algorithm 3 as printed": (_asked(PURE, mechanism="exponential", **_BY_COUNT), HUB, _broken_printed),
-    "a tenth short": (_asked(PURE), TURNED, _broken_short),
-    "two choices at the whole loss each": (_asked(PURE, top=2), TURNED_TWICE, _broken_unshared),
-    "mass chosen as if it moved by 1": (_asked(PURE), TURNED, _broken_sensitivity),
-    "counts chosen as if they moved by 1": (_asked(PURE, **_BY_COUNT), TIED, _broken_unscaled),
+    "Algorithm 3 as printed": (_query(PURE, mechanism="exponential", **_BY_COUNT), HUB, _broken_printed),
+    "a tenth short": (_query(PURE), TURNED, _broken_short),
+    "two choices at the whole loss each": (_query(PURE, top=2), TURNED_TWICE, _broken_unshared),
+    "mass chosen as if it moved by 1": (_query(PURE), TURNED, _broken_sensitivity),
+    "counts chosen as if they moved by 1": (_query(PURE, **_BY_COUNT), TIED, _broken_unscaled),
 }
 ATTACKS: Final[dict[str, Attack]] = {
     "choices": _attack_choices,

@@ -132,10 +132,10 @@ def precision(made: Draws, *, candidates: int, top: int, lead: float) -> float:
     return float((top - left) @ chances) / top
 
 
-def lead_needed(made: Draws, *, candidates: int, top: int, right: float) -> float:
+def least_lead(made: Draws, *, candidates: int, top: int, right: float) -> float:
     """The smallest lead (in sensitivities), but for a thousandth, from which on `precision` is at least `right`.  (E)
 
-    >>> round(lead_needed(draws("exponential", Loss("2"), 1), candidates=2, top=1, right=0.9), 1)
+    >>> round(least_lead(draws("exponential", Loss("2"), 1), candidates=2, top=1, right=0.9), 1)
     2.2
     """
     low, high = 0.0, 1.0

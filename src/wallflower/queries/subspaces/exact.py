@@ -169,7 +169,7 @@ def _score_pairs(
         if whole:
             lacking[s] = np.sum(degrees < neighbours)
         else:
-            lacking[s] = n * neighbours - _served(sums[depth], reach[s], degrees, neighbours)
+            lacking[s] = n * neighbours - _largest_flow(sums[depth], reach[s], degrees, neighbours)
 
 
 @kernel
@@ -205,7 +205,7 @@ def _degrees(sums: Floats, reach: float) -> Ints:
 
 
 @kernel
-def _served(sums: Floats, reach: float, degrees: Ints, neighbours: int) -> int:
+def _largest_flow(sums: Floats, reach: float, degrees: Ints, neighbours: int) -> int:
     """The largest flow, from the list of all pairs."""
     n = len(sums)
     starts = np.zeros(n + 1, np.int64)

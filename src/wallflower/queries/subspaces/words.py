@@ -15,6 +15,18 @@ RIGHT: Final = 0.9  # of the names, for an answer to be called reliable
 UNPROVED: Final = (
     "That the counts are no lower than the lower ends of their intervals is not proved: these cover the noise alone."
 )
+HEADINGS: Final = {
+    "precision": "right, at least",
+    "wrong": "wrong, at most",
+    "chance": "by chance",
+    "needed": "90 % right from",
+    "each": "ε of each choice",
+}
+COUNT_HEADINGS: Final = {"half_width": "counts, 95 % within ±"}
+MECHANISM_NOTES: Final = {
+    "permute-and-flip": "the better one at equal loss",
+    "exponential": "each choice may spend more when δ or ρ is given",
+}
 
 
 def is_useful(query: Any, n: int, dimension: int) -> bool:
@@ -38,7 +50,7 @@ def notes(query: Any, n: int, dimension: int) -> tuple[str, ...]:
     counted = (UNPROVED,) if query.counts else ()
     if query.top == query.candidates(dimension):
         return counted
-    needed = math.ceil(query.needed_lead(query.made(n, dimension), n, dimension))
+    needed = math.ceil(query.needed_lead(query.pick_draws(n, dimension), n, dimension))
     lead = f"Nine of ten names are right where the best stand out by {needed:,} records or more"
     found = f"{lead}, and there are {n:,}: no table is clear enough." if needed > n else f"{lead}."
     return (found, *counted)

@@ -12,7 +12,7 @@ Arithmetic  whole numbers on a grid, coins from proved tables        Proof      
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
@@ -23,7 +23,9 @@ from wallflower.machine.lazy import Lazy
 from wallflower.noise import Noise
 from wallflower.privacy import Loss, exact
 from wallflower.progress import Effort
+from wallflower.queries.watch import words
 from wallflower.queries.watch.claims import claim_of
+from wallflower.queries.watch.forecast.statement import Statement
 from wallflower.queries.watch.gauge import STATISTICS, Gauge, Ints, gauge
 from wallflower.queries.watch.modes import (
     LEVELS,
@@ -36,23 +38,21 @@ from wallflower.queries.watch.modes import (
     mode_of,
 )
 from wallflower.queries.watch.seasons import LIMIT, ReleasedBaseline, Seasons
-from wallflower.queries.watch.statement import Statement
 from wallflower.query import Condition, Plan, PublicFacts, Query, Reading, Status, Tradeoff, settle
 from wallflower.query.picture import Band, Ticks
 from wallflower.units import Claim
 
 if TYPE_CHECKING:
-    import wallflower.queries.watch.forecast as _forecast
-    import wallflower.queries.watch.plans as _plans
+    import wallflower.queries.watch.forecast.plans as _plans
+    import wallflower.queries.watch.forecast.worth as _worth
     import wallflower.queries.watch.seasons.drift as _drift
     from wallflower.queries.watch.seasons.drift import Drift
 else:
-    _forecast = Lazy("wallflower.queries.watch.forecast")
+    _worth = Lazy("wallflower.queries.watch.forecast.worth")
     _drift = Lazy("wallflower.queries.watch.seasons.drift")
-    _plans = Lazy("wallflower.queries.watch.plans")
+    _plans = Lazy("wallflower.queries.watch.forecast.plans")
 
-SPOKEN, SHOWN = 12, 3  # times of flagged observations in words, and under a picture
-STAYS: Final = (1, 10, 100)  # for how many observations a person's loss is stated
+SHOWN: Final = 3  # times of flagged observations under a picture
 
 EVENT, PERSON = Condition("level", "event"), Condition("level", "person")
 WEIGHTED: Final = Condition("statistic", "weighted")
@@ -207,7 +207,7 @@ class Watch(Query[Points, dict[str, Any]]):
         return _drift.Drift(season=self.season, every=self.relearn, epsilon=epsilon, change=self.change)
 
     @property
-    def deciding(self) -> Fraction:
+    def deciding_epsilon(self) -> Fraction:
         """The part of ε that decides; the rest learns.  (P5)"""
         return self.loss.epsilon * (1 if self.relearn is None else 1 - self.relearn_share)
 
@@ -240,7 +240,7 @@ class Watch(Query[Points, dict[str, Any]]):
     def _season_times(self, data: Points) -> list[str] | None:
         return None if self.season is None or self.season.time is None else data.times(self.season.time)
 
-    def measured(self, data: Points, made: Gauge) -> Ints:
+    def measure(self, data: Points, made: Gauge) -> Ints:
         """The distance of each observation, in steps; by phase of what it is in spreads of its phase.  (P4)"""
         if self.season is None:
             return made.measure(data.values)
@@ -298,9 +298,9 @@ class Watch(Query[Points, dict[str, Any]]):
             return self._answer_in_blocks(self.drift, data, noise)
         made = self.gauge(data.dimension, data.schema)
         detector = self.detector(made)
-        found = detector.decide(self.measured(data, made), detector.secret(noise), 0, noise)
+        found = detector.decide(self.measure(data, made), detector.secret(noise), 0, noise)
         flagged = [place + 1 for place in found.flags.nonzero()[0].tolist()]
-        value: dict[str, Any] = {"flagged": flagged, "decided": found.decided}
+        value: dict[str, Any] = {"flagged": flagged, "decided": found.count}
         if self.time is not None:
             times = data.times(self.time)  # public, cell by cell: whoever has the flags could look them up
             value["times"] = [times[place - 1] for place in flagged]
@@ -313,9 +313,9 @@ class Watch(Query[Points, dict[str, Any]]):
         """Each block by what was learnt of the one before, and last what the next would be judged by.  (P5)"""
         value: dict[str, Any] = {"flagged": [], "decided": data.n, "phases": []}
         for block, season in drift.blocks(data, noise):
-            asked = replace(self, baseline=season, relearn=None, loss=Loss(self.deciding))
+            asked = replace(self, baseline=season, relearn=None, loss=Loss(self.deciding_epsilon))
             made = asked.gauge(data.dimension, data.schema)
-            far = asked.measured(data, made)[block]
+            far = asked.measure(data, made)[block]
             found = asked.detector(made).decide(far, (), 0, noise).flags.nonzero()[0] + block.start
             value["flagged"] += [int(place) + 1 for place in found]
             value["baseline"] = season.to_json()
@@ -327,28 +327,7 @@ class Watch(Query[Points, dict[str, Any]]):
         return value
 
     def reading(self, value: dict[str, Any], facts: PublicFacts) -> Reading:
-        flags, decided = len(value["flagged"]), value["decided"]
-        over = "" if decided == facts.n else f" Then the watch was exhausted; {facts.n - decided:,} were not looked at."
-        stays = {f"{steps}": str(found) for steps in STAYS if (found := self.staying(steps)) is not None}
-        ahead = _plans.prospect(self, facts.dimension)
-        return Reading(
-            mechanism=f"{mode_of(self)} on the {self.statistic}",
-            interval=None,
-            words=f"{flags:,} of {decided:,} observations were flagged{_at_times(value, SPOKEN)}.{over}",
-            extras=({} if ahead is None else _plans.figures_of(ahead))
-            | ({"present_in_so_many": stays} if stays else {})
-            | ({"assumed": assumed} if (assumed := self._assumed()) else {}),
-            notes=_plans.notes_of(self, facts.dimension, ahead),
-            quality=_plans.quality_of(self, facts.dimension, ahead, decided=decided, n=facts.n),
-        )
-
-    def _assumed(self) -> list[str]:
-        """What the guarantee takes for granted and nothing enforces."""
-        rules = {
-            f"one entry changes by at most {self.change:g}" if self.change else "": self.change is not None,
-            "a person changes all observations in one direction": self.monotone,
-        }
-        return [rule for rule, taken in rules.items() if taken]
+        return words.reading(self, value, facts)
 
     def cautions(self, data: Points) -> tuple[str, ...]:
         """What public facts of the columns warn of."""
@@ -357,12 +336,12 @@ class Watch(Query[Points, dict[str, Any]]):
     def picture(self, value: dict[str, Any], facts: PublicFacts) -> Band | Ticks:
         if self.season is not None and value["decided"] == facts.n:
             return self.season.picture(marks=value["phases"])
-        across = f"observations, flagged ones marked{_at_times(value, SHOWN)}"
+        across = f"observations, flagged ones marked{words.at_times(value, SHOWN)}"
         return Ticks(places=tuple(value["flagged"]), known=value["decided"], until=facts.n, across=across)
 
-    def staying(self, steps: int) -> Loss | None:
+    def loss_of_staying(self, steps: int) -> Loss | None:
         """At event level: what a person present in so many observations pays."""
-        found: Loss | None = None if self.level == "person" else _forecast.loss_of_staying(self.loss, steps)
+        found: Loss | None = None if self.level == "person" else _worth.loss_of_staying(self.loss, steps)
         return found
 
     def plan(self, *, n: int, dimension: int) -> Plan:
@@ -387,13 +366,6 @@ class Watch(Query[Points, dict[str, Any]]):
         if self.centre is not None or not self.mean:
             return self.centre or 0.0
         return _dot(self.weights or (1.0,) * dimension, self.mean)
-
-
-def _at_times(value: Mapping[str, Any], most: int) -> str:
-    """The first times of flagged observations, in words."""
-    times = value.get("times") or ()
-    more = f" and {len(times) - most:,} more" if len(times) > most else ""
-    return f": {', '.join(times[:most])}{more}" if times else ""
 
 
 def _dot(one: Sequence[float], other: Sequence[float]) -> float:

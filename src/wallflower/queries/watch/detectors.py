@@ -32,14 +32,14 @@ FINEST: Final = 64  # coarse steps that one entry can move a distance by, where 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decisions:
-    """What a batch came to: a flag for each of the first `decided` observations, the rest is not looked at any more."""
+    """What a batch came to: a flag for each of the first `count` observations, the rest is not looked at any more."""
 
     flags: Flags
     spent: int
     scores: Ints | None = None
 
     @property
-    def decided(self) -> int:
+    def count(self) -> int:
         return len(self.flags)
 
 

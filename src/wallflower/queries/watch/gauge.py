@@ -78,14 +78,14 @@ class Gauge:
 
     def measure(self, rows: Floats) -> Ints:
         """The distance of each row, in steps."""
-        rows = self.shaped(rows)
+        rows = self.shape_rows(rows)
         part = max(1, PART // rows.shape[1])  # so that what is computed on the way stays in the cache
         found = np.empty(len(rows), dtype=np.int64)
         for start in range(0, len(rows), part):
             found[start : start + part] = self.distance(rows[start : start + part])
         return found
 
-    def shaped(self, rows: NDArray[Any]) -> Floats:
+    def shape_rows(self, rows: NDArray[Any]) -> Floats:
         """The rows as floats, one for each observation; those of a single column may come as a list of numbers."""
         found = np.asarray(rows, dtype=np.float64)
         found = found[:, None] if found.ndim == 1 else found
@@ -134,7 +134,7 @@ def _sum(bounds: Bounds, moves: Floats, centre: float, weights: tuple[float, ...
     step = _power_of_two(reach / FINE)
     farthest = float(np.maximum(np.abs(bounds.low), np.abs(bounds.high)) @ np.abs(factors)) + abs(centre)
     _check_width(farthest / step + columns + 1)
-    low, high = (_rounded(np.array(ends) * np.abs(factors), step) for ends in (bounds.low, bounds.high))
+    low, high = (_round_to_steps(np.array(ends) * np.abs(factors), step) for ends in (bounds.low, bounds.high))
     signs = np.where(factors < 0, -1, 1).astype(np.int64)
     usual = math.floor(centre / step + 0.5)
     ends = (int(np.sum(pick(signs * low, signs * high))) for pick in (np.minimum, np.maximum))
@@ -145,8 +145,8 @@ def _sum(bounds: Bounds, moves: Floats, centre: float, weights: tuple[float, ...
     def distance(rows: Floats) -> Ints:
         held = bounds.hold(rows)
         if columns == 1:
-            return np.asarray(signs[0] * _rounded(held[:, 0] * abs(factors[0]), step) - usual)
-        return np.asarray(_rounded(held * np.abs(factors), step) @ signs - usual)
+            return np.asarray(signs[0] * _round_to_steps(held[:, 0] * abs(factors[0]), step) - usual)
+        return np.asarray(_round_to_steps(held * np.abs(factors), step) @ signs - usual)
 
     return Gauge(
         bounds=bounds,
@@ -181,7 +181,7 @@ def _mahalanobis(
     _check_width(farthest / step * (3 * len(usual) + 8))  # what floats are off by adds up over the entries
 
     def distance(rows: Floats) -> Ints:
-        return _rounded(np.linalg.norm((bounds.hold(rows) - usual) @ factor, axis=1), step)
+        return _round_to_steps(np.linalg.norm((bounds.hold(rows) - usual) @ factor, axis=1), step)
 
     return Gauge(
         bounds=bounds,
@@ -211,7 +211,7 @@ def _max(
     _check_width(float(np.max(_farthest(bounds, usual) / deviations)) / step * 8)
 
     def distance(rows: Floats) -> Ints:
-        return _rounded(np.max(np.abs(bounds.hold(rows) - usual) / deviations, axis=1), step)
+        return _round_to_steps(np.max(np.abs(bounds.hold(rows) - usual) / deviations, axis=1), step)
 
     widest = _whole(np.max(bounds.widths / deviations), step)
     return Gauge(
@@ -272,7 +272,7 @@ def _check_width(steps: float) -> None:
         raise ParameterError("bounds: they are too wide for how little one entry may change. Narrow the bounds.")
 
 
-def _rounded(amounts: Floats, step: float) -> Ints:
+def _round_to_steps(amounts: Floats, step: float) -> Ints:
     """Whole steps, halves upwards: half-to-even would turn a move of one step into two."""
     return np.floor(amounts / step + 0.5).astype(np.int64)
 

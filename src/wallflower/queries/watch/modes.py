@@ -156,7 +156,9 @@ def _sparse(query: Any, public: dict[str, Any]) -> Any:
 
 
 MODES: Final[Mapping[str, Callable[[Any, dict[str, Any]], Any]]] = {
-    "staircase": lambda query, public: _detectors.Staircase(**public, epsilon=query.deciding, scores=query.scores),
+    "staircase": lambda query, public: _detectors.Staircase(
+        **public, epsilon=query.deciding_epsilon, scores=query.scores
+    ),
     "staircase in a window": lambda query, public: _detectors.Staircase(
         **public, epsilon=query.loss.epsilon / query.window
     ),  # (W)

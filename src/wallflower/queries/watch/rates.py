@@ -23,7 +23,7 @@ import numpy as np
 
 from wallflower.errors import ParameterError
 from wallflower.machine.lazy import Lazy
-from wallflower.queries.watch.integrals import Floats, Side, Tail, log_integral, log_slice, log_stairs
+from wallflower.queries.watch.forecast.integrals import Floats, Side, Tail, log_integral, log_slice, log_stairs
 
 __all__ = [
     "ExponentialDifference",

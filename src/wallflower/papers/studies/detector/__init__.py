@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from wallflower.machine.lazy import Lazy
 from wallflower.papers.methods import NOT_PRIVATE
-from wallflower.papers.page import Curve, Panel, Section, Sheet, leave, write_page
+from wallflower.papers.page import Section, Sheet, leave, write_page
+from wallflower.papers.panels import Curve, Panel
 from wallflower.papers.studies.detector.sets import CHOSEN_ON, LabelledTable, available
 from wallflower.papers.studies.detector.trials import OURS, WANTED, Trial, plan_jobs, rivals_here, run
 

@@ -49,10 +49,10 @@ def direct(
     """
 
     def blocks(reduce: Reduce[T]) -> Iterator[T]:
-        return in_blocks(table.space, utility.scored(table, parts(table, detector)), np.bool_, reduce)
+        return in_blocks(table.space, utility.score_parts(table, parts(table, detector)), np.bool_, reduce)
 
     span = None if utility.measure(table) is None else (0, table.n)
-    return _drawn(table.space, blocks, span, rate=rate, top=top, noise=noise)
+    return _draw(table.space, blocks, span, rate=rate, top=top, noise=noise)
 
 
 def by_margin(
@@ -73,7 +73,7 @@ def by_margin(
     """
     most = min(HIGHEST, int(GRID * cap))
     blocks = step_scores(table, detector, scale, most)
-    return _drawn(table.space, blocks, (-most, most), rate=epsilon / (2 * STEPS), top=top, noise=noise)
+    return _draw(table.space, blocks, (-most, most), rate=epsilon / (2 * STEPS), top=top, noise=noise)
 
 
 def step_scores(table: RankedTable | CellTable, detector: Detector, scale: Fraction, most: int) -> Blocks:
@@ -85,12 +85,12 @@ def step_scores(table: RankedTable | CellTable, detector: Detector, scale: Fract
     kind = np.int64 if step.numerator * table.n < 2**62 and step.denominator < 2**62 else object
 
     def blocks(reduce: Reduce[T]) -> Iterator[T]:
-        def stepped(first: int, margins: Floats, populations: Counts) -> T:
+        def reduce_steps(first: int, margins: Floats, populations: Counts) -> T:
             reached = populations.astype(kind) * step.numerator // step.denominator
             _lesser(margins, np.minimum(reached, most).astype(np.int64), most, populations)
             return reduce(first, np.ones(len(margins), np.bool_), populations)
 
-        return margins_in_blocks(table, detector, stepped)
+        return margins_in_blocks(table, detector, reduce_steps)
 
     return blocks
 
@@ -105,19 +105,19 @@ def best_margin(table: RankedTable | CellTable, detector: Detector) -> int:
 def choose(scores: Sequence[int], *, rate: Fraction, top: int, noise: Noise) -> list[int]:
     """The places of up to `top` scores, each with probability proportional to exp(rate·score) among those left."""
     found = np.array(scores, np.int64)
-    return [place for place, _ in _peeled(found, np.ones(len(found), np.int64), rate=rate, top=top, noise=noise)]
+    return [place for place, _ in _peel(found, np.ones(len(found), np.int64), rate=rate, top=top, noise=noise)]
 
 
-def _drawn(
+def _draw(
     space: Space, blocks: Blocks, span: tuple[int, int] | None, *, rate: Fraction, top: int, noise: Noise
 ) -> list[int]:
-    source = _kept(space, blocks) if space.count <= HELD else blocks
-    scores, counts = _tallied(source, None if space.count <= LEAST else span)  # few are sorted sooner than spread out
-    chosen = _peeled(scores, counts, rate=rate, top=top, noise=noise)
-    return _found(source, [(int(scores[place]), rank) for place, rank in chosen])
+    source = _one_block(space, blocks) if space.count <= HELD else blocks
+    scores, counts = _tally(source, None if space.count <= LEAST else span)  # few are sorted sooner than spread out
+    chosen = _peel(scores, counts, rate=rate, top=top, noise=noise)
+    return _find_indices(source, [(int(scores[place]), rank) for place, rank in chosen])
 
 
-def _kept(space: Space, blocks: Blocks) -> Blocks:
+def _one_block(space: Space, blocks: Blocks) -> Blocks:
     """The same as one block, kept."""
     taking, scores = np.empty(space.count, np.bool_), np.empty(space.count, np.int32)
 
@@ -129,13 +129,13 @@ def _kept(space: Space, blocks: Blocks) -> Blocks:
     return lambda reduce: iter([reduce(0, taking, scores)])
 
 
-def _tallied(blocks: Blocks, span: tuple[int, int] | None) -> Tally:
+def _tally(blocks: Blocks, span: tuple[int, int] | None) -> Tally:
     if span is None:  # only what is kept has no bounds
         (found,) = blocks(lambda first, taking, scores: np.unique(scores[taking].astype(np.int64), return_counts=True))
         return found[0], found[1]
     low, high = span
     if high - low > SPARSE:
-        return _tallied_sparsely(blocks)
+        return _tally_sparsely(blocks)
     total = np.zeros(high - low + 1, np.int64)
 
     def tally(first: int, taking: Bools, scores: Counts) -> Tally:
@@ -150,7 +150,7 @@ def _tallied(blocks: Blocks, span: tuple[int, int] | None) -> Tally:
     return some + low, total[some]
 
 
-def _tallied_sparsely(blocks: Blocks) -> Tally:
+def _tally_sparsely(blocks: Blocks) -> Tally:
     """The same, where so many scores are possible that most of them are none's."""
     total = np.empty(0, np.int64), np.empty(0, np.int64)
     for some, counts in blocks(lambda first, taking, scores: np.unique(scores[taking], return_counts=True)):
@@ -159,7 +159,7 @@ def _tallied_sparsely(blocks: Blocks) -> Tally:
     return total
 
 
-def _peeled(scores: Ints, counts: Ints, *, rate: Fraction, top: int, noise: Noise) -> list[tuple[int, int]]:
+def _peel(scores: Ints, counts: Ints, *, rate: Fraction, top: int, noise: Noise) -> list[tuple[int, int]]:
     """Places and ranks of those drawn one after another; the ranks of a place are a shuffle as far as it is drawn."""
     chosen: list[tuple[int, int]] = []
     moved: dict[tuple[int, int], int] = {}
@@ -173,7 +173,7 @@ def _peeled(scores: Ints, counts: Ints, *, rate: Fraction, top: int, noise: Nois
     return chosen
 
 
-def _found(blocks: Blocks, chosen: list[tuple[int, int]]) -> list[int]:
+def _find_indices(blocks: Blocks, chosen: list[tuple[int, int]]) -> list[int]:
     """The indices of contexts named by their score and their rank among those with that score."""
     wanted = sorted({score for score, _ in chosen})
     seen, found = dict.fromkeys(wanted, 0), {}

@@ -85,18 +85,18 @@ def _highest(noisy: tuple[RankedTable, Counts], most: int) -> Ints:
         sums_of(*walk, scores[None], nothing(len(scores)))
 
     def best(first: int, outcomes: NDArray[Any], scores: Counts) -> tuple[Ints, Counts]:
-        kept = _leading(scores, np.arange(len(scores)), most)
+        kept = _highest_places(scores, np.arange(len(scores)), most)
         return first + kept, scores[kept]
 
     indices, scores = np.empty(0, np.int64), np.empty(0, np.int32)
     for more, found in in_blocks(cells.space, walk_parts(cells, counts[None], nothing(cells.n), work), np.bool_, best):
         indices, scores = np.append(indices, more), np.append(scores, found)
-        kept = _leading(scores, indices, most)
+        kept = _highest_places(scores, indices, most)
         indices, scores = indices[kept], scores[kept]
     return indices
 
 
-def _leading(scores: Counts, indices: Ints, most: int) -> Ints:
+def _highest_places(scores: Counts, indices: Ints, most: int) -> Ints:
     """The places of the highest scores in falling order."""
     if len(scores) > most:
         least = np.partition(scores, len(scores) - most)[len(scores) - most]

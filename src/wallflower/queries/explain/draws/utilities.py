@@ -42,10 +42,10 @@ class Utility(Protocol):
     def measure(self, table: RankedTable | CellTable) -> Counts | None:
         """What every record counts, where a score is the sum over the records of a context."""
 
-    def scored(self, table: RankedTable | CellTable, parts: Iterator[Part]) -> Iterator[Part]:
+    def score_parts(self, table: RankedTable | CellTable, parts: Iterator[Part]) -> Iterator[Part]:
         """Parts that fill in scores in the place of populations."""
 
-    def asked(self, table: RankedTable | CellTable, examine: Examine) -> Examine:
+    def score_single(self, table: RankedTable | CellTable, examine: Examine) -> Examine:
         """Answers about single contexts with scores in the place of populations."""
 
 
@@ -70,10 +70,10 @@ class Population(_Monotone):
     def measure(self, table: RankedTable | CellTable) -> Counts:
         return table.weights
 
-    def scored(self, table: RankedTable | CellTable, parts: Iterator[Part]) -> Iterator[Part]:
+    def score_parts(self, table: RankedTable | CellTable, parts: Iterator[Part]) -> Iterator[Part]:
         return parts
 
-    def asked(self, table: RankedTable | CellTable, examine: Examine) -> Examine:
+    def score_single(self, table: RankedTable | CellTable, examine: Examine) -> Examine:
         return examine
 
 
@@ -86,13 +86,13 @@ class Overlap(_Monotone):
     def measure(self, table: RankedTable | CellTable) -> Counts:
         return select_records(table, self.context) * table.weights
 
-    def scored(self, table: RankedTable | CellTable, parts: Iterator[Part]) -> Iterator[Part]:
+    def score_parts(self, table: RankedTable | CellTable, parts: Iterator[Part]) -> Iterator[Part]:
         def work(_: int, walk: Walk, outcomes: NDArray[Any], scores: Counts) -> None:
             sums_of(*walk, scores[None], nothing(len(scores)))
 
-        return _replaced(parts, walk_parts(table, self.measure(table)[None], nothing(len(table.slots)), work))
+        return _replace_counts(parts, walk_parts(table, self.measure(table)[None], nothing(len(table.slots)), work))
 
-    def asked(self, table: RankedTable | CellTable, examine: Examine) -> Examine:
+    def score_single(self, table: RankedTable | CellTable, examine: Examine) -> Examine:
         shared = select_records(table, self.context)
         if not shared.any():
             return lambda index: (examine(index)[0], 0)
@@ -126,29 +126,29 @@ class Rating:
     def measure(self, table: RankedTable | CellTable) -> None:
         return None
 
-    def scored(self, table: RankedTable | CellTable, parts: Iterator[Part]) -> Iterator[Part]:
+    def score_parts(self, table: RankedTable | CellTable, parts: Iterator[Part]) -> Iterator[Part]:
         if table.space.count > ASKED:
             raise ParameterError(
                 f"domain_sizes: {table.space.count} contexts are more than the {ASKED} that a function is asked to "
                 "rate; name fewer values, or choose a search that asks about few."
             )
         for first, count, fill in parts:
-            yield first, count, self._rating(table, first, fill)
+            yield first, count, self._rate_part(table, first, fill)
 
-    def asked(self, table: RankedTable | CellTable, examine: Examine) -> Examine:
+    def score_single(self, table: RankedTable | CellTable, examine: Examine) -> Examine:
         def score(index: int) -> tuple[bool, int]:
             valid, _ = examine(index)
             return valid, self._rate(table, index) if valid else 0
 
         return score
 
-    def _rating(self, table: RankedTable | CellTable, first: int, fill: Fill) -> Fill:
-        def rated(start: int, valid: Bools, scores: Counts) -> None:
+    def _rate_part(self, table: RankedTable | CellTable, first: int, fill: Fill) -> Fill:
+        def rate(start: int, valid: Bools, scores: Counts) -> None:
             fill(start, valid, scores)
             for x in np.flatnonzero(valid).tolist():
                 scores[x] = self._rate(table, first + start + x)
 
-        return rated
+        return rate
 
     def _rate(self, table: RankedTable | CellTable, index: int) -> int:
         assert isinstance(table, RankedTable)  # cells have no values, and are refused before the charge
@@ -166,11 +166,11 @@ class Even(_Monotone):
     def measure(self, table: RankedTable | CellTable) -> Counts:
         return np.zeros(len(table.slots), np.int32)
 
-    def scored(self, table: RankedTable | CellTable, parts: Iterator[Part]) -> Iterator[Part]:
+    def score_parts(self, table: RankedTable | CellTable, parts: Iterator[Part]) -> Iterator[Part]:
         for first, count, fill in parts:
             yield first, count, _level(fill)
 
-    def asked(self, table: RankedTable | CellTable, examine: Examine) -> Examine:
+    def score_single(self, table: RankedTable | CellTable, examine: Examine) -> Examine:
         return lambda index: (examine(index)[0], 0)
 
 
@@ -195,7 +195,7 @@ def select_records(table: RankedTable | CellTable, context: str) -> Bools:
     return found
 
 
-def _replaced(parts: Iterator[Part], others: Iterator[Part]) -> Iterator[Part]:
+def _replace_counts(parts: Iterator[Part], others: Iterator[Part]) -> Iterator[Part]:
     """What the first parts say of validity, with what the others count; both go through all contexts in order."""
     at = end = far = 0
     for first, count, fill in parts:

@@ -66,7 +66,7 @@ class ContextScores:
 def score_contexts(table: RankedTable | CellTable, detector: Detector, utility: Utility) -> ContextScores:
     if table.space.length > LENGTH:
         raise ParameterError(f"domain_sizes: a search takes up to 2^{LENGTH} contexts; name fewer values.")
-    return ContextScores(table.space, utility.asked(table, examiner(table, detector)))
+    return ContextScores(table.space, utility.score_single(table, examiner(table, detector)))
 
 
 def first_valid(ask: ContextScores, *, limit: int = ASKED) -> int | None:
@@ -103,7 +103,7 @@ def uniform(
         return _last(ask, _even(table, detector, samples, noise), rate, top, noise)
     visited: list[int] = []
     with progress.steps("drawing contexts", ASKED) as step:
-        for index in _drawn_evenly(table.space.count, noise):
+        for index in _draw_evenly(table.space.count, noise):
             visited += [index] if ask.score(index) is not None else []
             step()
             if len(visited) == samples:
@@ -118,7 +118,7 @@ def walk(ask: ContextScores, *, start: int, samples: int, rate: Fraction, top: i
         for _ in range(PATIENCE * samples):
             if len(visited) >= samples:
                 break
-            moved = next((to for to in _shuffled(list(ask.beside(here)), noise) if ask.score(to) is not None), None)
+            moved = next((to for to in _shuffle(list(ask.beside(here)), noise) if ask.score(to) is not None), None)
             if moved is None:
                 break
             here = moved
@@ -136,7 +136,7 @@ def dfs(ask: ContextScores, *, start: int, samples: int, rate: Fraction, top: in
             if not found:
                 way.pop()
                 continue
-            way.append(found[_chosen(ask, found, rate, noise)])
+            way.append(found[_choose(ask, found, rate, noise)])
             seen.add(way[-1])
             step()
     return _last(ask, seen, rate, top, noise)
@@ -152,14 +152,14 @@ def bfs(ask: ContextScores, *, start: int, samples: int, rate: Fraction, top: in
             edge += found
             if not edge:
                 break
-            place = _chosen(ask, edge, rate, noise)
+            place = _choose(ask, edge, rate, noise)
             edge[place], edge[-1] = edge[-1], edge[place]
             visited.append(edge.pop())
             step()
     return _last(ask, visited, rate, top, noise)
 
 
-def _chosen(ask: ContextScores, among: list[int], rate: Fraction, noise: Noise) -> int:
+def _choose(ask: ContextScores, among: list[int], rate: Fraction, noise: Noise) -> int:
     (place,) = choose([ask.score(index) or 0 for index in among], rate=rate, top=1, noise=noise)
     return place
 
@@ -174,10 +174,10 @@ def _even(table: RankedTable | CellTable, detector: Detector, samples: int, nois
     return direct(table, detector, Even(), rate=Fraction(1), top=samples, noise=noise)
 
 
-def _drawn_evenly(count: int, noise: Noise) -> Iterator[int]:
+def _draw_evenly(count: int, noise: Noise) -> Iterator[int]:
     """Contexts in even order, each once, `ASKED` at most."""
     if count <= 2 * ASKED:
-        yield from islice(_shuffled(list(range(count)), noise), ASKED)
+        yield from islice(_shuffle(list(range(count)), noise), ASKED)
         return
     seen: set[int] = set()
     while len(seen) < ASKED:
@@ -187,7 +187,7 @@ def _drawn_evenly(count: int, noise: Noise) -> Iterator[int]:
             yield index
 
 
-def _shuffled(items: list[int], noise: Noise) -> Iterator[int]:
+def _shuffle(items: list[int], noise: Noise) -> Iterator[int]:
     """In even order, drawn as far as they are wanted."""
     for first in range(len(items)):
         other = first + noise.below(len(items) - first)

@@ -60,7 +60,7 @@ def bitsets(table: RankedTable) -> Bitsets:
         shift += free[cut]
     spill = shift == 0 and cut > 0  # the last attribute alone is more than an inner table holds
     inner = CHUNK if spill else shift
-    last = _joined(table, cut - 1, free[-1] - CHUNK, CHUNK, own=False) if spill else _last(table, cut)
+    last = _join_choices(table, cut - 1, free[-1] - CHUNK, CHUNK, own=False) if spill else _last(table, cut)
     rows = [np.empty((0, last.shape[1]), np.uint64)]
     starts: list[int] = []
     shifts: list[int] = []
@@ -73,7 +73,7 @@ def bitsets(table: RankedTable) -> Bitsets:
         for end in range(left, -1 if left == 0 else 0, -CHUNK):
             width = min(CHUNK, end)
             starts.append(sum(map(len, rows)))
-            rows.append(_joined(table, attribute, end - width, width, own=len(starts) - 1 == first))
+            rows.append(_join_choices(table, attribute, end - width, width, own=len(starts) - 1 == first))
             shifts.append(shift)
             widths.append(width)
             closes.append(0)
@@ -83,25 +83,25 @@ def bitsets(table: RankedTable) -> Bitsets:
     return Bitsets(inner, last, np.concatenate(rows), *numbers)
 
 
-def _joined(table: RankedTable, attribute: int, before: int, width: int, *, own: bool) -> Words:
+def _join_choices(table: RankedTable, attribute: int, before: int, width: int, *, own: bool) -> Words:
     """A row for every choice among `width` values of an attribute, those after its first `before` others."""
     column = table.slots[:, attribute]
-    found = _packed(column == 0 if own else np.zeros(table.n, np.bool_))[None]
+    found = _pack(column == 0 if own else np.zeros(table.n, np.bool_))[None]
     for slot in range(before + width, before, -1):
-        found = np.concatenate([found, found | _packed(column == slot)])
+        found = np.concatenate([found, found | _pack(column == slot)])
     return found
 
 
 def _last(table: RankedTable, cut: int) -> Words:
     """A row for every choice in the attributes from `cut` on."""
-    found = _packed(np.ones(table.n, np.bool_))[None]
+    found = _pack(np.ones(table.n, np.bool_))[None]
     for attribute in range(cut, len(table.space.free)):
-        others = _joined(table, attribute, 0, table.space.free[attribute], own=True)
+        others = _join_choices(table, attribute, 0, table.space.free[attribute], own=True)
         found = (found[:, None] & others[None]).reshape(-1, found.shape[1])
     return found
 
 
-def _packed(chosen: Bools) -> Words:
+def _pack(chosen: Bools) -> Words:
     padded = np.zeros(-(-len(chosen) // 64) * 64, np.bool_)
     padded[: len(chosen)] = chosen
     return np.packbits(padded, bitorder="little").view("<u8").astype(np.uint64)

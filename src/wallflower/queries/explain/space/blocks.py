@@ -86,15 +86,15 @@ def _on_all_cores(
                     stop = min(start + block, count)
                     waiting.append((stop - start, pool.submit(examine, first, start, stop, fill)))
                     while len(waiting) > 3 * cores:
-                        yield _done(waiting, step)
+                        yield _finish_first(waiting, step)
             while waiting:
-                yield _done(waiting, step)
+                yield _finish_first(waiting, step)
         finally:
             for _, future in waiting:
                 future.cancel()
 
 
-def _done(waiting: deque[tuple[int, Future[T]]], step: progress.Step) -> T:
+def _finish_first(waiting: deque[tuple[int, Future[T]]], step: progress.Step) -> T:
     count, future = waiting.popleft()
     found = future.result()
     step(count)

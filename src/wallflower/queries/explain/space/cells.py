@@ -133,7 +133,7 @@ def _moments(values: Floats, own: float) -> Sequence[Floats]:
     return z, z * z
 
 
-def _clamped(detector: ClampedGrubbs) -> Division:
+def _clamped_division(detector: ClampedGrubbs) -> Division:
     low, high = detector.low, detector.high
     return Division(1, 2, _whole, lambda values, own: _moments(np.clip(values, low, high), min(max(own, low), high)))
 
@@ -150,7 +150,7 @@ def _on_grid(detector: Tukey) -> Division:
 
 DIVISIONS: Final[dict[type, Callable[[Any], Division]]] = {
     Grubbs: lambda detector: Division(1, 2, _whole, _moments),
-    ClampedGrubbs: _clamped,
+    ClampedGrubbs: _clamped_division,
     Distance: lambda detector: Division(2, 0, detector.near, _nothing),
     FixedBins: lambda detector: Division(2, 0, detector.near, _nothing),
     Tukey: _on_grid,

@@ -78,10 +78,10 @@ class Space:
             chosen += part[:own] + part[own + 1 :]
         return int(chosen or "0", 2)
 
-    def widened(self, bits: str) -> str:
+    def widen(self, bits: str) -> str:
         """The same context with the record's own values in it.
 
-        >>> Space((3, 3), (1, 0)).widened("001010")
+        >>> Space((3, 3), (1, 0)).widen("001010")
         '011110'
         """
         starts = [sum(self.sizes[:place]) for place in range(len(self.sizes))]
@@ -196,7 +196,7 @@ def predicate(domains: Sequence[Domain], bits: str) -> str:
     >>> predicate([job, year], "11111")
     'all records'
     """
-    return " AND ".join(_in_words(domain, places) for domain, places in _chosen(domains, bits)) or "all records"
+    return " AND ".join(_in_words(domain, places) for domain, places in _restrictions(domains, bits)) or "all records"
 
 
 def where(domains: Sequence[Domain], bits: str) -> str:
@@ -207,7 +207,7 @@ def where(domains: Sequence[Domain], bits: str) -> str:
     >>> where([Domain("job", ("O'Neil", "b", "c"))], "110")
     '"job" NOT IN (\\'c\\')'
     """
-    return _joined(domains, bits, " AND ", "1 = 1", _sql_labels, _sql_interval, " OR ")
+    return _join_tests(domains, bits, " AND ", "1 = 1", _sql_labels, _sql_interval, " OR ")
 
 
 def pandas_filter(domains: Sequence[Domain], bits: str, frame: str = "df") -> str:
@@ -216,7 +216,7 @@ def pandas_filter(domains: Sequence[Domain], bits: str, frame: str = "df") -> st
     >>> pandas_filter([Domain("job", ("a", "b", "c"))], "110")
     "df[(~df['job'].isin(['c']))]"
     """
-    tests = _joined(domains, bits, " & ", "", *_frame_tests(f"{frame}[{{}}]", "isin"), " | ")
+    tests = _join_tests(domains, bits, " & ", "", *_frame_tests(f"{frame}[{{}}]", "isin"), " | ")
     return f"{frame}[{tests}]" if tests else frame
 
 
@@ -226,7 +226,7 @@ def polars_filter(domains: Sequence[Domain], bits: str, frame: str = "df") -> st
     >>> polars_filter([Domain("job", ("a", "b", "c"))], "100")
     "df.filter((pl.col('job').is_in(['a'])))"
     """
-    tests = _joined(domains, bits, " & ", "", *_frame_tests("pl.col({})", "is_in"), " | ")
+    tests = _join_tests(domains, bits, " & ", "", *_frame_tests("pl.col({})", "is_in"), " | ")
     return f"{frame}.filter({tests})" if tests else frame
 
 
@@ -234,11 +234,11 @@ Labels = Callable[[str, list[Label], bool], str]  # a name, labels, and whether 
 Interval = Callable[[str, float, float, bool], str]
 
 
-def _joined(
+def _join_tests(
     domains: Sequence[Domain], bits: str, both: str, everything: str, labels: Labels, interval: Interval, either: str
 ) -> str:
     tests = []
-    for domain, places in _chosen(domains, bits):
+    for domain, places in _restrictions(domains, bits):
         if domain.edges:
             last = len(domain.labels) - 1
             ends = [(domain.edges[at], domain.edges[until + 1], until == last) for at, until in _runs(places)]
@@ -274,7 +274,7 @@ def _runs(places: list[int]) -> list[tuple[int, int]]:
     return list(zip(firsts, [at for at in places if at + 1 not in places], strict=True))
 
 
-def _chosen(domains: Sequence[Domain], bits: str) -> list[tuple[Domain, list[int]]]:
+def _restrictions(domains: Sequence[Domain], bits: str) -> list[tuple[Domain, list[int]]]:
     """The attributes that a context restricts, and the places of the values it allows."""
     sizes = [len(domain.labels) for domain in domains]
     if len(bits) != sum(sizes) or set(bits) - {"0", "1"}:

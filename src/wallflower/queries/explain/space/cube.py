@@ -66,7 +66,7 @@ def cubes(table: RankedTable | CellTable, whole: Counts, broken: Floats) -> Iter
     weight = max(1, (len(whole) + 2 * len(broken)) // 5)  # in units of what Grubbs' test needs
     bits = max(min(5, LEAF), LEAF - weight.bit_length() + 1)
     lead = 0
-    while lead < len(free) and _unfolded(free[lead:], bits) > CELLS // weight:
+    while lead < len(free) and _unfolded_size(free[lead:], bits) > CELLS // weight:
         lead += 1
     below = sum(free[lead:])
     for choice in range(1 << sum(free[:lead])):
@@ -84,7 +84,7 @@ def _split(free: Sequence[int], bits: int) -> tuple[int, int, int]:
     return cut, (leaf - (within - free[cut]) if cut < len(free) else 0), leaf
 
 
-def _unfolded(free: Sequence[int], bits: int) -> int:
+def _unfolded_size(free: Sequence[int], bits: int) -> int:
     cut, inside, leaf = _split(free, bits)
     walked = [others + 1 for others in free[:cut]] + [free[cut] - inside + 1 if cut < len(free) else 1]
     return prod(walked) << leaf
@@ -119,17 +119,17 @@ def _cube(slots: Slots, free: Sequence[int], bits: int, whole: Counts, broken: F
 def _unfold(sums: NDArray[Any], cut: int, inside: int) -> NDArray[Any]:
     """Replace values by sets of values in the leaf's attributes, and in the leaf's part of the one that is cut."""
     for axis in range(sums.ndim - 1, cut, -1):
-        sums = _doubled(sums, axis)
+        sums = _double(sums, axis)
     if cut >= sums.ndim:
         return sums
     outside = sums.shape[cut] - 1 - inside
     own = np.take(sums, [0, *range(outside + 1, sums.shape[cut])], axis=cut)
-    within = np.expand_dims(_doubled(own, cut), cut)
+    within = np.expand_dims(_double(own, cut), cut)
     beyond = np.expand_dims(np.take(sums, range(1, outside + 1), axis=cut), cut + 1)
     return np.concatenate([within, np.repeat(beyond, 1 << inside, axis=cut + 1)], axis=cut)
 
 
-def _doubled(sums: NDArray[Any], axis: int) -> NDArray[Any]:
+def _double(sums: NDArray[Any], axis: int) -> NDArray[Any]:
     found = np.take(sums, [0], axis=axis)
     for slot in range(sums.shape[axis] - 1, 0, -1):
         found = np.concatenate([found, np.add(found, np.take(sums, [slot], axis=axis))], axis=axis)

@@ -53,9 +53,9 @@ def add_up(parts: Iterable[Tally]) -> Tally:
         waiting.append(part)
         size += len(part["key"]) + len(part["term"])
         if size > ROOM:
-            waiting = [_joined(waiting)]
+            waiting = [_join(waiting)]
             size = 0
-    return _joined(waiting)
+    return _join(waiting)
 
 
 def round_sums(place: Ints, term: Floats, places: int) -> Floats:
@@ -64,7 +64,7 @@ def round_sums(place: Ints, term: Floats, places: int) -> Floats:
     return np.array([math.fsum(terms[edges[at] : edges[at + 1]]) for at in range(places)])
 
 
-def _joined(parts: list[Tally]) -> Tally:
+def _join(parts: list[Tally]) -> Tally:
     key, back = np.unique(np.concatenate([part["key"] for part in parts]), return_inverse=True)
     count = np.zeros(len(key), np.int64)
     np.add.at(count, back, np.concatenate([part["count"] for part in parts]))

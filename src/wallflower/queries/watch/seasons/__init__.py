@@ -51,15 +51,15 @@ class Seasons:
         shape = (len(self.columns), self.phases.size)
         numbers = np.array(self.centre, dtype=np.float64), np.array(self.spread, dtype=np.float64)
         if not self.columns or any(each.shape != shape or not np.isfinite(each).all() for each in numbers):
-            raise _misbuilt()
+            raise _baseline_error()
         if (
             not (numbers[1] > 0).all()
             or len(self.width) != shape[0]
             or not all(0 < each < 1e300 for each in self.width)
         ):
-            raise _misbuilt()
+            raise _baseline_error()
         if (self.time is None) != (self.phases.kind == ALWAYS):
-            raise _misbuilt()
+            raise _baseline_error()
 
     @classmethod
     def of(cls, given: Any) -> Self:
@@ -98,7 +98,7 @@ class Seasons:
                 width=tuple(map(float, stored["width"])),
             )
         except (KeyError, TypeError, ValueError):
-            raise _misbuilt() from None
+            raise _baseline_error() from None
 
     def to_json(self) -> dict[str, Any]:
         """What was released, as plain JSON."""
@@ -174,7 +174,7 @@ def _rows(stored: Any) -> Numbers:
     return tuple(tuple(map(float, row)) for row in stored)
 
 
-def _misbuilt() -> ParameterError:
+def _baseline_error() -> ParameterError:
     return ParameterError(
         "baseline: it is not what `baseline` releases by phase: finite centres and positive spreads, a row for each "
         "column and a number for each phase. Pass a release, or its JSON."

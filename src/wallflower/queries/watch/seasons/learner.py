@@ -158,7 +158,7 @@ class Learner:
         )
         if self.kind == WRITTEN:
             useful, said = most > 1, "it depends on how many phases are written there"
-        assumed = self._assumed() + self._together(n, dimension)
+        assumed = self._assumptions() + self._together(n, dimension)
         rule = f"; useful is {NEAR} and {FEWEST} observations or more: up to {most:,} phases here"
         return Plan(
             query=query,
@@ -182,7 +182,7 @@ class Learner:
         needed = is_needed(dimension, n, self.loss.epsilon)
         return f"; {dimension} columns of so few observations are learnt of together" if needed else ""
 
-    def _assumed(self) -> str:
+    def _assumptions(self) -> str:
         change = "" if self.change is None else f"; assumed: an entry changes by at most {self.change:g}"
         return change + ("" if self.variance is not None else "; assumed: entries anywhere in their bounds")
 

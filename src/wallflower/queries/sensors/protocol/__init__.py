@@ -1,0 +1,1 @@
+"""What goes between the parties, in order: sealed frames of readings, the rounds of the two servers, and findings."""
