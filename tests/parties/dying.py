@@ -12,8 +12,8 @@ import sys
 
 from wallflower.cli import main
 from wallflower.parties.client import Link
-from wallflower.parties.outbox import Outbox
-from wallflower.parties.windows import Windows
+from wallflower.parties.stores.outbox import Outbox
+from wallflower.parties.stores.windows import Windows
 
 CLASSES = {"Windows": Windows, "Link": Link, "Outbox": Outbox}
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from wallflower.cli import main
-from wallflower.parties import server
-from wallflower.parties.server import Server
+from wallflower.parties.roles import server
+from wallflower.parties.roles.server import Server
 from wallflower.queries.sensors.batches import Commit, about_commit, tags
 from wallflower.queries.sensors.findings import Report, SignedCommit
 from wallflower.queries.sensors.frames import Frame, decode, encode

@@ -23,9 +23,9 @@ import numpy as np
 from forks import Script
 from wallflower.machine.vault import make_key, read_vault
 from wallflower.parties.client import Link, Unreachable
-from wallflower.parties.device import Device
-from wallflower.parties.keys import Identity, make
-from wallflower.parties.parameter_file import ParameterFile, sign_parameters
+from wallflower.parties.roles.device import Device
+from wallflower.parties.trust.keys import Identity, make
+from wallflower.parties.trust.parameter_file import ParameterFile, sign_parameters
 from wallflower.queries.sensors.parameters import Column, Exact, Mode, Parameters
 
 HERE = Path(__file__).parent

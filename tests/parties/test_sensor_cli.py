@@ -17,9 +17,9 @@ from stage import CALL, parameters
 from browser import needs_chromium
 from wallflower import cli
 from wallflower.cli.sensors_live import _View, show_windows
-from wallflower.parties.keys import Identity
-from wallflower.parties.owner_page import MOST_SHOWN, page
-from wallflower.parties.parameter_file import sign_parameters
+from wallflower.parties.roles.owner_page import MOST_SHOWN, page
+from wallflower.parties.trust.keys import Identity
+from wallflower.parties.trust.parameter_file import sign_parameters
 from wallflower.queries.sensors.findings import NO_EXCHANGE
 from wallflower.queries.sensors.parameters import Parameters
 

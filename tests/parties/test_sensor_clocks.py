@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from stage import Stage, fill, flagged, sending
 
-from wallflower.parties.outbox import WindowError
+from wallflower.parties.stores.outbox import WindowError
 
 pytestmark = pytest.mark.slow
 

@@ -16,8 +16,8 @@ from stage import HERE, ROLES, Stage, died, fill, first_to_end, flagged, reading
 
 from forks import Fork, call
 from wallflower.parties.client import Unreachable
-from wallflower.parties.device import Device
-from wallflower.parties.outbox import WindowError
+from wallflower.parties.roles.device import Device
+from wallflower.parties.stores.outbox import WindowError
 from wallflower.queries.sensors.correction import correct
 from wallflower.queries.sensors.dbscan import outside
 from wallflower.queries.sensors.findings import NO_EXCHANGE, ONE_SERVER

@@ -18,10 +18,10 @@ from forging import LISTING, TRICKS, WINDOWS
 from stage import Stage, fill, flagged, parameters, sending
 
 from wallflower.noise import system_noise
-from wallflower.parties.commitments import weigh_commits
-from wallflower.parties.keys import Identity, who
-from wallflower.parties.outbox import Outbox
-from wallflower.parties.windows import Windows
+from wallflower.parties.roles.commitments import weigh_commits
+from wallflower.parties.stores.outbox import Outbox
+from wallflower.parties.stores.windows import Windows
+from wallflower.parties.trust.keys import Identity, who
 from wallflower.queries.sensors.batches import first_above_zero, tags
 from wallflower.queries.sensors.findings import (
     FORGED,

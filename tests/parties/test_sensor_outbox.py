@@ -20,10 +20,10 @@ from stage import ENVIRONMENT, parameters, readings, small_files
 
 from wallflower.errors import BudgetExhausted, DataError, StateError
 from wallflower.noise import system_noise
-from wallflower.parties import outbox
-from wallflower.parties.device import cut_batches
-from wallflower.parties.keys import Identity
-from wallflower.parties.outbox import Outbox, WindowError
+from wallflower.parties.roles.device import cut_batches
+from wallflower.parties.stores import outbox
+from wallflower.parties.stores.outbox import Outbox, WindowError
+from wallflower.parties.trust.keys import Identity
 from wallflower.queries.sensors.batches import Commit, digest, tags
 from wallflower.queries.sensors.frames import Kind, decode
 from wallflower.queries.sensors.parameters import Direct, Grid
@@ -294,7 +294,7 @@ DYING = textwrap.dedent(
     """
     import os, signal, sys
     from pathlib import Path
-    import wallflower.parties.outbox as outbox
+    import wallflower.parties.stores.outbox as outbox
     from test_sensor_outbox import opened, ROWS
 
     keys, folder, point = sys.argv[1:]
@@ -357,7 +357,7 @@ FULL = textwrap.dedent(
     from pathlib import Path
     import numpy as np
     from test_sensor_outbox import opened
-    from wallflower.parties.database import DiskFull
+    from wallflower.parties.stores.database import DiskFull
 
     box = opened(Path(sys.argv[1]), Path(sys.argv[2]))
     for seq in range(1000):

@@ -12,9 +12,9 @@ from stage import ROLES, Stage, died, fill, flagged, parameters, readings, sendi
 
 from wallflower.machine.vault import SealedStore, make_key, read_vault
 from wallflower.noise import system_noise
-from wallflower.parties.keys import Identity
-from wallflower.parties.outbox import Outbox
-from wallflower.parties.windows import Windows
+from wallflower.parties.stores.outbox import Outbox
+from wallflower.parties.stores.windows import Windows
+from wallflower.parties.trust.keys import Identity
 
 
 def sealed_box(keys: Path, folder: Path, key: Path | None) -> Outbox:

@@ -21,9 +21,9 @@ from stage import EXACT, Stage, flagged, readings
 
 from wallflower.noise import system_noise
 from wallflower.parties.client import CERTIFICATE, SIGNATURE, Link, Unreachable
-from wallflower.parties.device import Device, fetch_parameters
-from wallflower.parties.intake import BadCall
-from wallflower.parties.keys import Identity, make
+from wallflower.parties.roles.device import Device, fetch_parameters
+from wallflower.parties.roles.intake import BadCall
+from wallflower.parties.trust.keys import Identity, make
 from wallflower.queries.sensors.batches import Place, commit_frame, prepare_batch
 from wallflower.queries.sensors.frames import Frame, Kind, encode
 from wallflower.queries.sensors.seals import Forgery

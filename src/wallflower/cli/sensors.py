@@ -22,19 +22,19 @@ from wallflower.schema.columns import Selection, call_or_refuse
 
 if TYPE_CHECKING:
     import wallflower.parties.demo as _demo
-    import wallflower.parties.device as _device
-    import wallflower.parties.keys as _keys
-    import wallflower.parties.parameter_file as _signing
-    import wallflower.parties.revocations as _revocations
+    import wallflower.parties.roles.device as _device
     import wallflower.parties.startup as _starting
+    import wallflower.parties.trust.keys as _keys
+    import wallflower.parties.trust.parameter_file as _signing
+    import wallflower.parties.trust.revocations as _revocations
     import wallflower.queries.sensors.batches as _batches
     import wallflower.queries.sensors.parameters as _parameters
 else:
     _demo = Lazy("wallflower.parties.demo")
-    _device = Lazy("wallflower.parties.device")
-    _keys = Lazy("wallflower.parties.keys")
-    _revocations = Lazy("wallflower.parties.revocations")
-    _signing = Lazy("wallflower.parties.parameter_file")
+    _device = Lazy("wallflower.parties.roles.device")
+    _keys = Lazy("wallflower.parties.trust.keys")
+    _revocations = Lazy("wallflower.parties.trust.revocations")
+    _signing = Lazy("wallflower.parties.trust.parameter_file")
     _starting = Lazy("wallflower.parties.startup")
     _batches = Lazy("wallflower.queries.sensors.batches")
     _parameters = Lazy("wallflower.queries.sensors.parameters")

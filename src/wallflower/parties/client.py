@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.noise import Noise
-from wallflower.parties.keys import Identity, who
-from wallflower.parties.parameter_file import ParameterFile
+from wallflower.parties.trust.keys import Identity, who
+from wallflower.parties.trust.parameter_file import ParameterFile
 from wallflower.queries.sensors.seals import Forgery, signature
 
 SIGNATURE: Final = "wallflower-signature"

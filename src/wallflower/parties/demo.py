@@ -22,9 +22,9 @@ import numpy as np
 from wallflower.errors import StateError
 from wallflower.noise import system_noise
 from wallflower.parties.client import Link, Unreachable
-from wallflower.parties.keys import Identity, make
-from wallflower.parties.outbox import Outbox
-from wallflower.parties.parameter_file import ParameterFile, sign_parameters
+from wallflower.parties.stores.outbox import Outbox
+from wallflower.parties.trust.keys import Identity, make
+from wallflower.parties.trust.parameter_file import ParameterFile, sign_parameters
 from wallflower.queries.sensors.parameters import Column, Direct, Exact, Grid, Mode, Paper, Parameters
 from wallflower.synthetic import Floats, mixture
 

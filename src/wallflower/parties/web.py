@@ -25,12 +25,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from wallflower.errors import PrivacyError
 from wallflower.machine.listener import Listener
 from wallflower.parties.client import CERTIFICATE, SIGNATURE
-from wallflower.parties.correction import CorrectionServer
-from wallflower.parties.database import DiskFull
-from wallflower.parties.intake import BadCall
-from wallflower.parties.keys import Peer
-from wallflower.parties.owner import Owner
-from wallflower.parties.party import Party, log, place
+from wallflower.parties.roles.correction import CorrectionServer
+from wallflower.parties.roles.intake import BadCall
+from wallflower.parties.roles.owner import Owner
+from wallflower.parties.roles.party import Party, log, place
+from wallflower.parties.stores.database import DiskFull
+from wallflower.parties.trust.keys import Peer
 from wallflower.queries.sensors.frames import FrameError
 from wallflower.queries.sensors.seals import Forgery
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.parties.intake import BadCall, body_digest
-from wallflower.parties.keys import Peer
-from wallflower.parties.party import log
-from wallflower.parties.server import Server
+from wallflower.parties.roles.intake import BadCall, body_digest
+from wallflower.parties.roles.party import log
+from wallflower.parties.roles.server import Server
+from wallflower.parties.trust.keys import Peer
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode, encode
 from wallflower.queries.sensors.holdings import ReadingList
 from wallflower.queries.sensors.rounds import Step, conclude, rows, steps

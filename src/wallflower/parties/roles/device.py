@@ -16,11 +16,11 @@ from wallflower.errors import DataError
 from wallflower.machine.vault import OpenVault, Vault
 from wallflower.noise import Noise, system_noise
 from wallflower.parties.client import Link, Unreachable, pauses
-from wallflower.parties.database import DiskFull
-from wallflower.parties.intake import BadCall
-from wallflower.parties.keys import Identity
-from wallflower.parties.outbox import Outbox, PendingFrame, WindowError
-from wallflower.parties.parameter_file import ParameterFile, verify_parameters
+from wallflower.parties.roles.intake import BadCall
+from wallflower.parties.stores.database import DiskFull
+from wallflower.parties.stores.outbox import Outbox, PendingFrame, WindowError
+from wallflower.parties.trust.keys import Identity
+from wallflower.parties.trust.parameter_file import ParameterFile, verify_parameters
 from wallflower.privacy import Exact
 from wallflower.queries.sensors.batches import targets
 

@@ -25,8 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from wallflower.errors import BudgetExhausted, DataError, StateError
 from wallflower.machine.vault import OpenVault, Vault
 from wallflower.noise import Noise, words
-from wallflower.parties.database import Database
-from wallflower.parties.keys import Identity
+from wallflower.parties.stores.database import Database
+from wallflower.parties.trust.keys import Identity
 from wallflower.privacy import Exact, Loss
 from wallflower.queries.sensors.batches import TAG_KEY, Place, commit_frame, prepare_batch, targets
 from wallflower.queries.sensors.parameters import Parameters

@@ -19,11 +19,11 @@ from wallflower.errors import PrivacyError
 from wallflower.machine.vault import OpenVault, Vault
 from wallflower.noise import Noise, system_noise
 from wallflower.parties.client import Unreachable, pauses
-from wallflower.parties.intake import Collector
-from wallflower.parties.keys import Identity, Peer, who
-from wallflower.parties.parameter_file import ParameterFile
-from wallflower.parties.revocations import Revocations
-from wallflower.parties.windows import Windows
+from wallflower.parties.roles.intake import Collector
+from wallflower.parties.stores.windows import Windows
+from wallflower.parties.trust.keys import Identity, Peer, who
+from wallflower.parties.trust.parameter_file import ParameterFile
+from wallflower.parties.trust.revocations import Revocations
 from wallflower.queries.sensors.parameters import Parameters
 
 log: Final = logging.getLogger("wallflower.sensors")

@@ -15,7 +15,7 @@ from typing import Final
 
 from wallflower.errors import StateError
 from wallflower.machine.vault import OpenVault, Vault
-from wallflower.parties.database import Database
+from wallflower.parties.stores.database import Database
 from wallflower.queries.sensors.findings import SignedCommit
 
 _SIDES: Final = ("asked", "answered")

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from wallflower.machine.vault import OpenVault, Vault
 from wallflower.parties.client import Link, Unreachable
-from wallflower.parties.intake import body_digest
-from wallflower.parties.keys import Identity
-from wallflower.parties.parameter_file import ParameterFile
-from wallflower.parties.party import Party, log
+from wallflower.parties.roles.intake import body_digest
+from wallflower.parties.roles.party import Party, log
+from wallflower.parties.trust.keys import Identity
+from wallflower.parties.trust.parameter_file import ParameterFile
 from wallflower.queries.sensors.findings import Report
 from wallflower.queries.sensors.frames import Frame, Kind, encode
 from wallflower.queries.sensors.holdings import ReadingList, hold, list_readings

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wallflower.errors import ParameterError
-from wallflower.parties.keys import Identity, Peer, who
+from wallflower.parties.trust.keys import Identity, Peer, who
 from wallflower.queries.sensors.parameters import Parameters
 from wallflower.queries.sensors.seals import Forgery, require_signature, signature
 

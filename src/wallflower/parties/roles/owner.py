@@ -13,12 +13,12 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from wallflower.errors import PrivacyError
 from wallflower.machine.files import write_text
 from wallflower.machine.vault import OpenVault, Vault
-from wallflower.parties.commitments import Words, weigh_commits
-from wallflower.parties.intake import BadCall, body_digest
-from wallflower.parties.keys import Identity, Peer
-from wallflower.parties.owner_page import page
-from wallflower.parties.parameter_file import ParameterFile
-from wallflower.parties.party import Party, log
+from wallflower.parties.roles.commitments import Words, weigh_commits
+from wallflower.parties.roles.intake import BadCall, body_digest
+from wallflower.parties.roles.owner_page import page
+from wallflower.parties.roles.party import Party, log
+from wallflower.parties.trust.keys import Identity, Peer
+from wallflower.parties.trust.parameter_file import ParameterFile
 from wallflower.queries.sensors.batches import TAG_KEY, Place, about, about_commit
 from wallflower.queries.sensors.findings import UNSOUND, Report, Tally, tally_reports, window_result
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode

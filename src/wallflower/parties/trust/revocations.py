@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from wallflower.errors import ParameterError, SourceError
 from wallflower.machine.files import replacement
-from wallflower.parties.keys import ISSUED, PARTIES, Peer, read_authority
+from wallflower.parties.trust.keys import ISSUED, PARTIES, Peer, read_authority
 from wallflower.queries.sensors.seals import Forgery
 
 LIST: Final = "revoked.pem"

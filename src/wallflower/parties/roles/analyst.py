@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from wallflower.machine.vault import OpenVault, Vault
 from wallflower.parties.client import Link, Unreachable
-from wallflower.parties.intake import BadCall
-from wallflower.parties.keys import Identity
-from wallflower.parties.parameter_file import ParameterFile
-from wallflower.parties.party import log
-from wallflower.parties.server import Server
+from wallflower.parties.roles.intake import BadCall
+from wallflower.parties.roles.party import log
+from wallflower.parties.roles.server import Server
+from wallflower.parties.trust.keys import Identity
+from wallflower.parties.trust.parameter_file import ParameterFile
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode, encode
 from wallflower.queries.sensors.holdings import ReadingList
 from wallflower.queries.sensors.rounds import conclude, rows, steps

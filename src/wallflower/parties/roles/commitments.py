@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from wallflower.errors import PrivacyError
-from wallflower.parties.keys import Peer
+from wallflower.parties.trust.keys import Peer
 from wallflower.queries.sensors.batches import Commit
 from wallflower.queries.sensors.findings import (
     FORGED,

@@ -17,9 +17,9 @@ from typing import ClassVar, Final
 import numpy as np
 
 from wallflower.errors import PrivacyError
-from wallflower.parties.keys import Peer
-from wallflower.parties.parameter_file import ParameterFile
-from wallflower.parties.windows import Windows
+from wallflower.parties.stores.windows import Windows
+from wallflower.parties.trust.keys import Peer
+from wallflower.parties.trust.parameter_file import ParameterFile
 from wallflower.queries.sensors.batches import Commit, digest
 from wallflower.queries.sensors.findings import SignedCommit
 from wallflower.queries.sensors.frames import Frame, FrameError, Kind, decode
