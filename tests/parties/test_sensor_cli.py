@@ -16,7 +16,7 @@ from stage import CALL, parameters
 
 from browser import needs_chromium
 from wallflower import cli
-from wallflower.cli.sensors_live import _View, show_windows
+from wallflower.cli.sensors.live import _View, show_windows
 from wallflower.parties.roles.owner_page import MOST_SHOWN, page
 from wallflower.parties.trust.keys import Identity
 from wallflower.parties.trust.parameter_file import sign_parameters

@@ -261,5 +261,5 @@ _TEXTS: Final[Mapping[Any, _Text]] = {
     ),
     Fraction: _Text("NUMBER", str, _written),  # the question reads it, exactly
     Schema: _Text("FILE", Schema.read, lambda value: f"{value.name or 'domain'}.toml"),
-    Seasons: _Text("ID|FILE", str, lambda value: f"{value.dataset}.json"),  # watch_lines reads it
+    Seasons: _Text("ID|FILE", str, lambda value: f"{value.dataset}.json"),  # `watch.lines` reads it
 }

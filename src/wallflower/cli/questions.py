@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wallflower.cli import remote, scores, watch_lines
+from wallflower.cli import remote, scores
 from wallflower.cli.help import Command
 from wallflower.cli.options import (
     DATA,
@@ -33,6 +33,7 @@ from wallflower.cli.options import (
     written_of,
 )
 from wallflower.cli.show import notice, price_words, say_cap, show, show_json, sign_of_life
+from wallflower.cli.watch import lines as watch_lines
 from wallflower.data.scans import load_into
 from wallflower.errors import BudgetExhausted, ParameterError, SourceError
 from wallflower.ledger import Ledger

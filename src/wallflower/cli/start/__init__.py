@@ -8,7 +8,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from wallflower.cli.draft import init
 from wallflower.cli.options import (
     DATA,
     NAMED,
@@ -24,7 +23,8 @@ from wallflower.cli.options import (
     option,
     with_signature,
 )
-from wallflower.cli.rehearse import rehearse
+from wallflower.cli.start.draft import init
+from wallflower.cli.start.rehearse import rehearse
 from wallflower.query.forms import REQUIRED, Question
 from wallflower.rehearsal import TYPES
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from wallflower.cli.options import DATA, OUTPUT, PRIVACY, JsonOption, names
-from wallflower.cli.sensors_live import show_windows
+from wallflower.cli.sensors.live import show_windows
 from wallflower.cli.show import notice, show, show_json
 from wallflower.data.lines import stream
 from wallflower.errors import ParameterError, PrivacyError, SourceError

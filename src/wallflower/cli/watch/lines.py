@@ -11,10 +11,10 @@ from typing import Annotated, Any, ClassVar, Final
 
 import typer
 
-from wallflower.cli.fleet_lines import decide_fleet, require_fleet
 from wallflower.cli.options import DATA, OUTPUT, READING, facts_of
 from wallflower.cli.remote import open_remote
 from wallflower.cli.show import notice, say_cap
+from wallflower.cli.watch.fleet_lines import decide_fleet, require_fleet
 from wallflower.data import Schema
 from wallflower.data.lines import STDIN, Stream, stream
 from wallflower.errors import BudgetExhausted, ParameterError, PrivacyError, SourceError
