@@ -209,7 +209,7 @@ def write_old(place: Path, rows: list[Mapping[str, Any]]) -> None:
     table = sa.table("entries", *(sa.column(name) for name in OLD_COLUMNS))
     with engine.begin() as db:
         config = alembic.config.Config(attributes={"connection": db})
-        config.set_main_option("script_location", "wallflower.ledger:migrations")
+        config.set_main_option("script_location", "wallflower.ledger.store:migrations")
         alembic.command.upgrade(config, "0002")
         previous = GENESIS
         for number, row in enumerate(rows, start=1):

@@ -41,8 +41,8 @@ from wallflower.ledger.rows import (
     spelt,
     stored_answer,
 )
-from wallflower.ledger.statements import entries
 from wallflower.ledger.store import Store
+from wallflower.ledger.store.statements import entries
 from wallflower.machine.lazy import Lazy
 from wallflower.names import nearest_name, require_names
 from wallflower.privacy import Chargeable, Exact, Kind, Loss, Neighbours, exact

@@ -17,7 +17,7 @@ from wallflower.errors import LedgerError
 from wallflower.ledger.account import Account, Declaration, Fence, Share
 from wallflower.ledger.chain import Entry
 from wallflower.ledger.limits import STARTER, Limit, Spending
-from wallflower.ledger.statements import (
+from wallflower.ledger.store.statements import (
     entries,
     find_bookings,
     find_bookings_since,

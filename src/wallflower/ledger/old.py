@@ -19,7 +19,7 @@ from wallflower.errors import Untranslatable
 from wallflower.ledger.account import Account, Fence, Obstacle, Share
 from wallflower.ledger.budget import year_begun
 from wallflower.ledger.limits import STARTER, Limit, Spending
-from wallflower.ledger.statements import entries
+from wallflower.ledger.store.statements import entries
 from wallflower.machine.lazy import Lazy
 from wallflower.names import account_name, nearest_name, require_account_name
 from wallflower.privacy import Kind, Loss, Neighbours

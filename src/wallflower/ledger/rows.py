@@ -12,7 +12,7 @@ from wallflower.errors import KeyConflict, ParameterError
 from wallflower.ledger.account import Declaration
 from wallflower.ledger.budget import latest_time
 from wallflower.ledger.chain import GENESIS, Entry, Event, canonical, seal
-from wallflower.ledger.statements import entries, find_end, insertion
+from wallflower.ledger.store.statements import entries, find_end, insertion
 from wallflower.machine.lazy import Lazy
 from wallflower.privacy import Loss
 

@@ -1,4 +1,4 @@
-"""Runs the revisions on the connection that `store.py` holds, inside its transaction."""
+"""Runs the revisions on the connection that the store holds, inside its transaction."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wallflower.config import LEDGER as VARIABLE
 from wallflower.config import find_ledger
 from wallflower.errors import LedgerError, LedgerUnreachable
-from wallflower.ledger.newest import HEAD, STATEMENTS
+from wallflower.ledger.store.newest import HEAD, STATEMENTS
 from wallflower.machine.lazy import Lazy
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Store:
                     db.exec_driver_sql(statement)
                 return
             config = _alembic_config.Config(attributes={"connection": db})
-            config.set_main_option("script_location", "wallflower.ledger:migrations")
+            config.set_main_option("script_location", "wallflower.ledger.store:migrations")
             _alembic.upgrade(config, HEAD)
 
     def _revision(self, db: sa.Connection) -> str | None:
