@@ -61,7 +61,7 @@ def folder(records, tmp_path):
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     monkeypatch.setattr(scans, "CHUNK", 257)
-    monkeypatch.setattr("wallflower.neighbours.tiles.tile_size", lambda dimension, neighbours: 400)
+    monkeypatch.setattr("wallflower.neighbours.tiles.inliers.tile_size", lambda dimension, neighbours: 400)
 
 
 @pytest.mark.slow

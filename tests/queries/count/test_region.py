@@ -9,9 +9,9 @@ from worlds import extension, outliers
 from wallflower.neighbours import extension as room
 from wallflower.neighbours import programme, region
 from wallflower.neighbours.extension import certify
-from wallflower.neighbours.fronts import dissect, factor, solve
 from wallflower.neighbours.pairs import plant
 from wallflower.neighbours.programme import Contest, decide, subgradients
+from wallflower.neighbours.programme.fronts import dissect, factor, solve
 
 GAP = 1 / 256
 

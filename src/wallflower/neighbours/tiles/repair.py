@@ -19,8 +19,8 @@ from wallflower.engines import Given, Tiles
 from wallflower.neighbours.extension import Allotment, allot, generous
 from wallflower.neighbours.pairs import Ints, plant
 from wallflower.neighbours.region import Certificate, Part
-from wallflower.neighbours.tasks import find_clients, find_suppliers, pack
-from wallflower.neighbours.tiles import SHIFT, Records, Service, gather, in_reach, serve
+from wallflower.neighbours.tiles.inliers import SHIFT, Records, Service, gather, in_reach, serve
+from wallflower.neighbours.tiles.tasks import find_clients, find_suppliers, pack
 
 Flags = NDArray[np.bool_]
 

@@ -18,7 +18,7 @@ from wallflower.engines import Floats, Given, Tiles
 from wallflower.machine.jit import kernel
 from wallflower.neighbours.extension import UNIT, equal_shares, generous
 from wallflower.neighbours.pairs import MARGIN, Ints
-from wallflower.neighbours.tasks import find_strays, pack, serve_home
+from wallflower.neighbours.tiles.tasks import find_strays, pack, serve_home
 
 SHIFT = 32  # a record is named by its tile and, in the lower bits, its place there
 TILE_BYTES = 1 << 28

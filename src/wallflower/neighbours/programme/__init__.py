@@ -14,9 +14,9 @@ import numpy as np
 
 from wallflower.machine.jit import light_kernel
 from wallflower.machine.lazy import Lazy
-from wallflower.neighbours.fronts import dissect
-from wallflower.neighbours.interior import interior
 from wallflower.neighbours.pairs import Floats, Ints
+from wallflower.neighbours.programme.fronts import dissect
+from wallflower.neighbours.programme.interior import interior
 
 if TYPE_CHECKING:
     import scipy.optimize as _optimize

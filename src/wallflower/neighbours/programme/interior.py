@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from wallflower.machine.jit import light_kernel
-from wallflower.neighbours.fronts import Fronts, factor, solve
 from wallflower.neighbours.pairs import Floats, Ints
+from wallflower.neighbours.programme.fronts import Fronts, factor, solve
 
 STEPS = 120
 CORRECTORS = 3
