@@ -89,9 +89,9 @@ def listing(report: Report) -> Report:
 
 def forge() -> None:
     party: list[Server] = []
-    honest = Server.reported
+    honest = Server.write_report
 
-    def reported(self: Server, *given: Any) -> bytes:
+    def write_report(self: Server, *given: Any) -> bytes:
         party[:] = [self]
         return honest(self, *given)
 
@@ -106,7 +106,7 @@ def forge() -> None:
         told = {number: COMMITS[trick](self, window, number, one) for number, one in report.commits.items()}
         return replace(report, found=None if report.found is None else shifted(report.found), commits=told)
 
-    Server.reported, server.Report = reported, made  # type: ignore[method-assign,assignment,misc]
+    Server.write_report, server.Report = write_report, made  # type: ignore[method-assign,assignment,misc]
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ class Witness:
         self.box.add(0, 0, np.zeros((5, 2)))
         self.box.finish(0)
         frames = []
-        while (frame := self.box.pending("analyst")) is not None:
+        while (frame := self.box.next_frame("analyst")) is not None:
             frames.append(frame)
             self.box.settle(frame.id, "sent", 201)
         self.signed = SignedCommit(frames[-1].body, frames[-1].signature, self.identity.certificate)

@@ -245,8 +245,8 @@ def test_keys_and_moves_are_gone_after_delivery(stage: Stage) -> None:
     rows, _ = readings(9, 12)
     with stage.device() as device:
         device.outbox.add(9, 0, rows)
-        secret = device.outbox.pending("correction").body  # type: ignore[union-attr]
-        kept = device.outbox.pending("analyst").body  # type: ignore[union-attr]
+        secret = device.outbox.next_frame("correction").body  # type: ignore[union-attr]
+        kept = device.outbox.next_frame("analyst").body  # type: ignore[union-attr]
         device.outbox.finish(9)
         device.send()
     stage.result(9)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from wallflower.errors import BudgetExhausted, LedgerError, ParameterError
 from wallflower.ledger.account import Account, Declaration
 from wallflower.ledger.blocks import Block, append_block, find_latest
-from wallflower.ledger.budget import declarations, records_named
+from wallflower.ledger.budget import declarations, named_records
 from wallflower.ledger.chain import Entry, Event, Verification, canonical, require_head, walk
 from wallflower.ledger.decision import Quote, Receipt, loss_of, make_receipt
 from wallflower.ledger.fingerprints import Tags, forget, is_remembered, remember
@@ -33,12 +33,12 @@ from wallflower.ledger.rows import (
     append,
     append_declaration,
     columns_of,
+    find_charge,
     find_first,
-    find_paid,
     is_known,
     is_limited,
     require_bookable,
-    spelt,
+    spelling_clause,
     stored_answer,
 )
 from wallflower.ledger.store import Store
@@ -246,7 +246,7 @@ class Ledger:
                 append_declaration(db, adopted, by=analyst, reason="the schema says so")
             quoted = self._register.quote(db, name, cost, claim or Claim(loss=cost), analyst)
             asked = {"analyst": analyst, "label": query.label, "body": body, **columns_of(cost)}
-            paid = None if key is None else find_paid(db, self._old.spellings(db, name), key, asked)
+            paid = None if key is None else find_charge(db, self._old.spellings(db, name), key, asked)
             left: Loss | None = quoted.left
             if paid is not None:
                 stored = stored_answer(db, paid, asked)
@@ -342,7 +342,7 @@ class Ledger:
         """Limit, spending and shares of the account that a data set spends from."""
         with self._store.read() as db:
             account = self._register.find(db, self._old.name(db, dataset))
-            return replace(account, names=tuple(sorted({*account.names, *records_named(db, list(account.members))})))
+            return replace(account, names=tuple(sorted({*account.names, *named_records(db, list(account.members))})))
 
     def budget(self, dataset: str) -> list[Account]:
         """The account of a data set, as a list of one."""
@@ -406,7 +406,7 @@ class Ledger:
             found = found.where(entries().c.id < before)
         with self._store.read() as db:
             if dataset is not None:
-                found = found.where(spelt(self._old.spellings(db, self._old.name(db, dataset))))
+                found = found.where(spelling_clause(self._old.spellings(db, self._old.name(db, dataset))))
             rows = db.execute(found.order_by(entries().c.id.desc()).limit(last)).mappings().all()
         return [Entry(**row) for row in reversed(rows)]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from wallflower.errors import ParameterError, SameRecords
 from wallflower.ledger.account import Account, Declaration
-from wallflower.ledger.budget import account_of, declarations, members_of, year_begun
+from wallflower.ledger.budget import account_of, declarations, members_of, start_of_year
 from wallflower.ledger.decision import Quote, make_quote
 from wallflower.ledger.fingerprints import Tags, is_seen, matches
 from wallflower.ledger.old import OldBook, carry_over, old_obstacle
@@ -45,7 +45,7 @@ class Register:
 
         The last hash stands for all rows before it, so what was added up under it need not be added up again.
         """
-        moment = (last_hash(db), year_begun())
+        moment = (last_hash(db), start_of_year())
         known = self._added_up.get((name, asking)) if adopted is None else None
         if known is not None and known[0] == moment:
             return known[1]

@@ -55,9 +55,9 @@ def find_first(db: sa.Connection, *conditions: sa.ColumnElement[bool]) -> Entry 
     return None if row is None else Entry(**row)
 
 
-def find_paid(db: sa.Connection, spellings: Sequence[str], key: str, asked: Mapping[str, str]) -> Entry | None:
+def find_charge(db: sa.Connection, spellings: Sequence[str], key: str, asked: Mapping[str, str]) -> Entry | None:
     """The charge under a key: where spellings that are one name today each used it, the one for this question."""
-    found = sa.select(entries()).where(spelt(spellings), entries().c.key == key).order_by(entries().c.id)
+    found = sa.select(entries()).where(spelling_clause(spellings), entries().c.key == key).order_by(entries().c.id)
     rows = [Entry(**row) for row in db.execute(found).mappings()]
     return next((row for row in rows if _is_for(row, asked)), rows[0] if rows else None)
 
@@ -98,14 +98,14 @@ def is_addable(part: Fraction) -> bool:
     return (part * _GRID).denominator == 1
 
 
-def spelt(spellings: Sequence[str]) -> sa.ColumnElement[bool]:
+def spelling_clause(spellings: Sequence[str]) -> sa.ColumnElement[bool]:
     return entries().c.dataset.in_(spellings)
 
 
 def newer_losses(db: sa.Connection, spellings: Sequence[str]) -> list[tuple[str, Loss]]:
     """What newer charges stated, with their analysts: old limits count in what is stated."""
     entry = entries().c
-    found = sa.select(entries()).where(spelt(spellings), entry.event == "charge", entry.unit.is_not(None))
+    found = sa.select(entries()).where(spelling_clause(spellings), entry.event == "charge", entry.unit.is_not(None))
     rows = [Entry(**row) for row in db.execute(found).mappings()]
     return [(row.analyst or "", row.loss) for row in rows if row.loss is not None]
 

@@ -282,7 +282,7 @@ def release(
     key      a question asked again under the same key is not paid again: its stored release comes back
     anyway   an answer of no use is sold in silence where True, refused where False, and warned about otherwise
     """
-    with _opened(ledger) as book:
+    with _open_ledger(ledger) as book:
         table = data if isinstance(data, Table | Points | TiledTable) else _load(query, data, book)
         return pay(query, table, book, analyst=analyst or default_analyst(), key=key, anyway=anyway).answer()
 
@@ -306,13 +306,13 @@ class Payment(Generic[D, A]):
             return replace(Release.from_dict(self.receipt.stored), replayed=True)
         try:
             value = self.query.answer(self.view, system_noise())
-            made = self._made(value, Facts.of(self.view, self.query.cost()))
+            made = self._make_release(value, Facts.of(self.view, self.query.cost()))
         finally:
             hold()
         _record(self.ledger, self.receipt, made.to_dict())
         return made
 
-    def _made(self, value: A, facts: Facts) -> Release[A]:
+    def _make_release(self, value: A, facts: Facts) -> Release[A]:
         query, receipt, reading = self.query, self.receipt, self.query.reading(value, facts)
         starter = (starter_note(receipt.dataset),) if receipt.starter else ()
         return Release(
@@ -455,7 +455,7 @@ def _load(query: Query[D, A], source: object, ledger: Ledger) -> Table:
     return table
 
 
-def _opened(ledger: Ledger | str | Path | None) -> AbstractContextManager[Ledger]:
+def _open_ledger(ledger: Ledger | str | Path | None) -> AbstractContextManager[Ledger]:
     return nullcontext(ledger) if isinstance(ledger, Ledger) else Ledger.open(ledger)
 
 

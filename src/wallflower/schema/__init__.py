@@ -246,7 +246,7 @@ class Schema(TableWords):
         stated: dict[str, Any] = {fact: values for fact, values in given.items() if values}
         names = tuple(columns)
         for values in stated.values():
-            _known(values, names, "the schema's columns")
+            _require_known(values, names, "the schema's columns")
         made = [Column(key, **{fact: values[key] for fact, values in stated.items() if key in values}) for key in names]
         return cls(name=name, columns=tuple(made), rows=rows, clip=clip)
 
@@ -267,18 +267,18 @@ class Schema(TableWords):
     def from_json(cls, stored: Any) -> Self:
         """The schema that `to_json` described."""
         names = (item.name for item in sorted(fields(cls), key=lambda item: not item.compare))
-        _known(_table(stored, "the schema"), names, "a schema")
+        _require_known(_table(stored, "the schema"), names, "a schema")
         if "protects" in stored:
             stored = {**stored, "protects": Protection.from_json(_table(stored["protects"], "protects"))}
         if "file" in stored:
-            _known(_table(stored["file"], "file"), FORMAT, "file")
+            _require_known(_table(stored["file"], "file"), FORMAT, "file")
             stored = {**stored, "file": Format(**stored["file"])}
         columns = stored.get("columns")
         if columns is None:
             return cls(**stored)
         pairs = [(name, {}) for name in columns] if isinstance(columns, list) else _table(columns, "columns").items()
         for name, facts in pairs:
-            _known(_table(facts, f"column {name!r}"), (*_DEFAULTS, *names_of(Column)), f"column {name!r}")
+            _require_known(_table(facts, f"column {name!r}"), (*_DEFAULTS, *names_of(Column)), f"column {name!r}")
         return cls(**{**stored, "columns": tuple(Column(name, **facts) for name, facts in pairs)})
 
     def to_json(self) -> dict[str, Any]:
@@ -288,7 +288,7 @@ class Schema(TableWords):
         stated: dict[str, Any] = {"name": self.name, "rows": self.rows, "clip": self.clip, "account": self.account}
         stated |= self.words()
         stated |= {"without": list(self.without), "protects": protects}
-        stated |= {"file": None if self.file is None else self.file.stated, "columns": columns}
+        stated |= {"file": None if self.file is None else self.file.stated_parts, "columns": columns}
         return {key: value for key, value in stated.items() if value}
 
     def bare(self) -> Schema:
@@ -340,9 +340,9 @@ class Schema(TableWords):
     def but_read(self, written: WayToRead) -> Schema:
         """The same, with what is said besides of how the source is written and what is left out of it."""
         given = {name: value for name, value in written.items() if value}
-        _known(given, (*FORMAT, "without"), "how a source is read")
+        _require_known(given, (*FORMAT, "without"), "how a source is read")
         left = (*self.without, *_leave_out(given.pop("without", ())))
-        stated = {**({} if self.file is None else self.file.stated), **given}
+        stated = {**({} if self.file is None else self.file.stated_parts), **given}
         return replace(self, file=Format(**stated) if stated else None, without=tuple(dict.fromkeys(left)))  # type: ignore[arg-type]
 
     def rescale(self, scales: Mapping[str, float]) -> Schema:
@@ -396,7 +396,7 @@ def _is_layout(text: object) -> bool:
     return isinstance(text, str) and "%" in text
 
 
-def _known(given: Iterable[str], allowed: Iterable[str], where: str) -> None:
+def _require_known(given: Iterable[str], allowed: Iterable[str], where: str) -> None:
     allowed = tuple(allowed)
     unknown = sorted(set(map(str, given)) - set(allowed))
     if unknown:

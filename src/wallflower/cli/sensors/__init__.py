@@ -195,10 +195,10 @@ def device(
 ) -> None:
     """Perturb readings and send them. Started again with the same source it goes on, and draws no noise twice."""
     identity = _keys.Identity.read(keys)
-    signed = _set(parameters, stream_name, analyst, identity)
+    signed = _parameter_set(parameters, stream_name, analyst, identity)
     wanted = (() if window is not None else (_device.WINDOW,)) + signed.parameters.names
     given = {"analyst": analyst, "correction": correction, "owner": owner}
-    urls = _needed({name: given[name] for name in _batches.targets(signed.parameters)})
+    urls = _require_urls({name: given[name] for name in _batches.targets(signed.parameters)})
     with _device.Device(identity, signed, store, urls, budget=budget, vault=read_vault(store_key)) as sensor:
         sensor.check()
         rows = (piece.rows for piece in stream(source, Selection(names=wanted)).batches)
@@ -332,7 +332,7 @@ def _say(words: str) -> None:
     sys.stdout.flush()
 
 
-def _set(path: Path | None, name: str | None, analyst: str | None, identity: Any) -> Any:
+def _parameter_set(path: Path | None, name: str | None, analyst: str | None, identity: Any) -> Any:
     if path is not None:
         return _signing.verify_parameters(_bytes(path), identity.authority)
     if name is None or analyst is None:
@@ -342,7 +342,7 @@ def _set(path: Path | None, name: str | None, analyst: str | None, identity: Any
     return _device.fetch_parameters(analyst, name, identity, to="analyst")
 
 
-def _needed(urls: dict[str, str | None]) -> dict[str, str]:
+def _require_urls(urls: dict[str, str | None]) -> dict[str, str]:
     for name, url in urls.items():
         if url is None:
             raise ParameterError(f"--{name}: this stream's sensors send there. Add --{name} URL.")

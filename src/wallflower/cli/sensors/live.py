@@ -24,11 +24,11 @@ def show_windows() -> Iterator[Told]:
     view = _View()
     with Live(view.table(), console=console, transient=False, refresh_per_second=10) as live:
 
-        def told(party: str, window: int | None, words: str) -> None:
+        def redraw(party: str, window: int | None, words: str) -> None:
             view.take(party, window, words)
             live.update(view.table())
 
-        yield told
+        yield redraw
 
 
 class _View:

@@ -38,16 +38,16 @@ _REHEARSE: Final = "Example: wallflower rehearse --schema people.toml --records 
 def add(app: typer.Typer, questions: Iterable[Question]) -> None:
     """`init` and `rehearse`."""
     known = tuple(questions)
-    app.command("init", epilog=_INIT, rich_help_panel="Try it")(_drafting())
-    app.command("rehearse", epilog=_REHEARSE, rich_help_panel="Try it")(_rehearsing(known))
+    app.command("init", epilog=_INIT, rich_help_panel="Try it")(_init_command())
+    app.command("rehearse", epilog=_REHEARSE, rich_help_panel="Try it")(_rehearse_command(known))
 
 
-def _said(name: str, metavar: str, words: str) -> Any:
+def _public_option(name: str, metavar: str, words: str) -> Any:
     details = typer.Option(f"--{name}", metavar=metavar, help=words, rich_help_panel=_PUBLIC)
     return option(name, Annotated[list[str] | None, details])
 
 
-def _drafting() -> Any:
+def _init_command() -> Any:
     def draft(**given: Any) -> None:
         """Draft the schema of a file: its names and types are read, what is public is asked for, nothing is guessed.
 
@@ -59,14 +59,14 @@ def _drafting() -> Any:
     return with_signature(
         draft,
         option("source", Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)], REQUIRED),
-        _said("types", "NAME=TYPE", f"what a column is, rather than what its cells tell: {', '.join(TYPES)}"),
-        _said("bounds", "NAME=LOW,HIGH", "public bounds of a column of numbers"),
-        _said("scale", "NAME=NUMBER", "what counts as one unit of distance in this column"),
-        _said("values", "NAME=A,B,...", "public categories of a column of labels; years as year=2008..2013"),
-        _said("weight", "NAME=NUMBER", "let labels into distances: so far apart are two that differ"),
-        _said("date", "NAME=UNIT,SINCE[,LAYOUT]", "a column of dates as numbers, such as day=days,2000-01-01"),
-        _said("other", "NAME=LABEL", "the category of all labels that are not listed"),
-        _said("missing", "NAME=VALUE", "what stands for a cell that is empty"),
+        _public_option("types", "NAME=TYPE", f"what a column is, rather than what its cells tell: {', '.join(TYPES)}"),
+        _public_option("bounds", "NAME=LOW,HIGH", "public bounds of a column of numbers"),
+        _public_option("scale", "NAME=NUMBER", "what counts as one unit of distance in this column"),
+        _public_option("values", "NAME=A,B,...", "public categories of a column of labels; years as year=2008..2013"),
+        _public_option("weight", "NAME=NUMBER", "let labels into distances: so far apart are two that differ"),
+        _public_option("date", "NAME=UNIT,SINCE[,LAYOUT]", "a column of dates as numbers, such as day=days,2000-01-01"),
+        _public_option("other", "NAME=LABEL", "the category of all labels that are not listed"),
+        _public_option("missing", "NAME=VALUE", "what stands for a cell that is empty"),
         option("rows", _one("rows", "people|time", "what a row is: of a person, or a moment of a stream")),
         option("protects", _one("protects", "UNIT", "whose loss the budget bounds: record, membership, entry, person")),
         option(
@@ -97,7 +97,7 @@ def _place(*names: str, words: str) -> Any:
     return Annotated[Path | None, typer.Option(*names, metavar="FILE", help=words, rich_help_panel=OUTPUT)]
 
 
-def _rehearsing(questions: tuple[Question, ...]) -> Any:
+def _rehearse_command(questions: tuple[Question, ...]) -> Any:
     def trial(**given: Any) -> None:
         """Ask every question of records that are made up from the public schema: what answers would look like.
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 import typer
 
 from wallflower.cli.domain import bounds_fact
-from wallflower.cli.options import numbers, written_of
+from wallflower.cli.options import numbers, way_to_read
 from wallflower.cli.show import notice, show, sign_of_life
 from wallflower.data import Column, Schema, load, survey
 from wallflower.errors import DataError, ParameterError, SourceError
@@ -36,7 +36,7 @@ _DATES: Final = ("date", "time of day")
 
 def init(given: dict[str, Any]) -> None:
     """Look at names and types, take or ask for what is public, write the schema and say what to do next."""
-    written = written_of(given)
+    written = way_to_read(given)
     output = given["output"] or Path(f"{_stem(given['source'])}.toml")
     if output.suffix.lower() != ".toml":
         raise ParameterError(f"{output}: a schema is drafted as TOML. Let the name end in .toml.")
@@ -194,7 +194,7 @@ def _is_sound(name: str, facts: Mapping[str, Any]) -> bool:
 
 def _schema(draft: Draft, given: Mapping[str, Any], protection: Protection | None) -> Schema:
     schema = draft.schema(account=given["account"], protection=protection)
-    stated: Any = {name: value for name, value in written_of(given).items() if name in FORMAT}
+    stated: Any = {name: value for name, value in way_to_read(given).items() if name in FORMAT}
     return schema.but_read(stated)
 
 
@@ -211,12 +211,12 @@ def _text(draft: Draft, schema: Schema, given: Mapping[str, Any]) -> str:
     lines: list[str] = []
     for line in schema.to_toml().splitlines():
         lines.append(line)
-        name = next((name for name in draft.notes if line == f"[columns.{_quoted(name)}]"), None)
+        name = next((name for name in draft.notes if line == f"[columns.{_quote_name(name)}]"), None)
         if name is not None:
             lines.append(f"# {draft.notes[name]}")
     hints = _HINTS if draft.declared else _HINTS | {"text": _HINTS["text"] + "; " + _HINTS["date"]}
     open_ = [
-        f"# [columns.{_quoted(name)}]  {hints.get(kind, hints['text'])}"
+        f"# [columns.{_quote_name(name)}]  {hints.get(kind, hints['text'])}"
         for name, kind in draft.types.items()
         if name not in draft.columns and kind != "leave"
     ]
@@ -224,7 +224,7 @@ def _text(draft: Draft, schema: Schema, given: Mapping[str, Any]) -> str:
     return "\n".join([*head, *lines, *left]) + "\n"
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     text = Schema.of([name]).to_toml()
     return text.partition("[columns.")[2].rpartition("]")[0]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from wallflower.cli.options import settle_source, written_of
+from wallflower.cli.options import settle_source, way_to_read
 from wallflower.cli.show import notice, show, show_json, sign_of_life
 from wallflower.data import Schema, Table, survey
 from wallflower.errors import ParameterError
@@ -35,7 +35,7 @@ def rehearse(given: dict[str, Any], questions: Iterable[Question]) -> None:
     table = make_up(schema, given["records"] or min(schema.rows or USUAL, USUAL), given["dataset"])
     with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder) / "rehearsal.db") as ledger:
         ledger.grant(table.name, PLENTY, by="rehearsal", reason="made-up records")
-        trials = [_tried(question, table, ledger, given) for question in questions]
+        trials = [_run_trial(question, table, ledger, given) for question in questions]
         if given["report"] is not None:
             _report.write(given["report"], [trial.made for trial in trials if trial.made is not None], ledger)
     _deliver(trials, table, schema, as_json=given["as_json"])
@@ -49,11 +49,11 @@ def _schema_of(given: dict[str, Any]) -> Schema:
         )
     schema = Schema.read(given["schema"])
     if given["source"] is not None and schema.rows is None and given["records"] is None:
-        schema = replace(schema, rows=survey(given["source"], schema=schema, **written_of(given))["rows"])
+        schema = replace(schema, rows=survey(given["source"], schema=schema, **way_to_read(given))["rows"])
     return schema
 
 
-def _tried(question: Question, table: Table, ledger: Ledger, given: dict[str, Any]) -> Trial:
+def _run_trial(question: Question, table: Table, ledger: Ledger, given: dict[str, Any]) -> Trial:
     settings = {name: given[name] for name in ("neighbours", "radius")}
     with sign_of_life(f"rehearsing {question.kind}"):
         return try_question(question, table, ledger, settings, given["epsilon"])

@@ -130,7 +130,7 @@ def decide(query: Any, given: Mapping[str, Any]) -> None:
         wanted = Selection(names=query.columns or (facts.numbers if facts else ()) or None)
         found = stream(given["source"], wanted, time=None if query.season is None else query.season.time)
         with Ledger.open(given["ledger"]) as ledger:
-            watch = _opened(query, found, facts, ledger, dataset, given)
+            watch = _open_watch(query, found, facts, ledger, dataset, given)
             with watch:
                 _follow(watch, found, goes_on=given["goes_on"])
         return
@@ -147,7 +147,7 @@ def fill(given: dict[str, Any]) -> None:
     said = given.get("baseline")
     if said is None:
         return
-    found = _released(int(said), given) if said.isdigit() else _read(Path(said))
+    found = _fetch_baseline(int(said), given) if said.isdigit() else _read_baseline(Path(said))
     stored = found.get("baseline", found)  # a scale with locations has one of its own
     if "phase" in stored:
         given["baseline"] = Seasons.of(stored)
@@ -160,7 +160,7 @@ def fill(given: dict[str, Any]) -> None:
             given[name] = _numbers(name, value)
 
 
-def _opened(
+def _open_watch(
     query: Any, found: Stream, facts: Schema | None, ledger: Ledger, dataset: str, given: Mapping[str, Any]
 ) -> Watching:
     own = {name: given[name] for name in ("analyst", "key", "state", "state_key", "renew", "anyway")}
@@ -223,7 +223,7 @@ def _stem(source: str) -> str:
     return Path(Path(source).name.removesuffix(".gz")).stem
 
 
-def _released(charge: int, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _fetch_baseline(charge: int, given: Mapping[str, Any]) -> Mapping[str, Any]:
     """What a baseline of the ledger, or of the service, came to."""
     if given["server"]:
         found = next((made.to_dict() for made in open_remote(given).releases() if made.ledger_id == charge), None)
@@ -240,7 +240,7 @@ def _released(charge: int, given: Mapping[str, Any]) -> Mapping[str, Any]:
     return value
 
 
-def _read(path: Path) -> Mapping[str, Any]:
+def _read_baseline(path: Path) -> Mapping[str, Any]:
     parse = _PARSERS.get(path.suffix.lower())
     if parse is None:
         raise SourceError(

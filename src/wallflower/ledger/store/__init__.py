@@ -130,14 +130,14 @@ def open_engine(where: str | Path) -> tuple[sa.Engine, str]:
     engine = sa.create_engine(url, poolclass=sa.NullPool)
     if url.get_backend_name() == "sqlite":
         sa.event.listen(engine, "connect", _prepare)
-    return engine, _shown(url)
+    return engine, _public_place(url)
 
 
 def _url(where: str | Path) -> sa.URL:
     scheme, mark, _ = str(where).partition("://")
     if not mark:
         return _file(Path(where))
-    url = _parsed(str(where))
+    url = _parse_url(str(where))
     if url and scheme == "sqlite" and url.database and url.database != ":memory:" and not url.host:
         return _file(Path(url.database))
     # A raw @ in a password moves its tail into the host, where an error message would show it.
@@ -146,7 +146,7 @@ def _url(where: str | Path) -> sa.URL:
     return url.set(drivername="postgresql+psycopg", query={"connect_timeout": "10", **url.query})
 
 
-def _parsed(where: str) -> sa.URL | None:
+def _parse_url(where: str) -> sa.URL | None:
     try:
         return sa.make_url(where)
     except (sa.exc.SQLAlchemyError, ValueError):
@@ -196,7 +196,7 @@ def _home() -> Path:
     return folder / "ledger.db"
 
 
-def _shown(url: sa.URL) -> str:
+def _public_place(url: sa.URL) -> str:
     """The place without user, password or options."""
     if url.get_backend_name() == "sqlite":
         return str(url.database)

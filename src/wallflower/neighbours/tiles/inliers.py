@@ -78,11 +78,11 @@ def serve(tiles: Tiles, reach: float, neighbours: int, slack: float) -> Service:
     inliers, crowded, pairs = 0, [np.empty(0, dtype=np.int64)], [np.empty((3, 0), dtype=np.int64)]
     near = in_reach(tiles, strays, reach)
 
-    def given(tile: int) -> Given:
+    def pack_for(tile: int) -> Given:
         mine = strays.take(near(tile))
         return pack(**asked, point=mine.point, skip=mine.skip(tile))
 
-    for tile, told in tiles.each("serving tiles", serve_home, given):
+    for tile, told in tiles.each("serving tiles", serve_home, pack_for):
         inliers += int(told["inliers"][0])
         crowded.append(told["crowded"] + (tile << SHIFT))
         pairs.append(np.stack([near(tile)[told["row"]], told["place"] + (tile << SHIFT), told["load"]]))

@@ -86,12 +86,12 @@ class _Repair:
     def _join(self, suppliers: Ints) -> None:
         """Take in whoever asks these suppliers."""
 
-        def given(tile: int) -> Given | None:
+        def pack_for(tile: int) -> Given | None:
             mine = suppliers[suppliers >> SHIFT == tile] & ((1 << SHIFT) - 1)
             return pack(**self._asked, suppliers=mine) if len(mine) else None
 
         service = self._service
-        home = gather(self._tiles.each("finding clients", find_clients, given), self._tiles.low.shape[1])
+        home = gather(self._tiles.each("finding clients", find_clients, pack_for), self._tiles.low.shape[1])
         stray = service.strays.take(np.unique(service.stray[np.isin(service.supplier, suppliers)]))
         names = np.concatenate([self._core.name, home.name, stray.name])
         points = np.concatenate([self._core.point, home.point, stray.point])
@@ -105,7 +105,7 @@ class _Repair:
         near = in_reach(tiles, core, self._reach)
         length = 4 * generous(self._neighbours)
 
-        def given(tile: int) -> Given | None:
+        def pack_for(tile: int) -> Given | None:
             mine = near(tile)
             if len(mine) == 0:
                 return None
@@ -114,7 +114,7 @@ class _Repair:
             return pack(**self._asked, **asked, length=length)
 
         names, points, loads = [], [], []
-        for tile, told in tiles.each("fetching neighbours", find_suppliers, given):
+        for tile, told in tiles.each("fetching neighbours", find_suppliers, pack_for):
             names.append(told["place"] + (tile << SHIFT))
             points.append(told["point"])
             loads.append(told["load"])

@@ -44,42 +44,44 @@ class CorrectionServer(Server):
             return self._step(window, name, body)
 
     def _step(self, window: int, name: str, body: bytes) -> bytes:
-        every, order = self.listed(window), steps(self.parameters)
+        every, order = self.list_readings(window), steps(self.parameters)
         if name == "manifest":
-            frame = self._decoded(body, window, Kind.MANIFEST)
+            frame = self._decode(body, window, Kind.MANIFEST)
             there = np.isin(frame["ids"], every.ids, assume_unique=True)
-            reply = self._framed(window, Kind.PRESENT, len(there), {"present": there})
-            return self._told(window, name, body, reply, last=not order, every=every)
+            reply = self._encode(window, Kind.PRESENT, len(there), {"present": there})
+            return self._store_reply(window, name, body, reply, last=not order, every=every)
         step = next((one for one in order if one.name == name), None)
         if step is None:
             raise BadCall(404, f"{name}: no step of this stream.")
         before = ("manifest", *(one.name for one in order[: order.index(step)]))
         if any(self.store.letter(window, earlier) is None for earlier in before):
             raise BadCall(409, f"{name}: an earlier step is missing. Take the steps in their order.")
-        return self._told(
+        return self._store_reply(
             window, name, body, self._reply(window, step, body, every), last=step is order[-1], every=every
         )
 
     def _reply(self, window: int, step: Step, body: bytes, every: ReadingList) -> bytes:
-        held = self.held(window, every, self._present(window, every))
-        frame = self._decoded(body, window, step.asks)
+        held = self.hold_common(window, every, self._present(window, every))
+        frame = self._decode(body, window, step.asks)
         if frame.count not in rows(step, held, answer=False):
             raise FrameError(f"{step.name}: not as many rows as readings that both have. Send one for each.")
-        asked, answered = self._said(window)
+        asked, answered = self._read_letters(window)
         arrays = step.answer(held, asked | {step.name: frame}, answered, self.noise)
-        return self._framed(window, step.answers, len(next(iter(arrays.values()), ())), arrays)
+        return self._encode(window, step.answers, len(next(iter(arrays.values()), ())), arrays)
 
-    def _told(self, window: int, name: str, body: bytes, reply: bytes, *, last: bool, every: ReadingList) -> bytes:
+    def _store_reply(
+        self, window: int, name: str, body: bytes, reply: bytes, *, last: bool, every: ReadingList
+    ) -> bytes:
         """Store the answer; with the last one also the report, which is then due."""
         if not last:
             self.store.write(window, name, body, reply)
             return reply
         fresh = {name: (decode(body, parameters=self.parameters.hash), decode(reply, parameters=self.parameters.hash))}
         present = self._present(window, every, fresh.get("manifest", (None,))[0])
-        asked, answered = self._said(window)
+        asked, answered = self._read_letters(window)
         asked, answered = asked | {name: fresh[name][0]}, answered | {name: fresh[name][1]}
-        found = conclude(self.held(window, every, present), asked, answered)
-        report = self.reported(window, every, present, found, "" if found is not None else "threshold")
+        found = conclude(self.hold_common(window, every, present), asked, answered)
+        report = self.write_report(window, every, present, found, "" if found is not None else "threshold")
         self.store.move(window, "exchanged", **{name: (body, reply), "result": (report, None)})
         log.info("window %d: exchanged, %d readings at both", window, int(present.sum()))
         self.wake()
@@ -88,10 +90,10 @@ class CorrectionServer(Server):
     def _present(self, window: int, every: ReadingList, manifest: Frame | None = None) -> NDArray[np.bool_]:
         if manifest is None:
             letter = self.store.letter(window, "manifest")
-            manifest = self._decoded(b"" if letter is None else letter.asked or b"", window, Kind.MANIFEST)
+            manifest = self._decode(b"" if letter is None else letter.asked or b"", window, Kind.MANIFEST)
         return np.isin(every.ids, manifest["ids"], assume_unique=True)
 
-    def _said(self, window: int) -> tuple[dict[str, Frame], dict[str, Frame]]:
+    def _read_letters(self, window: int) -> tuple[dict[str, Frame], dict[str, Frame]]:
         asked, answered = {}, {}
         for step in steps(self.parameters):
             letter = self.store.letter(window, step.name)
@@ -100,11 +102,11 @@ class CorrectionServer(Server):
                 answered[step.name] = decode(letter.answered, parameters=self.parameters.hash)
         return asked, answered
 
-    def _decoded(self, body: bytes, window: int, kind: Kind) -> Frame:
+    def _decode(self, body: bytes, window: int, kind: Kind) -> Frame:
         frame = decode(body, parameters=self.parameters.hash, kinds=(kind,))
         if frame.window != window:
             raise FrameError("header: the frame is not for the window that the path names. Send it where it belongs.")
         return frame
 
-    def _framed(self, window: int, kind: Kind, count: int, arrays: dict[str, Any]) -> bytes:
+    def _encode(self, window: int, kind: Kind, count: int, arrays: dict[str, Any]) -> bytes:
         return encode(Frame(kind=kind, parameters=self.parameters.hash, window=window, count=count, arrays=arrays))

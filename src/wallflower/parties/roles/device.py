@@ -106,7 +106,7 @@ class Device:
 
     def _send_to(self, name: str, told: Told) -> None:
         waits = pauses(self._noise)
-        while not self._over.is_set() and (frame := self.outbox.pending(name)) is not None:
+        while not self._over.is_set() and (frame := self.outbox.next_frame(name)) is not None:
             status = self._try(name, frame)
             try:
                 if status is not None and status in _FATES:

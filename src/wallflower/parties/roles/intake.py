@@ -63,7 +63,7 @@ class Collector:
             raise FrameError("header: the frame is not the batch that the path names. Send it where it belongs.")
         if isinstance(self.parameters.settings, Exact):
             keys_of(frame, self.parameters.settings)
-        status = self.store.take(*place, body, frame.count, closed=self.closed(place[0]))
+        status = self.store.take(*place, body, frame.count, closed=self.is_closed(place[0]))
         if status in (409, 410):
             raise BadCall(status, _WORDS[status])
         return status
@@ -74,33 +74,33 @@ class Collector:
         frame = self._frame(peer, signature, body, place, Kind.COMMIT)
         said = Commit.from_bytes(frame.rest)
         held = list(self.frames(window, sensor))
-        if not self.closed(window) and self.store.state(window) in ("open", "collecting"):
+        if not self.is_closed(window) and self.store.state(window) in ("open", "collecting"):
             if len(held) < frame.seq:
                 raise BadCall(425, "commit: not all batches are here yet. Send them, then the commit again.")
             ids = np.concatenate([np.empty(0, np.uint64), *(one["ids"] for one in held)])
             if len(held) != frame.seq or len(ids) != frame.count or digest(ids) != said.digest:
                 raise FrameError("commit: it does not fit the batches that came. Send both as they were made.")
         status = self.store.commit(
-            window, sensor, SignedCommit(body, signature, peer.certificate), closed=self.closed(window)
+            window, sensor, SignedCommit(body, signature, peer.certificate), closed=self.is_closed(window)
         )
         if status in (409, 410):
             raise BadCall(status, _WORDS[status])
         return status
 
-    def closed(self, window: int) -> bool:
+    def is_closed(self, window: int) -> bool:
         return time.time() >= self.parameters.closes(window)
 
     def is_over(self, window: int) -> bool:
         """Whether a window takes no more: by the clock, or because every sensor has finished."""
         wanted = self.parameters.sensors
-        return self.closed(window) or (0 < wanted <= len(self.store.commits(window)))
+        return self.is_closed(window) or (0 < wanted <= len(self.store.commits(window)))
 
     def frames(self, window: int, sensor: int | None = None) -> Iterator[Frame]:
         """The batches of a window, decoded."""
         for body in self.store.batches(window, sensor):
             yield decode(body, parameters=self.parameters.hash)
 
-    def spent(self, window: int) -> dict[int, tuple[Frame, Commit]]:
+    def read_commits(self, window: int) -> dict[int, tuple[Frame, Commit]]:
         """What each sensor that finished said at the end."""
         found = {}
         for sensor, kept in self.store.commits(window).items():

@@ -59,7 +59,7 @@ class Owner(Party):
         frame = decode(body, parameters=self.parameters.hash, kinds=(Kind.RESULT,))
         if self.parameters.earliest(frame.window) > time.time():
             raise BadCall(425, "the window has not begun. Report it when it is over.")
-        self._opened(peer.name, frame)
+        self._open_report(peer.name, frame)
         with self.turn:
             known = self.store.letter(frame.window, peer.name)
             if known is not None:
@@ -83,10 +83,10 @@ class Owner(Party):
 
     def results(self) -> list[dict[str, Any]]:
         """All that was told so far."""
-        return [one for window, _ in self.store.known() if (one := self.result(window)) is not None]
+        return [one for window, _ in self.store.list_states() if (one := self.result(window)) is not None]
 
     def page(self) -> str:
-        return page(self.parameters, self.results(), self.store.known())
+        return page(self.parameters, self.results(), self.store.list_states())
 
     def advance(self, window: int) -> bool:
         match self.store.state(window):
@@ -116,9 +116,9 @@ class Owner(Party):
                 return False
             said: Words
             if direct:
-                tally, said = self._bits(window), self.collector.spent(window)
+                tally, said = self._bits(window), self.collector.read_commits(window)
             else:
-                said, doubts = weigh_commits(self.parameters, window, reports, self.known)
+                said, doubts = weigh_commits(self.parameters, window, reports, self.identify)
                 tally = tally_reports(self.parameters, reports, lambda sensor: self._tag_key(window, sensor, said))
                 tally.doubts = doubts
             found = window_result(self.parameters, window, tally, _sensors(said))
@@ -139,10 +139,10 @@ class Owner(Party):
             letter = self.store.letter(window, name)
             if letter is not None and letter.asked is not None:
                 frame = decode(letter.asked, parameters=self.parameters.hash)
-                found[name] = self._opened(name, frame)
+                found[name] = self._open_report(name, frame)
         return found
 
-    def _opened(self, name: str, frame: Frame) -> Report:
+    def _open_report(self, name: str, frame: Frame) -> Report:
         bound = self.parameters.hash + frame.window.to_bytes(8, "little") + name.encode("ascii")
         report = Report.from_bytes(unseal(self._seal, frame.rest, bound), self.parameters)
         if report.unjudged.window != frame.window or (report.found and report.found.window != frame.window):

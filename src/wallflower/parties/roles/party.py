@@ -61,7 +61,7 @@ class Party:
             self._worker.join(timeout=10)
         self.store.close()
 
-    def known(self, certificate: bytes) -> Peer:
+    def identify(self, certificate: bytes) -> Peer:
         """Whose certificate this is, or a refusal."""
         return self.signed.require(self.revoked.require(who(certificate, self.identity.authority)))
 
@@ -91,7 +91,7 @@ class Party:
 
     def windows(self) -> list[int]:
         """Windows that the worker looks at."""
-        return self.store.unfinished()
+        return self.store.list_unfinished()
 
     def _work(self) -> None:
         while not self._over.is_set():
@@ -107,7 +107,7 @@ class Party:
                 if not self._over.is_set():
                     self._further(window)
 
-    def progressed(self, window: int) -> None:
+    def note_progress(self, window: int) -> None:
         """A window came a step further: the next pause is a short one again. Only the worker calls this."""
         self._waits.pop(window, None)
 
@@ -116,7 +116,7 @@ class Party:
             return
         try:
             while self.advance(window) and not self._over.is_set():
-                self.progressed(window)
+                self.note_progress(window)
         except Unreachable as reason:
             log.info("window %d: waiting: %s", window, reason)
             self._pause(window)

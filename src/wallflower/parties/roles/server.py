@@ -69,15 +69,17 @@ class Server(Party):
         log.info("window %d: sealed", window)
         return True
 
-    def listed(self, window: int) -> ReadingList:
+    def list_readings(self, window: int) -> ReadingList:
         """All that came."""
         return list_readings(self.parameters, self.role, self.collector.frames(window))
 
-    def held(self, window: int, every: ReadingList, present: Array) -> Holdings:
+    def hold_common(self, window: int, every: ReadingList, present: Array) -> Holdings:
         """What both servers have."""
         return hold(self.parameters, self.role, window, every, present, lambda: self.collector.frames(window))
 
-    def reported(self, window: int, every: ReadingList, present: Array, found: Frame | None, failed: str = "") -> bytes:
+    def write_report(
+        self, window: int, every: ReadingList, present: Array, found: Frame | None, failed: str = ""
+    ) -> bytes:
         """The sealed report as a frame, finished: it is stored before it is sent."""
         missing = every.ids[~present] if found is not None else every.ids
         whose = every.sensors[~present] if found is not None else every.sensors
@@ -100,9 +102,9 @@ class Server(Party):
         with self.turn:
             if self.store.state(window) != "sealed":
                 return True
-            every = self.listed(window)
+            every = self.list_readings(window)
             none = np.zeros(len(every.ids), dtype=np.bool_)
-            body = self.reported(window, every, none, None, "exchange")
+            body = self.write_report(window, every, none, None, "exchange")
             self.store.move(window, "exchanged", result=(body, None))
         log.info("window %d: given up, %d readings unjudged", window, len(every.ids))
         return True
@@ -121,9 +123,9 @@ class Server(Party):
 
     def purge(self, window: int) -> bool:
         """Forget keys and d_diff; the analyst keeps its perturbed readings, which are what it was sent to keep."""
-        self.store.forget(window, {body_digest(body): kept for body, kept in self._kept(window)})
+        self.store.forget(window, {body_digest(body): kept for body, kept in self._lasting_batches(window)})
         log.info("window %d: purged", window)
         return True
 
-    def _kept(self, window: int) -> Iterator[tuple[bytes, bytes]]:
+    def _lasting_batches(self, window: int) -> Iterator[tuple[bytes, bytes]]:
         return iter(())

@@ -41,9 +41,9 @@ class Database:
         self.vault = vault or OpenVault()
         self.path = path.expanduser().absolute()
         self._turn = RLock()
-        self._lock = self._locked()
+        self._lock = self._take_lock()
         try:
-            self._db = self._connected(name, tables, older or {})
+            self._db = self._connect(name, tables, older or {})
         except BaseException:
             self._lock.close()
             raise
@@ -83,7 +83,7 @@ class Database:
             except sqlite3.Error as error:
                 raise self._unusable(error) from None
 
-    def _connected(self, name: int, tables: str, older: Mapping[int, str]) -> sqlite3.Connection:
+    def _connect(self, name: int, tables: str, older: Mapping[int, str]) -> sqlite3.Connection:
         try:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
@@ -133,7 +133,7 @@ class Database:
         except SealedStore:
             raise SealedStore(f"{self.path}: it is sealed with another key. Name that one (--store-key).") from None
 
-    def _locked(self) -> FileIO:
+    def _take_lock(self) -> FileIO:
         beside = self.path.with_name(f"{self.path.name}.lock")
         try:
             lock = FileIO(beside, "r+", opener=lambda place, flags: os.open(place, flags | os.O_CREAT, 0o600))

@@ -139,12 +139,12 @@ class Outbox:
     def spent(self) -> Fraction:
         """ε of all readings this sensor ever perturbed, added up."""
         with self._database.transaction() as db:
-            return _spent(db)
+            return _sum_charges(db)
 
     @property
     def left(self) -> Fraction:
         with self._database.transaction() as db:
-            return max(_limit(db) - _spent(db), Fraction())
+            return max(_limit(db) - _sum_charges(db), Fraction())
 
     def add(self, window: int, seq: int, readings: ArrayLike) -> bool:
         """Pay for a batch and finish its frames, or refuse and change nothing. False if it was there already."""
@@ -176,7 +176,9 @@ class Outbox:
             if not rows or self._is_committed(db, window):
                 return False
             place = Place(sensor=self.sensor, window=window, seq=len(rows))
-            body = commit_frame(self._parameters, place, np.concatenate(rows), _spent(db), self._tag_key(db, window))
+            body = commit_frame(
+                self._parameters, place, np.concatenate(rows), _sum_charges(db), self._tag_key(db, window)
+            )
             for target in targets(self._parameters):
                 self._keep(db, window, None, target, body)
         return True
@@ -186,7 +188,7 @@ class Outbox:
         with self._database.transaction() as db:
             return np.concatenate([np.empty(0, np.uint64), *self._ids(db, window)])
 
-    def pending(self, target: str) -> PendingFrame | None:
+    def next_frame(self, target: str) -> PendingFrame | None:
         """The next frame for a reader: windows in turn, batches before the commit."""
         asked = """
             SELECT id, window, seq, body, signature FROM frames WHERE target = ? AND state = 'pending'
@@ -262,7 +264,7 @@ class Outbox:
             )
 
     def _require_budget(self, db: sqlite3.Connection, readings: int) -> None:
-        limit, spent = _limit(db), _spent(db)
+        limit, spent = _limit(db), _sum_charges(db)
         cost = self._parameters.loss.amount * readings
         if spent + cost > limit:
             raise BudgetExhausted(
@@ -348,6 +350,6 @@ def _limit(db: sqlite3.Connection) -> Fraction:
     return Fraction() if row is None else Fraction(row[0])
 
 
-def _spent(db: sqlite3.Connection) -> Fraction:
+def _sum_charges(db: sqlite3.Connection) -> Fraction:
     rows = db.execute("SELECT epsilon, sum(readings) FROM charges GROUP BY epsilon")
     return sum((Fraction(epsilon) * readings for epsilon, readings in rows), Fraction())

@@ -94,13 +94,13 @@ class Windows:
         with self.database.transaction() as db:
             return _state(db, window)
 
-    def unfinished(self) -> list[int]:
+    def list_unfinished(self) -> list[int]:
         """Windows that still have a step to go."""
         with self.database.transaction() as db:
             found = db.execute("SELECT window FROM windows WHERE state != 'purged' ORDER BY window")
             return [row[0] for row in found]
 
-    def known(self) -> list[tuple[int, str]]:
+    def list_states(self) -> list[tuple[int, str]]:
         """Every window and how far it has come."""
         with self.database.transaction() as db:
             return [tuple(row) for row in db.execute("SELECT window, state FROM windows ORDER BY window")]
@@ -117,7 +117,7 @@ class Windows:
             if status is None:
                 _open(db, window)
                 db.execute(
-                    "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?)", (*key, digest, count, self._sealed(body, *key))
+                    "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?)", (*key, digest, count, self._seal_batch(body, *key))
                 )
         return status or 201
 
@@ -196,12 +196,12 @@ class Windows:
             rows = db.execute("SELECT rowid, digest, sensor, seq FROM batches WHERE window = ?", (window,)).fetchall()
             for place, digest, sensor, seq in rows:
                 if digest in kept:
-                    body = self._sealed(kept[digest], window, sensor, seq)
+                    body = self._seal_batch(kept[digest], window, sensor, seq)
                     db.execute("UPDATE batches SET body = ? WHERE rowid = ?", (body, place))
             db.execute("UPDATE windows SET state = 'purged' WHERE window = ?", (window,))
         self.database.vacate()
 
-    def _sealed(self, body: bytes, window: int, sensor: int, seq: int) -> bytes:
+    def _seal_batch(self, body: bytes, window: int, sensor: int, seq: int) -> bytes:
         return self._vault.seal(body, "batch", window, sensor, seq)
 
     def _write(self, db: sqlite3.Connection, window: int, name: str, asked: bytes, answered: bytes | None) -> None:

@@ -99,13 +99,13 @@ class Identity:
         """TLS that asks every caller for a certificate of the authority."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.verify_mode = ssl.CERT_REQUIRED
-        return self._loaded(context)
+        return self._load_keys(context)
 
     def client_context(self) -> ssl.SSLContext:
         """TLS that shows this party's certificate and trusts the authority alone."""
-        return self._loaded(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+        return self._load_keys(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
-    def _loaded(self, context: ssl.SSLContext) -> ssl.SSLContext:
+    def _load_keys(self, context: ssl.SSLContext) -> ssl.SSLContext:
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.load_cert_chain(self.folder / _CERTIFICATE, self.folder / _KEY)
         context.load_verify_locations(self.folder / _TRUSTED)
@@ -114,14 +114,14 @@ class Identity:
 
 def who(certificate: bytes, authority: bytes) -> Peer:
     """Whose certificate this is (DER), or a refusal if the authority did not issue it or its time is over."""
-    peer, first, last = _issued(certificate, authority)
+    peer, first, last = _read_certificate(certificate, authority)
     if not first <= datetime.now(UTC) <= last:
         raise Forgery(f"{peer.name}: the certificate is not valid today. Ask the authority for a new one.")
     return peer
 
 
 @lru_cache(maxsize=1024)
-def _issued(certificate: bytes, authority: bytes) -> tuple[Peer, datetime, datetime]:
+def _read_certificate(certificate: bytes, authority: bytes) -> tuple[Peer, datetime, datetime]:
     try:
         found, issuer = x509.load_der_x509_certificate(certificate), x509.load_der_x509_certificate(authority)
         found.verify_directly_issued_by(issuer)
@@ -160,7 +160,9 @@ def _authority(folder: Path) -> tuple[x509.Certificate, Ed25519PrivateKey]:
     key = Ed25519PrivateKey.generate()
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "wallflower stream authority")])
     only = x509.KeyUsage(**_USES | {"key_cert_sign": True, "crl_sign": True})
-    made = _started(name, name, key).add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    made = _begin_certificate(name, name, key).add_extension(
+        x509.BasicConstraints(ca=True, path_length=0), critical=True
+    )
     certificate = made.add_extension(only, critical=True).sign(key, None)
     _write(folder, {_KEY: _pem(key), _CERTIFICATE: certificate.public_bytes(Encoding.PEM)})
     return certificate, key
@@ -172,7 +174,7 @@ def _member(folder: Path, name: str, issuer: tuple[x509.Certificate, Ed25519Priv
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     places = x509.SubjectAlternativeName([_place(host) for host in hosts])
     both = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH])
-    made = _started(subject, authority.subject, key).add_extension(places, critical=False)
+    made = _begin_certificate(subject, authority.subject, key).add_extension(places, critical=False)
     made = made.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     made = made.add_extension(x509.KeyUsage(**_USES | {"digital_signature": True}), critical=True)
     certificate = made.add_extension(both, critical=False).sign(signer, None)
@@ -203,7 +205,7 @@ _USES: Final[dict[str, Any]] = dict.fromkeys(
 )
 
 
-def _started(subject: x509.Name, issuer: x509.Name, key: Ed25519PrivateKey) -> x509.CertificateBuilder:
+def _begin_certificate(subject: x509.Name, issuer: x509.Name, key: Ed25519PrivateKey) -> x509.CertificateBuilder:
     now = datetime.now(UTC).replace(microsecond=0)
     made = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key.public_key())
     made = made.serial_number(x509.random_serial_number())

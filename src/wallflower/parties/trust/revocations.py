@@ -85,10 +85,10 @@ def revoke(folder: Path, names: list[str]) -> list[Path]:
             raise ParameterError(
                 f"{name}: only sensors are revoked. A party is replaced by a set that names another key."
             )
-    serials = {name: _issued(folder, name) for name in names}
+    serials = {name: _find_serials(folder, name) for name in names}
     own = folder / "authority" / LIST
     before = read_list(own, authority) if own.exists() else None
-    made = _signed(authority, key, before, [serial for found in serials.values() for serial in found])
+    made = _sign_list(authority, key, before, [serial for found in serials.values() for serial in found])
     body = made.public_bytes(Encoding.PEM)
     places = [folder / "authority", *(folder / party for party in PARTIES)]
     written = [place / LIST for place in places if place.is_dir()]
@@ -98,7 +98,7 @@ def revoke(folder: Path, names: list[str]) -> list[Path]:
     return written
 
 
-def _issued(folder: Path, name: str) -> set[int]:
+def _find_serials(folder: Path, name: str) -> set[int]:
     files = [*(folder / "authority" / ISSUED).glob(f"{name}.*.pem"), folder / name / "certificate.pem"]
     found = {x509.load_pem_x509_certificate(file.read_bytes()).serial_number for file in files if file.exists()}
     if not found:
@@ -106,7 +106,7 @@ def _issued(folder: Path, name: str) -> set[int]:
     return found
 
 
-def _signed(
+def _sign_list(
     authority: x509.Certificate,
     key: Ed25519PrivateKey,
     before: x509.CertificateRevocationList | None,
