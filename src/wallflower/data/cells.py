@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from wallflower.data.texts import MISSING
 from wallflower.errors import DataError
 from wallflower.machine.lazy import Lazy
-from wallflower.schema import UNITS, Column, Schema
+from wallflower.schema import Column, Schema
 from wallflower.schema.columns import (
     EXACT_BELOW,
     call_or_refuse,
@@ -28,6 +28,7 @@ from wallflower.schema.columns import (
     text_array,
     too_precise,
 )
+from wallflower.schema.facts import UNITS
 
 if TYPE_CHECKING:
     import pyarrow as _pa

@@ -17,7 +17,7 @@ from wallflower.data.texts import GUESSED, json_lines, not_open, not_readable, r
 from wallflower.data.workbooks import WORKBOOKS, workbook
 from wallflower.errors import DataError, ParameterError, SourceError
 from wallflower.machine.lazy import Lazy
-from wallflower.schema import TEXTS, Schema
+from wallflower.schema import Schema
 from wallflower.schema.columns import (
     EXACT_BELOW,
     FORMAT,
@@ -33,6 +33,7 @@ from wallflower.schema.columns import (
     too_large,
     too_precise,
 )
+from wallflower.schema.facts import TEXTS
 
 if TYPE_CHECKING:
     import polars.exceptions as _polars_errors
