@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from wallflower.errors import KeyConflict, ParameterError
+from wallflower.errors import KeyConflict, LedgerError, ParameterError
 from wallflower.ledger.account import Declaration
 from wallflower.ledger.budget import latest_time
 from wallflower.ledger.chain import GENESIS, Entry, Event, canonical, seal
@@ -42,6 +42,26 @@ def append(db: sa.Connection, event: Event, dataset: str, *, time: str | None = 
     )
     db.execute(insertion(), entry.to_json())
     return entry
+
+
+def append_release(db: sa.Connection, charge: int, dataset: str, label: str, body: str) -> None:
+    """Add the public release that a charge has paid for; the same again changes nothing, another is refused."""
+    paid = find_first(db, entries().c.id == charge, entries().c.event == "charge")
+    if paid is None or (paid.dataset, paid.label) != (dataset, label):
+        raise LedgerError(
+            f"{dataset}: this ledger has no charge {charge} for {label}. A release is recorded in the ledger that was "
+            "charged. Open that one."
+        )
+    known = find_first(db, entries().c.charge == paid.id)
+    if known is not None and known.body == body:
+        return
+    if known is not None:
+        raise LedgerError(
+            f"{dataset}: charge {charge} already has its release. A charge pays for one. Charge again for another."
+        )
+    whose = {"analyst": paid.analyst, "label": paid.label, "charge": paid.id}
+    # The charge's time, not now: the difference would tell how long the look took.
+    append(db, "release", paid.dataset, time=paid.time, body=body, **whose)
 
 
 def last_hash(db: sa.Connection) -> str:
