@@ -12,7 +12,7 @@ from sparks import assert_that_kills_change_nothing, itself, mortal_tasks, spark
 from typer.testing import CliRunner
 
 import wallflower as wf
-from scripted import Scripted
+from scripted_noise import Scripted
 from wallflower.cli import build
 from wallflower.data import Schema, TiledTable, load
 from wallflower.data import fingerprints as prints

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import wallflower as wf
-from scripted import Scripted
+from scripted_noise import Scripted
 from wallflower import progress
 from wallflower.cli import build
 from wallflower.data import Schema, TiledTable, load, scans, texts

@@ -111,14 +111,15 @@ class Stage:
     ) -> None:
         """Start parties and wait until they answer.
 
-        `die` is a step at which a process kills itself (dying.py); with `forge` it forges its reports (forging.py);
-        `clock` says by how much its clock is wrong (skewed.py); `room` is the size that none of its files may exceed.
+        `die` is a step at which a process kills itself (step_killer.py); with `forge` it forges its reports
+        (forger.py); `clock` says by how much its clock is wrong (wrong_clock.py); `room` is the size that none of its
+        files may exceed.
         """
         for role in roles or ROLES:
             step = (die or {}).get(role)
-            program = (HERE / "dying.py", step) if step else (None,)
-            program = (HERE / "forging.py",) if forge else program
-            program = (HERE / "skewed.py", str(clock)) if clock else program
+            program = (HERE / "step_killer.py", step) if step else (None,)
+            program = (HERE / "forger.py",) if forge else program
+            program = (HERE / "wrong_clock.py", str(clock)) if clock else program
             command = ["sensors", role, "--keys", str(self.keys / role)]
             command += ["--parameters", str(self.set), "--store", str(self.folder / f"{role}.db")]
             command += ["--port", str(self.ports[role]), "--tls" if self.tls else "--no-tls"]

@@ -90,7 +90,7 @@ def test_a_device_killed_at_any_step_goes_on_and_pays_once(stage: Stage, tmp_pat
     command += ["--parameters", str(stage.set), "--store", str(stage.folder / "sensor-2.db"), "--batch", "20"]
     command += ["--analyst", stage.url("analyst"), "--correction", stage.url("correction"), "--budget", "100"]
     for step in ("Outbox.add:after:1", "Outbox.finish:before:1", "Link.call:after:4", "Outbox.settle:before:1"):
-        with Fork(HERE / "dying.py", step, *command) as dying:
+        with Fork(HERE / "step_killer.py", step, *command) as dying:
             code, _, complaints = dying.finish()
         assert code == -9, complaints
     done = call(*command)

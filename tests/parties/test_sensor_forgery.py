@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from forging import LISTING, TRICKS, WINDOWS
+from forger import LISTING, TRICKS, WINDOWS
 from stage import Stage, fill, flagged, parameters, sending
 
 from wallflower.noise import system_noise

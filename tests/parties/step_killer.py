@@ -1,4 +1,6 @@
-"""Run the command line, and `kill -9` this process at one step: `dying.py Windows.move:after:2 sensors analyst ...`.
+"""Run the command line, and `kill -9` this process at one step.
+
+`step_killer.py Windows.move:after:2 sensors analyst ...`
 
 A step is a method of a class of the service, before or after its n-th call.
 """

@@ -1,4 +1,4 @@
-"""Run a server's command line and forge its reports: `forging.py sensors analyst ...`.
+"""Run a server's command line and forge its reports: `forger.py sensors analyst ...`.
 
 It is the server that runs, over its real sockets; only what it reports departs from the protocol. It wants ordinary
 readings to be flagged, so it adds (1, tag) to its own shares, with tags of a key that it made up, and passes that key

@@ -1,4 +1,4 @@
-"""Run the command line with a wrong clock: `skewed.py FILE sensors analyst ...`; the file says by how many seconds.
+"""Run the command line with a wrong clock: `wrong_clock.py FILE sensors analyst ...`; the file says how wrong.
 
 The file is read at every look at the clock, so that a test can set the clock of a running process.
 """
