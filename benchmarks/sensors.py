@@ -34,9 +34,9 @@ from sklearn.cluster import DBSCAN
 from wallflower.noise import system_noise
 from wallflower.parties.client import Link
 from wallflower.parties.demo import Plan, parameters
-from wallflower.parties.device import Device
-from wallflower.parties.keys import Identity, make
-from wallflower.parties.parameter_file import sign_parameters
+from wallflower.parties.roles.device import Device
+from wallflower.parties.trust.keys import Identity, make
+from wallflower.parties.trust.parameter_file import sign_parameters
 from wallflower.queries.sensors import comparison
 from wallflower.queries.sensors.correction import correct
 from wallflower.queries.sensors.dbscan import dbscan

@@ -22,7 +22,7 @@ from wallflower.errors import BudgetExhausted, ParameterError, PrivacyError, Unt
 from wallflower.ledger import Account, Ledger
 from wallflower.ledger.chain import GENESIS, Entry, seal
 from wallflower.ledger.limits import Limit, certificate
-from wallflower.ledger.spans import SpanCharge, spent_in_window
+from wallflower.ledger.spans import SpanCharge, largest_window_loss
 from wallflower.names import account_name
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.units import NEIGHBOURS, Claim, Protection, price
@@ -209,7 +209,7 @@ def write_old(place: Path, rows: list[Mapping[str, Any]]) -> None:
     table = sa.table("entries", *(sa.column(name) for name in OLD_COLUMNS))
     with engine.begin() as db:
         config = alembic.config.Config(attributes={"connection": db})
-        config.set_main_option("script_location", "wallflower.ledger:migrations")
+        config.set_main_option("script_location", "wallflower.ledger.store:migrations")
         alembic.command.upgrade(config, "0002")
         previous = GENESIS
         for number, row in enumerate(rows, start=1):
@@ -261,7 +261,7 @@ def spans(case: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
         SpanCharge(first=each["first"], last=each["last"], epsilon=Fraction(each["epsilon"]), protects=each["protects"])
         for each in case["charges"]
     ]
-    yield "spent", spent_in_window(case["window"], charges), Fraction(case["spent"])
+    yield "spent", largest_window_loss(case["window"], charges), Fraction(case["spent"])
 
 
 SECTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, Any, Any]]]]] = {

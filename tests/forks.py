@@ -25,7 +25,7 @@ FORKS.set_forkserver_preload(
     [
         *("alembic.command", "psycopg", "pytest", "sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql"),
         *("wallflower", "wallflower.queries.watch.detectors", "wallflower.watching", "wallflower.cli"),
-        *("wallflower.parties.device", "wallflower.parties.server", "wallflower.curator.server"),
+        *("wallflower.parties.roles.device", "wallflower.parties.roles.server", "wallflower.curator.server"),
         *("opendp.domains", "opendp.measurements", "opendp.metrics"),  # the prelude would load scikit-learn and pandas
         *("numba", "pyarrow.csv", "pydantic", "scipy.optimize", "scipy.special"),
     ]

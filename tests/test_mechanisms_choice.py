@@ -135,7 +135,7 @@ def test_floats_decide_as_the_enclosures_do(pairs, rate, word):
     gaps = np.maximum(gaps - gaps[counts > 0].min(), 0)
     place = choice._surely(word, gaps, counts, rate)
     around = [choice._around(rate * int(gap), 85) for gap in gaps]
-    exact = choice._decided(
+    exact = choice._decide(
         word, 128, [(int(n) * low, int(n) * high) for n, (low, high) in zip(counts, around, strict=True)]
     )
     assert place is None or place == exact
@@ -152,7 +152,7 @@ def test_gaps_longer_than_a_machine_word_weigh_what_they_must(longest, penalty):
         for word in (2**128 * part // 97 for part in range(1, 97)):
             chosen = exponential(scores, sensitivity=1, epsilon=2 * penalty / longest, noise=Scripted(word))
             weights = [choice._around(penalty * (max(scores) - score) / longest, 85) for score in scores]
-            assert chosen == choice._decided(word, 128, weights)
+            assert chosen == choice._decide(word, 128, weights)
 
 
 def test_floats_leave_to_the_enclosures_what_is_close():

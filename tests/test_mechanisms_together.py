@@ -90,7 +90,7 @@ def test_logarithms_decide_as_the_enclosures_do(columns):
         word = (2**128 * part // 60) + part
         place = choice._surely(word, gaps, counts, rate)
         named += place is not None
-        exact = choice._decided(word << (bits - 128), bits, choice._bounds(gaps, counts, rate, bits // 3))
+        exact = choice._decide(word << (bits - 128), bits, choice._bounds(gaps, counts, rate, bits // 3))
         assert place is None or place == exact
     assert named == 5
 

@@ -173,7 +173,7 @@ def gaussian_without_delta(size: int, loss: Any) -> Any:
 
 
 def gaussian_a_fifth_short(size: int, loss: Any) -> Any:
-    law, scale = additive._concentrated(size, loss)
+    law, scale = additive._calibrate_concentrated(size, loss)
     return law, scale / FIFTH
 
 

@@ -48,7 +48,12 @@ def test_the_wheel_holds_every_file_of_the_package(dist: Path) -> None:
     wanted = {path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
     lost = {str(path.relative_to(ROOT / "src")) for path in wanted} - held
     assert not lost
-    for part in ("curator/pages/templates/", "curator/pages/static/", "ledger/migrations/", "queries/count/proof.md"):
+    for part in (
+        "curator/pages/templates/",
+        "curator/pages/static/",
+        "ledger/store/migrations/",
+        "queries/count/proof.md",
+    ):
         assert any(name.startswith(f"wallflower/{part}") for name in held), f"{part} is not in the wheel"
 
 

@@ -189,7 +189,7 @@ def pays_before_looking(query: Query[Any, Any]) -> None:
                 seen.append(len(other.history("sample", event="charge")))
             return query.answer(data, noise)
 
-        release(_Watched(query, look), next(samples(query)), ledger, analyst=_ANALYST, anyway=True)  # type: ignore[arg-type]
+        release(_WatchedQuestion(query, look), next(samples(query)), ledger, analyst=_ANALYST, anyway=True)  # type: ignore[arg-type]
     assert seen == [1], "answer ran before the charge was durable"
 
 
@@ -202,10 +202,10 @@ def refusal_changes_nothing(query: Query[Any, Any]) -> None:
         return query.answer(data, noise)
 
     with _ledger() as (ledger, _):
-        ledger.grant("sample", _nothing(query.cost()), by=_ANALYST)
+        ledger.grant("sample", _zero_of(query.cost()), by=_ANALYST)
         head = ledger.verify().head
         try:
-            release(_Watched(query, look), next(samples(query)), ledger, analyst=_ANALYST, anyway=True)  # type: ignore[arg-type]
+            release(_WatchedQuestion(query, look), next(samples(query)), ledger, analyst=_ANALYST, anyway=True)  # type: ignore[arg-type]
         except BudgetExhausted:
             assert not looks, "the data was looked at"
             assert ledger.verify().head == head, "the refusal left a trace"
@@ -300,7 +300,7 @@ CHECKS: Final[tuple[Check, ...]] = (
 )
 
 
-class _Watched:
+class _WatchedQuestion:
     """A question whose answer is watched; everything else is its own."""
 
     def __init__(self, query: Query[Any, Any], answer: Callable[..., Any]) -> None:
@@ -353,7 +353,7 @@ def _afford(ledger: Ledger, dataset: str, cost: Loss) -> None:
         ledger.grant(dataset, cost + cost + cost, by=_ANALYST)  # an account may book more than a question states
 
 
-def _nothing(cost: Loss) -> Loss:
+def _zero_of(cost: Loss) -> Loss:
     return cost.less(cost)
 
 

@@ -226,11 +226,11 @@ def _source(path: Path, name: str, said: object) -> Source:
     made: dict[str, Any] = {
         key: _text(path, f"{where}.{key}", value) for key, value in told.items() if key != "without"
     }
-    made |= {key: _placed(path, made[key]) for key in _PLACES if made.get(key)}
+    made |= {key: _resolve(path, made[key]) for key in _PLACES if made.get(key)}
     return Source(**made, without=_texts(path, f"{where}.without", told.get("without", [])))
 
 
-def _placed(path: Path, text: str) -> str:
+def _resolve(path: Path, text: str) -> str:
     """A path, or the path of a URL of a file, relative to the config and not to whoever happens to read it."""
     if found := _PLACE.fullmatch(text):
         return f"{found[1]}:///{path.parent / found[2]}{found[3]}" if found[2] else text
@@ -242,7 +242,7 @@ def _text(path: Path, key: str, value: object) -> str | None:
         return None
     if not isinstance(value, str) or not value.strip():
         raise ConfigError(path, key, "is not a text", 'Write it in quotes, as "..."')
-    return _placed(path, value) if key == "ledger" else value
+    return _resolve(path, value) if key == "ledger" else value
 
 
 def _texts(path: Path, key: str, value: object) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ class Verbs:
     def __init__(self, questions: Iterable[Question]) -> None:
         self._questions = tuple(questions)
 
-    def _named(self, name: str) -> Any:
+    def _find_verb(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         try:
@@ -57,7 +57,7 @@ class Verbs:
         return _method(question, self._verb(question), self._extra, self._returns(question))
 
     if not TYPE_CHECKING:
-        __getattr__ = _named  # a type checker goes by `verbs`, so that a wrong word is an error there
+        __getattr__ = _find_verb  # a type checker goes by `verbs`, so that a wrong word is an error there
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *(question.kind for question in self._questions)]
@@ -186,12 +186,12 @@ def open_dataset(
     said = {"source": source, "schema": schema, "dataset": name, "ledger": ledger, "engine": engine, **written}
     told = settle(said, lambda facts: _facts(facts).name)
     ways: Any = {way: told[way] for way in WAYS if way in told}
-    table = _loaded(told["source"], told["schema"], told["dataset"], told["engine"], ways)
+    table = _load_records(told["source"], told["schema"], told["dataset"], told["engine"], ways)
     book = told["ledger"] if isinstance(told["ledger"], Ledger) else Ledger.open(told["ledger"])
     return Dataset(table, book, analyst or default_analyst(), source=told["source"])
 
 
-def _loaded(
+def _load_records(
     source: object,
     schema: Schema | str | Path | None,
     name: str | None,

@@ -109,7 +109,7 @@ def steps(folder: Path) -> Iterator[Step]:
     folder.mkdir(parents=True, exist_ok=True)
     source, schema = write_files(folder)
     with Ledger.open(folder / "ledger.db") as ledger:
-        yield _granted(ledger)
+        yield _grant_budget(ledger)
         tumours = open_dataset(source, schema=schema, ledger=ledger, name=NAME, analyst=ANALYST)
         yield Step(
             title="Plan",
@@ -126,7 +126,7 @@ def steps(folder: Path) -> Iterator[Step]:
             words="In which columns do they show? The plan says what an answer would be worth; here not its price.",
             shown=tumours.plan.of(WHERE),
         )
-        yield _refused(tumours)
+        yield _ask_too_much(tumours)
         yield Step(
             title="Read the ledger",
             words="Every grant, charge and release is an entry that cannot be changed without being noticed.",
@@ -146,7 +146,7 @@ def steps(folder: Path) -> Iterator[Step]:
     )
 
 
-def _granted(ledger: Ledger) -> Step:
+def _grant_budget(ledger: Ledger) -> Step:
     if ledger.account(NAME).starter or not ledger.can_charge(NAME, QUESTION, analyst=ANALYST):
         ledger.grant(NAME, Loss(ledger.spent(NAME).amount + 3), by=STEWARD, reason="demo")
     return Step(
@@ -156,7 +156,7 @@ def _granted(ledger: Ledger) -> Step:
     )
 
 
-def _refused(tumours: Dataset) -> Step:
+def _ask_too_much(tumours: Dataset) -> Step:
     words = "Asking for more than is left is refused before anybody looks; nothing is charged and nothing is locked."
     try:
         return Step(title="Ask too much", words=words, shown=tumours.ask(TOO_MUCH))

@@ -46,7 +46,7 @@ def audits(kind: str, *, quick: bool = False, questions: Iterable[Question] = QU
     """Run every attack on a question; `quick` takes fewer trials."""
     question = None if kind in WITHOUT else find(kind, questions)
     room = load(f"wallflower.queries.{kind}.audit").findings if question is None else question.audits
-    yield from _demanded(kind, room(quick=quick))
+    yield from _demand(kind, room(quick=quick))
     if question is not None:
         yield from order_findings(question.example())
 
@@ -56,7 +56,7 @@ def evidence(question: Question) -> Iterator[Finding]:
     return audits(question.kind, quick=True, questions=(question,))
 
 
-def _demanded(kind: str, room: Iterable[Finding]) -> Iterator[Finding]:
+def _demand(kind: str, room: Iterable[Finding]) -> Iterator[Finding]:
     shown = set()
     for finding in room:
         shown.add((finding.way, finding.expected))

@@ -172,7 +172,7 @@ class _Planner(Verbs, Plans):
         return Plan.from_json({**told, "affords": told["price"]["affords"]})
 
     def _verb(self, question: Question) -> Callable[..., Plan]:
-        return lambda **given: self.of(fill(question, take_baseline(given, partial(_released, self._call))))
+        return lambda **given: self.of(fill(question, take_baseline(given, partial(_fetch_release, self._call))))
 
     def _returns(self, question: Question) -> Any:
         return Plan
@@ -193,7 +193,7 @@ class Remote(Verbs, Questions):
         """Answer a query and pay for it; this waits for a long one. One that is of no use only if wanted `anyway`."""
         body = entries_of(query) | ({"anyway": True} if anyway else {})
         status, told = self._call("POST", f"{self._base}/ask/{query.kind}", body, key=key)
-        return Release.from_dict(told) if status != 202 else self._awaited(told)
+        return Release.from_dict(told) if status != 202 else self._await_job(told)
 
     def budget(self) -> Account:
         """Limit, spending and what is left, of the account that this data set spends from."""
@@ -247,12 +247,12 @@ class Remote(Verbs, Questions):
     def _verb(self, question: Question) -> Callable[..., Release[Any]]:
         def ask(*, key: str | None = None, anyway: bool = False, **given: Any) -> Release[Any]:
             return self.ask(
-                fill(question, take_baseline(given, partial(_released, self._call))), key=key, anyway=anyway
+                fill(question, take_baseline(given, partial(_fetch_release, self._call))), key=key, anyway=anyway
             )
 
         return ask
 
-    def _awaited(self, job: Mapping[str, Any]) -> Release[Any]:
+    def _await_job(self, job: Mapping[str, Any]) -> Release[Any]:
         while job["state"] in ("queued", "running"):
             time.sleep(_PAUSE)
             job = self._call("GET", f"/v1/jobs/{job['id']}")[1]
@@ -262,7 +262,7 @@ class Remote(Verbs, Questions):
         return replace(made, replayed=job["replayed"])
 
 
-def _released(call: Call, number: int) -> dict[str, Any]:
+def _fetch_release(call: Call, number: int) -> dict[str, Any]:
     """What an entry of the service's ledger has paid for, if it is yours."""
     found: dict[str, Any] = call("GET", f"/v1/releases/{number}")[1]
     return found
@@ -340,7 +340,7 @@ class _Http:
         content = None
         if body is not None:
             headers, content = headers | {"content-type": "application/json"}, json.dumps(body).encode("utf-8")
-        status, answer = self._sent(method, self._path + path, content, headers)
+        status, answer = self._send(method, self._path + path, content, headers)
         try:
             told = json.loads(answer)
         except ValueError:
@@ -349,7 +349,7 @@ class _Http:
             raise error_of(told)
         return status, told
 
-    def _sent(self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
+    def _send(self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
         kind = _http.HTTPSConnection if self._scheme == "https" else _http.HTTPConnection
         connection = kind(self._host, timeout=self._timeout)
         try:

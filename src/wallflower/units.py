@@ -205,9 +205,9 @@ def price(claim: Claim, declared: Protection) -> Price:
     if own is not None:
         if loss.delta and own.denominator != 1:
             raise Untranslatable(BROKEN_STEPS)
-        return _priced(claim, grouped=own * declared.units_per_person, apart=1)
+        return _make_price(claim, grouped=own * declared.units_per_person, apart=1)
     grouped, apart = _factors(claim, declared)
-    return _priced(claim, grouped=Fraction(grouped * declared.units_per_person), apart=apart)
+    return _make_price(claim, grouped=Fraction(grouped * declared.units_per_person), apart=apart)
 
 
 def _factors(claim: Claim, declared: Protection) -> tuple[int, int]:
@@ -241,7 +241,7 @@ def _columns(claim: Claim) -> int:
     return claim.columns
 
 
-def _priced(claim: Claim, *, grouped: Fraction, apart: int) -> Price:
+def _make_price(claim: Claim, *, grouped: Fraction, apart: int) -> Price:
     loss, factor = claim.loss, grouped * apart
     own = claim.rho if not loss.delta or grouped == 1 else None  # (U8) squares of good parts do not chain by themselves
     stated = loss.amount if loss.kind is Kind.ZCDP else own if own is not None else loss.amount**2 / 2

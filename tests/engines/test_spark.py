@@ -12,7 +12,7 @@ from sparks import assert_that_kills_change_nothing, itself, mortal_tasks, spark
 from typer.testing import CliRunner
 
 import wallflower as wf
-from scripted import Scripted
+from scripted_noise import Scripted
 from wallflower.cli import build
 from wallflower.data import Schema, TiledTable, load
 from wallflower.data import fingerprints as prints
@@ -22,12 +22,12 @@ from wallflower.engines.spark import tasks
 from wallflower.engines.tiling import Tiling
 from wallflower.errors import DataError, EngineMismatch, ParameterError, SourceError
 from wallflower.ledger import Ledger
-from wallflower.neighbours import tiles as counting
 from wallflower.neighbours.extension import certify
 from wallflower.neighbours.noisy_count import GAP, exact_steps
 from wallflower.neighbours.pairs import plant
 from wallflower.neighbours.radii import Tally, outlier_curve
-from wallflower.neighbours.repair import certify_tiles
+from wallflower.neighbours.tiles import inliers as counting
+from wallflower.neighbours.tiles.repair import certify_tiles
 from wallflower.noise import SystemNoise
 from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
@@ -77,7 +77,7 @@ def folder(records, tmp_path):
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr("wallflower.neighbours.tiles.tile_size", lambda dimension, neighbours: 300)
+    monkeypatch.setattr("wallflower.neighbours.tiles.inliers.tile_size", lambda dimension, neighbours: 300)
 
 
 def anyhow(seed, tiles):

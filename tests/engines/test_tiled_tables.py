@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import wallflower as wf
-from scripted import Scripted
+from scripted_noise import Scripted
 from wallflower import progress
 from wallflower.cli import build
 from wallflower.data import Schema, TiledTable, load, scans, texts
@@ -61,7 +61,7 @@ def folder(records, tmp_path):
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     monkeypatch.setattr(scans, "CHUNK", 257)
-    monkeypatch.setattr("wallflower.neighbours.tiles.tile_size", lambda dimension, neighbours: 400)
+    monkeypatch.setattr("wallflower.neighbours.tiles.inliers.tile_size", lambda dimension, neighbours: 400)
 
 
 @pytest.mark.slow

@@ -14,8 +14,8 @@ from wallflower.neighbours import extension
 from wallflower.neighbours.extension import certify
 from wallflower.neighbours.noisy_count import GAP, STEP
 from wallflower.neighbours.pairs import lists, plant, visit
-from wallflower.neighbours.repair import certify_tiles
-from wallflower.neighbours.tiles import count_inliers, serve
+from wallflower.neighbours.tiles.inliers import count_inliers, serve
+from wallflower.neighbours.tiles.repair import certify_tiles
 
 TIGHT = 1e-7
 
@@ -157,8 +157,10 @@ def test_broken_tiles_would_be_noticed(monkeypatch):
     assert count_inliers(cut, 1.0, 3) == 8
     with monkeypatch.context() as broken:
         home = lambda tiles, records, reach: lambda tile: np.flatnonzero(records.tile == tile)  # noqa: E731
-        broken.setattr("wallflower.neighbours.tiles.in_reach", home)
+        broken.setattr("wallflower.neighbours.tiles.inliers.in_reach", home)
         assert count_inliers(cut, 1.0, 3) == 0
     with monkeypatch.context() as broken:
-        broken.setattr("wallflower.neighbours.tiles.Records.skip", lambda records, tile: np.full(len(records), -1))
+        broken.setattr(
+            "wallflower.neighbours.tiles.inliers.Records.skip", lambda records, tile: np.full(len(records), -1)
+        )
         assert count_inliers(cut, 1.0, 3) == 10

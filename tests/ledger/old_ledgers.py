@@ -36,7 +36,7 @@ def write_old(place: str, rows: Iterable[Mapping[str, Any]]) -> None:
     table = sa.table("entries", *(sa.column(name) for name in COLUMNS))
     with engine_of(place).begin() as db:
         config = alembic.config.Config(attributes={"connection": db})
-        config.set_main_option("script_location", "wallflower.ledger:migrations")
+        config.set_main_option("script_location", "wallflower.ledger.store:migrations")
         alembic.command.upgrade(config, "0002")
         for row in rows:
             db.execute(sa.insert(table).values({name: row[name] for name in COLUMNS}))

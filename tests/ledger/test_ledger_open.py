@@ -24,7 +24,7 @@ from ledgers import ROWS, ask, engine_of, filled, meddle
 from postgres import PASSWORD, Server
 from wallflower.errors import LedgerError, LossMismatch
 from wallflower.ledger import Ledger
-from wallflower.ledger.newest import HEAD
+from wallflower.ledger.store.newest import HEAD
 from wallflower.privacy import Loss
 
 # Opening
@@ -83,7 +83,7 @@ def test_a_new_file_is_made_without_alembic(tmp_path: Path) -> None:
 
 def test_the_code_knows_the_newest_revision() -> None:
     config = Config()
-    config.set_main_option("script_location", "wallflower.ledger:migrations")
+    config.set_main_option("script_location", "wallflower.ledger.store:migrations")
     assert ScriptDirectory.from_config(config).get_current_head() == HEAD
 
 
@@ -93,7 +93,7 @@ def test_a_new_file_is_what_the_revisions_make_of_an_empty_one(tmp_path: Path) -
     Ledger.open(made).close()
     with engine_of(str(led)).begin() as db:
         config = Config(attributes={"connection": db})
-        config.set_main_option("script_location", "wallflower.ledger:migrations")
+        config.set_main_option("script_location", "wallflower.ledger.store:migrations")
         alembic.command.upgrade(config, HEAD)
 
     def described(place: Path) -> tuple[set[tuple[str, ...]], object]:

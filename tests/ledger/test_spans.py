@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wallflower.errors import ParameterError
-from wallflower.ledger.spans import SpanCharge, spent_in_window
+from wallflower.ledger.spans import SpanCharge, largest_window_loss
 
 always = settings(derandomize=True, deadline=None, max_examples=150)
 
@@ -36,7 +36,7 @@ def met(charge: SpanCharge, run: range) -> Fraction:
 @pytest.mark.parametrize("case", account_cases("spans"))
 def test_vectors(case: dict[str, Any]) -> None:
     charges = [SpanCharge(**{**each, "epsilon": Fraction(each["epsilon"])}) for each in case["charges"]]
-    assert spent_in_window(case["window"], charges) == Fraction(case["spent"])
+    assert largest_window_loss(case["window"], charges) == Fraction(case["spent"])
     assert by_every_window(case["window"], charges) == Fraction(case["spent"])
 
 
@@ -62,14 +62,14 @@ spans = st.builds(
 def test_each_kind_of_edge_may_be_the_only_worst_one(window: int, charges: list[SpanCharge], start: int) -> None:
     runs = {s: sum(met(each, range(s, s + window)) for each in charges) for s in range(-40, 40)}
     assert [s for s, spent in runs.items() if spent == max(runs.values())] == [start]
-    assert spent_in_window(window, charges) == runs[start]
+    assert largest_window_loss(window, charges) == runs[start]
 
 
 @pytest.mark.slow
 @always
 @given(window=st.integers(1, 14), charges=st.lists(spans, max_size=6))
 def test_the_worst_run_is_found(window: int, charges: list[SpanCharge]) -> None:
-    assert spent_in_window(window, charges) == by_every_window(window, charges)
+    assert largest_window_loss(window, charges) == by_every_window(window, charges)
 
 
 @always
@@ -77,20 +77,20 @@ def test_the_worst_run_is_found(window: int, charges: list[SpanCharge]) -> None:
 def test_more_charges_and_longer_windows_spend_no_less_and_never_more_than_the_sum(
     window: int, charges: list[SpanCharge], one: SpanCharge
 ) -> None:
-    spent = spent_in_window(window, charges)
-    assert spent <= spent_in_window(window, [*charges, one])
-    assert spent <= spent_in_window(window + 1, charges)
+    spent = largest_window_loss(window, charges)
+    assert spent <= largest_window_loss(window, [*charges, one])
+    assert spent <= largest_window_loss(window + 1, charges)
     assert spent <= sum(each.epsilon * (window if each.protects == "entry" else 1) for each in charges)
 
 
 def test_one_watch_a_day_for_ever_spends_what_one_day_does() -> None:
     daily = [charge(24 * day, 24 * day + 23, "1/100") for day in range(3000)]
-    assert spent_in_window(24, daily) == Fraction(24, 100)
+    assert largest_window_loss(24, daily) == Fraction(24, 100)
 
 
 def test_a_gap_between_spans_is_not_bridged_by_a_short_window() -> None:
     apart = [charge(1, 1, protects="person"), charge(10, 10, protects="person")]
-    assert [spent_in_window(window, apart) for window in (9, 10)] == [1, 2]
+    assert [largest_window_loss(window, apart) for window in (9, 10)] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -112,4 +112,4 @@ def test_what_is_no_charge_with_a_span(said: dict[str, Any], beats: tuple[str, .
 @pytest.mark.parametrize("window", [0, -1, 1.5, True, "3"])
 def test_what_is_no_window(window: Any) -> None:
     with pytest.raises(ParameterError, match=r"window: .* is not a whole number from 1\. Pass the declared length"):
-        spent_in_window(window, [])
+        largest_window_loss(window, [])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wallflower.parties.keys import make
+from wallflower.parties.trust.keys import make
 
 
 @pytest.fixture(scope="session")

@@ -23,9 +23,9 @@ import numpy as np
 from forks import Script
 from wallflower.machine.vault import make_key, read_vault
 from wallflower.parties.client import Link, Unreachable
-from wallflower.parties.device import Device
-from wallflower.parties.keys import Identity, make
-from wallflower.parties.parameter_file import ParameterFile, sign_parameters
+from wallflower.parties.roles.device import Device
+from wallflower.parties.trust.keys import Identity, make
+from wallflower.parties.trust.parameter_file import ParameterFile, sign_parameters
 from wallflower.queries.sensors.parameters import Column, Exact, Mode, Parameters
 
 HERE = Path(__file__).parent
@@ -111,14 +111,15 @@ class Stage:
     ) -> None:
         """Start parties and wait until they answer.
 
-        `die` is a step at which a process kills itself (dying.py); with `forge` it forges its reports (forging.py);
-        `clock` says by how much its clock is wrong (skewed.py); `room` is the size that none of its files may exceed.
+        `die` is a step at which a process kills itself (step_killer.py); with `forge` it forges its reports
+        (forger.py); `clock` says by how much its clock is wrong (wrong_clock.py); `room` is the size that none of its
+        files may exceed.
         """
         for role in roles or ROLES:
             step = (die or {}).get(role)
-            program = (HERE / "dying.py", step) if step else (None,)
-            program = (HERE / "forging.py",) if forge else program
-            program = (HERE / "skewed.py", str(clock)) if clock else program
+            program = (HERE / "step_killer.py", step) if step else (None,)
+            program = (HERE / "forger.py",) if forge else program
+            program = (HERE / "wrong_clock.py", str(clock)) if clock else program
             command = ["sensors", role, "--keys", str(self.keys / role)]
             command += ["--parameters", str(self.set), "--store", str(self.folder / f"{role}.db")]
             command += ["--port", str(self.ports[role]), "--tls" if self.tls else "--no-tls"]

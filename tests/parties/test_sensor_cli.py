@@ -16,10 +16,10 @@ from stage import CALL, parameters
 
 from browser import needs_chromium
 from wallflower import cli
-from wallflower.cli.sensors_live import _View, show_windows
-from wallflower.parties.keys import Identity
-from wallflower.parties.owner_page import MOST_SHOWN, page
-from wallflower.parties.parameter_file import sign_parameters
+from wallflower.cli.sensors.live import _View, show_windows
+from wallflower.parties.roles.owner_page import MOST_SHOWN, page
+from wallflower.parties.trust.keys import Identity
+from wallflower.parties.trust.parameter_file import sign_parameters
 from wallflower.queries.sensors.parameters import Parameters
 from wallflower.queries.sensors.protocol.findings import NO_EXCHANGE
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from stage import Stage, fill, flagged, sending
 
-from wallflower.parties.outbox import WindowError
+from wallflower.parties.stores.outbox import WindowError
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +22,7 @@ def test_wrong_clocks_cost_nothing_but_time(tmp_path: Path, monkeypatch: Any) ->
         # The servers' clocks are behind: the window has not begun there. 422 was final, and the readings were gone.
         outliers = fill(device, 0)
         for role in ("analyst", "correction"):
-            frame = device.outbox.pending(role)
+            frame = device.outbox.next_frame(role)
             assert frame is not None
             path = "/v1/hall/w/0/s/1/b/0"
             assert stage.call("sensor-1", role, "PUT", path, frame.body, signed=frame.signature)[0] == 425

@@ -16,8 +16,8 @@ from stage import HERE, ROLES, Stage, died, fill, first_to_end, flagged, reading
 
 from forks import Fork, call
 from wallflower.parties.client import Unreachable
-from wallflower.parties.device import Device
-from wallflower.parties.outbox import WindowError
+from wallflower.parties.roles.device import Device
+from wallflower.parties.stores.outbox import WindowError
 from wallflower.queries.sensors.correction import correct
 from wallflower.queries.sensors.dbscan import outside
 from wallflower.queries.sensors.device.perturbation import distances
@@ -90,7 +90,7 @@ def test_a_device_killed_at_any_step_goes_on_and_pays_once(stage: Stage, tmp_pat
     command += ["--parameters", str(stage.set), "--store", str(stage.folder / "sensor-2.db"), "--batch", "20"]
     command += ["--analyst", stage.url("analyst"), "--correction", stage.url("correction"), "--budget", "100"]
     for step in ("Outbox.add:after:1", "Outbox.finish:before:1", "Link.call:after:4", "Outbox.settle:before:1"):
-        with Fork(HERE / "dying.py", step, *command) as dying:
+        with Fork(HERE / "step_killer.py", step, *command) as dying:
             code, _, complaints = dying.finish()
         assert code == -9, complaints
     done = call(*command)
@@ -106,7 +106,7 @@ def test_a_device_killed_at_any_step_goes_on_and_pays_once(stage: Stage, tmp_pat
 def test_a_replay_changes_nothing(stage: Stage) -> None:
     with stage.device() as device:
         outliers = fill(device, 75)
-        first = {role: device.outbox.pending(role) for role in ("analyst", "correction")}
+        first = {role: device.outbox.next_frame(role) for role in ("analyst", "correction")}
         device.send()
     result = stage.result(75)
     check(result, outliers)
@@ -144,7 +144,7 @@ def test_batches_in_any_order_are_taken(stage: Stage) -> None:
         outliers = fill(device, 80)
         for role in ("analyst", "correction"):
             frames = []
-            while (frame := device.outbox.pending(role)) is not None:
+            while (frame := device.outbox.next_frame(role)) is not None:
                 frames.append(frame)
                 device.outbox.settle(frame.id, "sent", None)
             for frame in frames[-2::-1] + frames:
@@ -172,7 +172,7 @@ def test_servers_whose_disks_are_full_take_nothing_and_go_on_when_there_is_room(
 
 def resent(stage: Stage, device: Device, role: str) -> int | None:
     """What a server says to the frame that is pending for it."""
-    frame = device.outbox.pending(role)
+    frame = device.outbox.next_frame(role)
     assert frame is not None, "all arrived: there was room enough"
     path = f"/v1/hall/w/{frame.window}/s/1/{'commit' if frame.seq is None else f'b/{frame.seq}'}"
     try:
@@ -280,7 +280,7 @@ def test_every_mode_goes_on_after_kills_between_its_steps(tmp_path: Path, mode: 
 def corrected(stage: Stage, device: Device) -> np.ndarray:
     """What one who knows both sides computes from the frames."""
     stated = stage.signed.parameters
-    pending = [device.outbox.pending(role) for role in ("analyst", "correction")]
+    pending = [device.outbox.next_frame(role) for role in ("analyst", "correction")]
     ours, theirs = (decode(one.body, parameters=stated.hash) for one in pending if one is not None)
     presumed = np.flatnonzero(outside(ours["perturbed"].astype(float), 300.0, 10))
     found = correct(distances(ours["perturbed"].astype(np.int64), [0, 0]), theirs["moved"], presumed, 500.0)

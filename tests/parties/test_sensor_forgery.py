@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from forging import LISTING, TRICKS, WINDOWS
+from forger import LISTING, TRICKS, WINDOWS
 from stage import Stage, fill, flagged, parameters, sending
 
 from wallflower.noise import system_noise
-from wallflower.parties.commitments import weigh_commits
-from wallflower.parties.keys import Identity, who
-from wallflower.parties.outbox import Outbox
-from wallflower.parties.windows import Windows
+from wallflower.parties.roles.commitments import weigh_commits
+from wallflower.parties.stores.outbox import Outbox
+from wallflower.parties.stores.windows import Windows
+from wallflower.parties.trust.keys import Identity, who
 from wallflower.queries.sensors.parameters import Parameters
 from wallflower.queries.sensors.protocol.batches import first_above_zero, tags
 from wallflower.queries.sensors.protocol.findings import (
@@ -89,7 +89,7 @@ class Witness:
         self.box.add(0, 0, np.zeros((5, 2)))
         self.box.finish(0)
         frames = []
-        while (frame := self.box.pending("analyst")) is not None:
+        while (frame := self.box.next_frame("analyst")) is not None:
             frames.append(frame)
             self.box.settle(frame.id, "sent", 201)
         self.signed = SignedCommit(frames[-1].body, frames[-1].signature, self.identity.certificate)

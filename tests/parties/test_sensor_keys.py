@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from wallflower.errors import SourceError
-from wallflower.parties import keys as keys_module
-from wallflower.parties.keys import Identity, make, who
+from wallflower.parties.trust import keys as keys_module
+from wallflower.parties.trust.keys import Identity, make, who
 from wallflower.queries.sensors.protocol.seals import (
     OVERHEAD,
     Forgery,

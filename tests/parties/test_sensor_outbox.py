@@ -20,10 +20,10 @@ from stage import ENVIRONMENT, parameters, readings, small_files
 
 from wallflower.errors import BudgetExhausted, DataError, StateError
 from wallflower.noise import system_noise
-from wallflower.parties import outbox
-from wallflower.parties.device import cut_batches
-from wallflower.parties.keys import Identity
-from wallflower.parties.outbox import Outbox, WindowError
+from wallflower.parties.roles.device import cut_batches
+from wallflower.parties.stores import outbox
+from wallflower.parties.stores.outbox import Outbox, WindowError
+from wallflower.parties.trust.keys import Identity
 from wallflower.queries.sensors.parameters import Direct, Grid
 from wallflower.queries.sensors.protocol.batches import Commit, digest, tags
 from wallflower.queries.sensors.protocol.frames import Kind, decode
@@ -44,7 +44,7 @@ def opened(keys: Path, folder: Path, number: int = 1, **changes: Any) -> Outbox:
 
 def drained(box: Outbox, target: str) -> list[Any]:
     found = []
-    while (frame := box.pending(target)) is not None:
+    while (frame := box.next_frame(target)) is not None:
         found.append(frame)
         box.settle(frame.id, "sent", 201)
     return found
@@ -58,7 +58,7 @@ def test_a_batch_is_paid_for_and_finished_before_it_is_sent(keys: Path, tmp_path
     stated = parameters(keys, **ALWAYS)
     frames = {}
     for target, kind in (("analyst", Kind.READINGS_AND_KEYS), ("correction", Kind.KEYS)):
-        pending = box.pending(target)
+        pending = box.next_frame(target)
         assert pending is not None
         require_signature(key, pending.signature, pending.body)
         frames[target] = decode(pending.body, parameters=stated.hash, kinds=(kind,))
@@ -71,11 +71,11 @@ def test_a_batch_is_paid_for_and_finished_before_it_is_sent(keys: Path, tmp_path
 def test_a_batch_that_is_there_is_never_made_again(keys: Path, tmp_path: Path) -> None:
     box = opened(keys, tmp_path)
     box.add(0, 0, ROWS)
-    before = box.pending("analyst")
+    before = box.next_frame("analyst")
     box.close()
     box = opened(keys, tmp_path)
     assert not box.add(0, 0, ROWS)
-    assert box.pending("analyst") == before
+    assert box.next_frame("analyst") == before
     assert box.spent == 4
     box.close()
 
@@ -175,8 +175,8 @@ def test_mode_direct_spends_nothing_and_sends_one_letter(keys: Path, tmp_path: P
     box = opened(keys, tmp_path, settings=Direct(threshold=Fraction(20)))
     box.add(0, 0, ROWS)
     assert box.spent == 0
-    assert box.pending("analyst") is None
-    assert box.pending("owner") is not None
+    assert box.next_frame("analyst") is None
+    assert box.next_frame("owner") is not None
     box.close()
 
 
@@ -294,7 +294,7 @@ DYING = textwrap.dedent(
     """
     import os, signal, sys
     from pathlib import Path
-    import wallflower.parties.outbox as outbox
+    import wallflower.parties.stores.outbox as outbox
     from test_sensor_outbox import opened, ROWS
 
     keys, folder, point = sys.argv[1:]
@@ -318,7 +318,7 @@ DYING = textwrap.dedent(
     reach("before")
     box.add(0, 0, ROWS)
     reach("stored")
-    frame = box.pending("analyst")
+    frame = box.next_frame("analyst")
     print(frame.body.hex(), flush=True)
     reach("sent")
     """
@@ -343,7 +343,7 @@ def test_kill_anywhere_and_no_noise_is_drawn_twice_for_what_was_seen(keys: Path,
     box = opened(keys, tmp_path)
     assert box.spent == STEPS[step]
     assert box.add(0, 0, ROWS) is (STEPS[step] == 0)
-    frame = box.pending("analyst")
+    frame = box.next_frame("analyst")
     assert frame is not None
     assert box.spent == 4
     if first.stdout:
@@ -357,7 +357,7 @@ FULL = textwrap.dedent(
     from pathlib import Path
     import numpy as np
     from test_sensor_outbox import opened
-    from wallflower.parties.database import DiskFull
+    from wallflower.parties.stores.database import DiskFull
 
     box = opened(Path(sys.argv[1]), Path(sys.argv[2]))
     for seq in range(1000):
@@ -421,7 +421,7 @@ def test_grid_frames_hold_no_keys(keys: Path, tmp_path: Path) -> None:
     box = opened(keys, tmp_path, settings=stated.settings)
     box.add(0, 0, ROWS)
     for target, kind in (("analyst", Kind.READINGS), ("correction", Kind.MOVES)):
-        pending = box.pending(target)
+        pending = box.next_frame(target)
         assert pending is not None
         assert decode(pending.body, parameters=stated.hash).kind is kind
     box.close()

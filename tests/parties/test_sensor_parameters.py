@@ -12,8 +12,8 @@ import pytest
 from stage import EXACT, parameters
 
 from wallflower.errors import ParameterError, PrivacyError
-from wallflower.parties.keys import Identity, make
-from wallflower.parties.parameter_file import sign_parameters, verify_parameters
+from wallflower.parties.trust.keys import Identity, make
+from wallflower.parties.trust.parameter_file import sign_parameters, verify_parameters
 from wallflower.queries.sensors.parameters import Direct, Exact, Grid, Paper, Parameters
 from wallflower.queries.sensors.protocol.seals import Forgery
 

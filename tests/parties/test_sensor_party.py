@@ -9,9 +9,9 @@ from pathlib import Path
 from stage import parameters
 
 from wallflower.parties.client import Unreachable
-from wallflower.parties.keys import Identity
-from wallflower.parties.parameter_file import sign_parameters
-from wallflower.parties.party import Party
+from wallflower.parties.roles.party import Party
+from wallflower.parties.trust.keys import Identity
+from wallflower.parties.trust.parameter_file import sign_parameters
 
 SHORTEST = 0.05
 

@@ -16,9 +16,9 @@ from test_sensor_wire import greeted
 
 from wallflower import cli
 from wallflower.errors import ParameterError, SourceError
-from wallflower.parties.commitments import weigh_commits
-from wallflower.parties.keys import Identity, make, who
-from wallflower.parties.revocations import LIST, Revocations, revoke
+from wallflower.parties.roles.commitments import weigh_commits
+from wallflower.parties.trust.keys import Identity, make, who
+from wallflower.parties.trust.revocations import LIST, Revocations, revoke
 from wallflower.queries.sensors.protocol.findings import FORGED, NO_COMMITMENT, Doubt
 from wallflower.queries.sensors.protocol.seals import Forgery
 

@@ -12,9 +12,9 @@ from stage import ROLES, Stage, died, fill, flagged, parameters, readings, sendi
 
 from wallflower.machine.vault import SealedStore, make_key, read_vault
 from wallflower.noise import system_noise
-from wallflower.parties.keys import Identity
-from wallflower.parties.outbox import Outbox
-from wallflower.parties.windows import Windows
+from wallflower.parties.stores.outbox import Outbox
+from wallflower.parties.stores.windows import Windows
+from wallflower.parties.trust.keys import Identity
 
 
 def sealed_box(keys: Path, folder: Path, key: Path | None) -> Outbox:
@@ -80,7 +80,7 @@ def test_a_sealed_stream_goes_on_after_kills_and_leaves_nothing_to_read(tmp_path
         with stage.device() as device:
             device.outbox.add(1, 0, readings(7, 20)[0])
             ids = device.outbox.ids(1)
-            frames = {role: device.outbox.pending(role) for role in ("analyst", "correction")}
+            frames = {role: device.outbox.next_frame(role) for role in ("analyst", "correction")}
         told = [body.body[at:][:24] for body in frames.values() if body is not None for at in (0, 64, 600, -24)]
         told += [np.asarray(ids[:2], "<u8").tobytes(), *(one.encode() for one in sorted(flagged(result))[:2])]
         for role in (*ROLES, "sensor-1"):

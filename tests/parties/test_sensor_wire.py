@@ -21,9 +21,9 @@ from stage import EXACT, Stage, flagged, readings
 
 from wallflower.noise import system_noise
 from wallflower.parties.client import CERTIFICATE, SIGNATURE, Link, Unreachable
-from wallflower.parties.device import Device, fetch_parameters
-from wallflower.parties.intake import BadCall
-from wallflower.parties.keys import Identity, make
+from wallflower.parties.roles.device import Device, fetch_parameters
+from wallflower.parties.roles.intake import BadCall
+from wallflower.parties.trust.keys import Identity, make
 from wallflower.queries.sensors.protocol.batches import Place, commit_frame, prepare_batch
 from wallflower.queries.sensors.protocol.frames import Frame, Kind, encode
 from wallflower.queries.sensors.protocol.seals import Forgery
@@ -245,8 +245,8 @@ def test_keys_and_moves_are_gone_after_delivery(stage: Stage) -> None:
     rows, _ = readings(9, 12)
     with stage.device() as device:
         device.outbox.add(9, 0, rows)
-        secret = device.outbox.pending("correction").body  # type: ignore[union-attr]
-        kept = device.outbox.pending("analyst").body  # type: ignore[union-attr]
+        secret = device.outbox.next_frame("correction").body  # type: ignore[union-attr]
+        kept = device.outbox.next_frame("analyst").body  # type: ignore[union-attr]
         device.outbox.finish(9)
         device.send()
     stage.result(9)

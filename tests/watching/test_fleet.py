@@ -89,7 +89,7 @@ def test_decisions_are_those_of_a_watch(book: Ledger, tmp_path: Path, monkeypatc
     script = [int(word) for word in system_noise().words(502)]
     rows = np.linspace(-6, 6, 500)
     rule = Rule(EVENT, Schema.of(["x"]))
-    expected = rule.detector.decide(rule.measured(rows), (), 0, Scripted(script[2:])).flags
+    expected = rule.detector.decide(rule.measure(rows), (), 0, Scripted(script[2:])).flags
     monkeypatch.setattr(import_module("wallflower.watching.fleet"), "system_noise", lambda: Scripted(script))
     with opened(book, tmp_path / "s") as fleet:
         told = fleet.decide_many([f"m{place % 7}" for place in range(500)], list(range(500)), rows)
@@ -253,7 +253,7 @@ SCRIPT = textwrap.dedent(
         around(Ledger, "charge", "before the charge", "after the charge", point)
         around(Ledger, "reserve", "before the note", "after the note", point)
         around(Staircase, "decide", "before the look", "after the look", point)
-        around(Fleet, "_decided", "", "after it is kept", point)
+        around(Fleet, "_decide_fresh", "", "after it is kept", point)
         around(Hold, "put_down", "before the pause", "after the pause", point)
         around(FleetStore, "mark", "before the mark", "after the mark", point)
         with open_fleet(dataset) as fleet:

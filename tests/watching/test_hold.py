@@ -107,7 +107,7 @@ def test_a_crash_costs_one_flag_at_most_and_a_clean_stop_none() -> None:
 
 
 def look_at_all(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(hold.Hold, "passed_over", lambda *_: 0)
+    patch.setattr(hold.Hold, "count_barred", lambda *_: 0)
 
 
 def note_nothing(patch: pytest.MonkeyPatch) -> None:

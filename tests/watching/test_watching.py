@@ -99,7 +99,7 @@ def test_single_decisions_are_those_of_a_batch_for_every_word(public: Any, epsil
     words = sorted({0, 2**64 - 1, *entries, *(entry - 1 for entry in entries), *(entry + 1 for entry in entries)})
     words = [word for word in words if word < 2**64]
     for x in xs.tolist():
-        batch = detector.decide(rule.measured(np.full(len(words), x)), (), 0, Scripted(words))
+        batch = detector.decide(rule.measure(np.full(len(words), x)), (), 0, Scripted(words))
         assert [quick(x, word) for word in words] == batch.flags.tolist()
 
 
@@ -124,7 +124,7 @@ def test_single_rows_are_decided_as_those_of_a_batch(public: Any) -> None:
     ends = [-5.0, 5.0, -0.0, 1e300, np.nan, np.inf, -np.inf, 0.7, -2.3]
     rows = np.array([*np.random.default_rng(3).normal(0, 3, (200, 3)), *product(ends, repeat=3)])
     words = [int(word) for word in system_noise().words(len(rows))]
-    batch = rule.detector.decide(rule.measured(rows), (), 0, Scripted(words))
+    batch = rule.detector.decide(rule.measure(rows), (), 0, Scripted(words))
     assert [quick(row, word) for row, word in zip(rows.tolist(), words, strict=True)] == batch.flags.tolist()
 
 
@@ -281,7 +281,7 @@ def test_a_schema_scales_a_stream_as_it_scales_a_table(book: Ledger, own: Any, s
     raw = np.array([[38.5, 0.3], [1e6, -7.0], [0.0, 1.0]])
     points = Points.from_array(raw, schema=schema)
     rule = door.Rule(query, schema)
-    assert rule.measured(raw).tolist() == query.gauge(2, points.schema).measure(points.values).tolist()
+    assert rule.measure(raw).tolist() == query.gauge(2, points.schema).measure(points.values).tolist()
     with watching(query, schema=schema, dataset="ward", ledger=book) as watch:
         assert watch.columns == ("a", "b")
         assert watch.decide([38.5, 0.3]) in (True, False)
@@ -292,10 +292,10 @@ def test_a_batch_has_as_many_entries_in_a_row_as_there_are_columns(scaling: Any)
     schema = Schema.of(["a", "b"], **scaling)
     rule = door.Rule(Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.5")), schema)
     for rows in ([], np.empty((0, 2)), np.empty((0, 2), dtype=object)):
-        assert rule.measured(rows).tolist() == []
+        assert rule.measure(rows).tolist() == []
     for rows in (np.ones((4, 1)), np.ones(4), np.ones((4, 3))):
         with pytest.raises(DataError, match="2 columns"):
-            rule.measured(rows)
+            rule.measure(rows)
 
 
 # Exhaustion
@@ -313,7 +313,7 @@ def test_an_exhausted_watch_says_so_and_looks_no_more(
         assert told.flags.sum() == 3
         assert told.flags[-1]
         assert watch.position == len(told) < len(FAR)
-        monkeypatch.setattr(door.Rule, "measured", lambda *_: pytest.fail("looked"))
+        monkeypatch.setattr(door.Rule, "measure", lambda *_: pytest.fail("looked"))
         assert watch.decide(5.0) is None
         assert watch.decide_many(FAR).exhausted
         assert len(watch.decide_many(FAR)) == 0

@@ -98,10 +98,10 @@ class StateInMemory:
     def position_of(self, epoch: Epoch) -> int:
         return len(self.kept.rows)
 
-    def stored(self, epoch: Epoch, first: int, count: int) -> list[Any]:
+    def recall(self, epoch: Epoch, first: int, count: int) -> list[Any]:
         return self.kept.rows[first - 1 : first - 1 + count]
 
-    def closed(self, why: str) -> EpochClosed:
+    def close_epoch(self, why: str) -> EpochClosed:
         self.kept.is_closed = True
         return EpochClosed(why)
 

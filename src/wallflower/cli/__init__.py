@@ -75,8 +75,8 @@ def main(arguments: Sequence[str] | None = None, asked: Iterable[Question] = QUE
     try:
         words = sys.argv[1:] if arguments is None else arguments
         known = tuple(asked)
-        app = get_command(_narrow(build(known), _half_typed() if COMPLETION in os.environ else words))
-        with _told_files():
+        app = get_command(_narrow(build(known), _words_to_complete() if COMPLETION in os.environ else words))
+        with _tell_files_once():
             usual = _defaults(words, known)
             code = app(args=words, prog_name="wallflower", standalone_mode=False, default_map=usual)
         sys.stdout.flush()
@@ -111,13 +111,13 @@ def _defaults(words: Sequence[str], known: tuple[Question, ...]) -> dict[str, An
     return told
 
 
-def _half_typed() -> list[str]:
+def _words_to_complete() -> list[str]:
     """What stands on the line that a shell wants completed: bash tells it in one way, the others in another."""
     return (os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")).split()[1:]
 
 
 @contextmanager
-def _told_files() -> Iterator[None]:
+def _tell_files_once() -> Iterator[None]:
     """Say once of a file that was found that it is used; other warnings are shown as ever."""
     told: set[str] = set()
     with warnings.catch_warnings():

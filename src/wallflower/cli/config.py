@@ -41,7 +41,7 @@ def show_config(as_json: JsonOption = False) -> None:
         show_json({"file": None if config is None else str(config.path), "settings": told, "datasets": named})
         return
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_row("file", "none" if config is None else str(config.path), _found(config))
+    table.add_row("file", "none" if config is None else str(config.path), _whereabouts(config))
     for setting in settings:
         table.add_row(*setting)
     for name, own in (config.datasets if config is not None else {}).items():
@@ -67,20 +67,20 @@ def _settings(config: Config | None) -> list[tuple[str, str, str]]:
     room = f"${MEMORY}" if os.environ.get(MEMORY) else "half of the machine's"
     engine = f"memory; tiles for Parquet that does not fit {room}"
     return [
-        ("ledger", *_chosen(LEDGER, said.ledger, str(home_of() / "ledger.db"))),
-        ("analyst", *_chosen(ANALYST, said.analyst, system_user())),
+        ("ledger", *_setting(LEDGER, said.ledger, str(home_of() / "ledger.db"))),
+        ("analyst", *_setting(ANALYST, said.analyst, system_user())),
         ("engine", said.engine or engine, FILE if said.engine else _BUILT_IN),
         ("neighbours", str(said.neighbours or "to be said"), FILE if said.neighbours else _BUILT_IN),
     ]
 
 
-def _chosen(variable: str, said: str | None, usual: str) -> tuple[str, str]:
+def _setting(variable: str, said: str | None, usual: str) -> tuple[str, str]:
     if os.environ.get(variable):
-        return _masked(os.environ[variable]), f"${variable}"
-    return (_masked(said), FILE) if said is not None else (usual, _BUILT_IN)
+        return _mask(os.environ[variable]), f"${variable}"
+    return (_mask(said), FILE) if said is not None else (usual, _BUILT_IN)
 
 
-def _found(config: Config | None) -> str:
+def _whereabouts(config: Config | None) -> str:
     if os.environ.get(VARIABLE):
         return f"${VARIABLE}"
     return "" if config is None else "found here" if config.path.parent == Path.cwd() else "found above this folder"
@@ -88,9 +88,9 @@ def _found(config: Config | None) -> str:
 
 def _facts(own: Source) -> dict[str, Any]:
     told = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(own).items() if value}
-    return {name: _masked(value) if isinstance(value, str) else value for name, value in told.items()}
+    return {name: _mask(value) if isinstance(value, str) else value for name, value in told.items()}
 
 
-def _masked(place: str) -> str:
+def _mask(place: str) -> str:
     """A place without the password that its URL may hold."""
     return _PASSWORD.sub(r"\1:***@", place)

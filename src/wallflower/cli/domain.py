@@ -45,20 +45,20 @@ def domain(
     list, a form or a law says is.
     """
     stated: dict[str, dict[str, Any]] = {}
-    for given, fact in ((values, labels_fact), (codes, _listed), (edges, _edges), (bounds, bounds_fact)):
+    for given, fact in ((values, labels_fact), (codes, _read_codes), (edges, _edges), (bounds, bounds_fact)):
         for text in given or ():
             name, sign, rest = text.partition("=")
             if not sign or not name.strip():
                 raise ParameterError(f"{text[:40]!r} names no column; write it as NAME=...")
             stated.setdefault(name.strip(), {}).update(fact(name.strip(), rest))
     if not stated:
-        stated = _asked()
+        stated = _ask_columns()
     columns = tuple(Column(name, **facts) for name, facts in stated.items())
     _deliver(Schema(columns=columns, rows=rows, clip=clip).to_toml(), output)
     _say(columns)
 
 
-def _listed(name: str, text: str) -> dict[str, Any]:
+def _read_codes(name: str, text: str) -> dict[str, Any]:
     place, _, column = text.partition(":")
     try:
         with Path(place).open(encoding="utf-8-sig", newline="") as file:
@@ -90,24 +90,24 @@ def bounds_fact(name: str, text: str) -> dict[str, Any]:
     return {"low": found[0], "high": found[1]}
 
 
-def _asked() -> dict[str, dict[str, Any]]:
+def _ask_columns() -> dict[str, dict[str, Any]]:
     if not sys.stdin.isatty():
         raise ParameterError(
             "no column is stated, and there is no terminal to ask. Pass --values, --codes, --edges or --bounds."
         )
     stated: dict[str, dict[str, Any]] = {}
     while name := typer.prompt("Column of the context (empty: no more)", default="", show_default=False).strip():
-        stated[name] = _prompted(f"Values of {name}: A,B,... or 2008..2013, @FILE for a code list", name, _value)
+        stated[name] = _ask_facts(f"Values of {name}: A,B,... or 2008..2013, @FILE for a code list", name, _value)
     metric = typer.prompt("The metric (a column of numbers)").strip()
-    stated[metric] = _prompted(f"Public bounds of {metric}: LOW,HIGH", metric, bounds_fact)
+    stated[metric] = _ask_facts(f"Public bounds of {metric}: LOW,HIGH", metric, bounds_fact)
     return stated
 
 
 def _value(name: str, text: str) -> dict[str, Any]:
-    return _listed(name, text[1:]) if text.startswith("@") else labels_fact(name, text)
+    return _read_codes(name, text[1:]) if text.startswith("@") else labels_fact(name, text)
 
 
-def _prompted(words: str, name: str, read: Callable[[str, str], dict[str, Any]]) -> dict[str, Any]:
+def _ask_facts(words: str, name: str, read: Callable[[str, str], dict[str, Any]]) -> dict[str, Any]:
     while True:
         try:
             facts = read(name, typer.prompt(words).strip())

@@ -38,9 +38,9 @@ def dress(app: typer.Typer) -> None:
 
 
 def _lines(command: TyperCommand, ctx: Any, width: int) -> list[Text]:
-    lines = [Text(line) for line in _wrapped(command.get_usage(ctx), width)]
+    lines = [Text(line) for line in _wrap(command.get_usage(ctx), width)]
     for paragraph in (command.help or "").split("\n\n"):
-        lines += [Text(), *(Text(line) for line in _wrapped(paragraph, width))]
+        lines += [Text(), *(Text(line) for line in _wrap(paragraph, width))]
     panels: dict[str, list[Any]] = {}
     for item in command.get_params(ctx):
         usual = _ARGUMENTS if item.param_type_name == "argument" else _OPTIONS
@@ -52,8 +52,8 @@ def _lines(command: TyperCommand, ctx: Any, width: int) -> list[Text]:
             is_long = len(kind) > width // 2
             words = f"{item.help}; one of {kind.strip('<> ').replace('|', ', ')}" if is_long else item.help or ""
             lines.append(_name(item, ctx, " NAME" if is_long else kind))
-            lines += [Text(line) for line in _wrapped(words, width, indent=6)]
-    lines += [Text(), *(Text(line) for line in _wrapped(command.epilog or "", width, indent=2))]
+            lines += [Text(line) for line in _wrap(words, width, indent=6)]
+    lines += [Text(), *(Text(line) for line in _wrap(command.epilog or "", width, indent=2))]
     return lines
 
 
@@ -71,7 +71,7 @@ def _name(item: Any, ctx: Any, kind: str) -> Text:
     return Text.assemble("  ", (", ".join(names), "bold cyan"), (kind, "yellow"), (more, "dim"))
 
 
-def _wrapped(words: str, width: int, *, indent: int = 0) -> list[str]:
+def _wrap(words: str, width: int, *, indent: int = 0) -> list[str]:
     space = " " * indent
     return textwrap.wrap(
         " ".join(words.split()), width, initial_indent=space, subsequent_indent=space, break_on_hyphens=False

@@ -33,7 +33,7 @@ def add(app: typer.Typer, questions: Iterable[Question]) -> None:
     known = tuple(questions)
     app.command(epilog="Example: wallflower demo --out demo", rich_help_panel="Try it")(demo)
     app.command("audit", epilog=f"Example: wallflower audit {known[0].kind}", rich_help_panel="Try it")(
-        _auditing(known)
+        _audit_command(known)
     )
     app.command(epilog="Example: wallflower reproduce okada2015 --quick", rich_help_panel="Try it")(reproduce)
     app.command(epilog="Example: wallflower study detector --quick", rich_help_panel="Try it")(study)
@@ -50,7 +50,7 @@ def demo(
         show("")
 
 
-def _auditing(questions: tuple[Question, ...]) -> Any:
+def _audit_command(questions: tuple[Question, ...]) -> Any:
     known = (*(question.kind for question in questions), *WITHOUT)
 
     def audit(question: str | None, quick: bool, as_json: bool) -> None:

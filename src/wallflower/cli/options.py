@@ -123,7 +123,7 @@ def query_of(question: Question, given: Mapping[str, Any]) -> Query[Any, Any]:
     return fill(question, own | losses)
 
 
-def written_of(given: Mapping[str, Any]) -> WayToRead:
+def way_to_read(given: Mapping[str, Any]) -> WayToRead:
     """What is said of how the source is written, and what is left out of it."""
     said: Any = {name: given[name] for name in READING if given.get(name)}
     return said  # type: ignore[no-any-return]
@@ -234,11 +234,11 @@ def _words(blank: Blank, value: Any) -> list[str]:
 
 def _loss_words(loss: Loss) -> list[str]:
     if loss.kind is Kind.ZCDP:
-        return ["--rho", _written(loss.amount)]
-    return ["--epsilon", _written(loss.amount), *(["--delta", _written(loss.delta)] if loss.delta else [])]
+        return ["--rho", _number_text(loss.amount)]
+    return ["--epsilon", _number_text(loss.amount), *(["--delta", _number_text(loss.delta)] if loss.delta else [])]
 
 
-def _written(number: Any) -> str:
+def _number_text(number: Any) -> str:
     nearest = f"{float(number):g}"
     return nearest if type(number)(nearest) == number else str(number)
 
@@ -259,7 +259,7 @@ _TEXTS: Final[Mapping[Any, _Text]] = {
     tuple[tuple[float, ...], ...]: _Text(
         "1,0;0,1;...", rows, lambda value: ";".join(",".join(map(str, row)) for row in value)
     ),
-    Fraction: _Text("NUMBER", str, _written),  # the question reads it, exactly
+    Fraction: _Text("NUMBER", str, _number_text),  # the question reads it, exactly
     Schema: _Text("FILE", Schema.read, lambda value: f"{value.name or 'domain'}.toml"),
-    Seasons: _Text("ID|FILE", str, lambda value: f"{value.dataset}.json"),  # watch_lines reads it
+    Seasons: _Text("ID|FILE", str, lambda value: f"{value.dataset}.json"),  # `watch.lines` reads it
 }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wallflower.cli import remote, scores, watch_lines
+from wallflower.cli import remote, scores
 from wallflower.cli.help import Command
 from wallflower.cli.options import (
     DATA,
@@ -29,10 +29,11 @@ from wallflower.cli.options import (
     parameters,
     query_of,
     settle_source,
+    way_to_read,
     with_signature,
-    written_of,
 )
 from wallflower.cli.show import notice, price_words, say_cap, show, show_json, sign_of_life
+from wallflower.cli.watch import lines as watch_lines
 from wallflower.data.scans import load_into
 from wallflower.errors import BudgetExhausted, ParameterError, SourceError
 from wallflower.ledger import Ledger
@@ -127,18 +128,18 @@ def add(app: typer.Typer, plans: typer.Typer, questions: Iterable[Question]) -> 
         plan = f"plan {question.kind} --records 1000 --dimension 7"
         _add_verb(app, question)
         plans.command(question.kind, cls=_with_example(question, plan), help=f"What to expect: {question.question}")(
-            _planning(question)
+            _plan_command(question)
         )
 
 
 def _add_verb(app: typer.Typer, question: Question) -> None:
     if not question.fits:
         kind = _with_example(question, f"{question.kind} people.csv")
-        app.command(question.kind, cls=kind, help=_help(question), rich_help_panel="Questions")(_asking(question))
+        app.command(question.kind, cls=kind, help=_help(question), rich_help_panel="Questions")(_ask_command(question))
         return
     group = typer.Typer(help=question.question, no_args_is_help=True)
     kind = _with_example(question, f"{question.kind} fit people.csv")
-    group.command("fit", cls=kind, help=_help(question))(_asking(question))
+    group.command("fit", cls=kind, help=_help(question))(_ask_command(question))
     scores.add(group)
     app.add_typer(group, name=question.kind, rich_help_panel="Questions")
 
@@ -162,7 +163,7 @@ def _help(question: Question) -> str:
     return f"{question.question}\n\nThe answer is charged to the data set's privacy budget, whether or not you use it."
 
 
-def _asking(question: Question) -> Any:
+def _ask_command(question: Question) -> Any:
     def ask(**given: Any) -> None:
         settle_source(given)
         if question.streams:
@@ -179,13 +180,13 @@ def _asking(question: Question) -> Any:
         if given["server"]:
             _ask_service(query, given)
             return
-        table = _loaded(query, given, given["dataset"])
+        table = _load_table(query, given, given["dataset"])
         analyst = given["analyst"] or default_analyst()
         with Ledger.open(given["ledger"]) as ledger:
             if given["dry_run"]:
                 _rehearse(query, table, ledger, analyst, as_json=given["as_json"])
                 return
-            made = _released(query, table, ledger, analyst, given)
+            made = _pay_and_answer(query, table, ledger, analyst, given)
             _deliver(made, given, ledger)
 
     words = f"{NAMED}; - for standard input" if question.streams else NAMED
@@ -196,14 +197,14 @@ def _asking(question: Question) -> Any:
     return with_signature(ask, source, *parameters(question), *_common(offered))
 
 
-def _planning(question: Question) -> Any:
+def _plan_command(question: Question) -> Any:
     def plan(**given: Any) -> None:
         settle_source(given)
         if question.streams:
             watch_lines.fill(given)
         query = query_of(question, given)
         _require_place(given.get("page"), _PAGES)
-        expected = _expected(query, given)
+        expected = _make_plan(query, given)
         if given.get("page") is not None:
             _tradeoff.write(given["page"], query, dimension=expected.facts["dimension"])
         if given["as_json"]:
@@ -232,13 +233,13 @@ def _ask_service(query: Query[Any, Any], given: Mapping[str, Any]) -> None:
     _deliver(made, given)
 
 
-def _expected(query: Query[Any, Any], given: Mapping[str, Any]) -> Plan:
+def _make_plan(query: Query[Any, Any], given: Mapping[str, Any]) -> Plan:
     if given["server"]:
         return remote.open_remote(given).plan.of(query)
     if given["source"] is not None:
         if given["records"] or given["dimension"]:
             raise ParameterError("the source has its own size. Leave out --records and --dimension, or the source.")
-        return _plan_on(query, _loaded(query, given, None))
+        return _plan_on(query, _load_table(query, given, None))
     dimension = given["dimension"] or len(getattr(query, "columns", None) or ())
     if not given["records"] or not dimension:
         raise ParameterError(
@@ -251,10 +252,10 @@ def _plan_on(query: Query[Any, Any], table: Records) -> Plan:
     return plan_for(query, view_of(query, table))
 
 
-def _loaded(query: Query[Any, Any], given: Mapping[str, Any], dataset: str | None) -> Records:
+def _load_table(query: Query[Any, Any], given: Mapping[str, Any], dataset: str | None) -> Records:
     facts = facts_of(given["schema"], query.wants())
     with sign_of_life("reading the data"):
-        return load_into(given["source"], given["engine"], schema=facts, name=dataset, **written_of(given))
+        return load_into(given["source"], given["engine"], schema=facts, name=dataset, **way_to_read(given))
 
 
 def _rehearse(query: Query[Any, Any], table: Records, ledger: Ledger, analyst: str, *, as_json: bool) -> None:
@@ -272,7 +273,7 @@ def _rehearse(query: Query[Any, Any], table: Records, ledger: Ledger, analyst: s
     require_room(quoted)
 
 
-def _released(
+def _pay_and_answer(
     query: Query[Any, Any], table: Records, ledger: Ledger, analyst: str, given: Mapping[str, Any]
 ) -> Release[Any]:
     before = _last_charge(ledger, table.name, analyst)

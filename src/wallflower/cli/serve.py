@@ -100,11 +100,11 @@ def create(
     """Make a token. Its text is shown once and never again."""
     if second_factor and scope != "steward":
         raise ParameterError("second-factor: it is for stewards. Choose --scope steward, or leave it out.")
-    tokens = _opened(config, ledger)
+    tokens = _open_tokens(config, ledger)
     made, text = tokens.create(name, scope, days=None if forever else days)
     _note("token issued", config, ledger, f"{made.id} for {made.name}, {made.scope}")
     beside = [other.id for other in tokens.others(made)]
-    address = _enrolled(made, text, config, ledger) if second_factor else None
+    address = _enrol(made, text, config, ledger) if second_factor else None
     if as_json:
         show_json({**made.to_json(), "text": text, "beside": beside, "authenticator": address})
         return
@@ -119,7 +119,7 @@ def create(
 @token.command("list", epilog="Example: wallflower serve token list")
 def list_(config: ConfigOption = None, ledger: LedgerOption = None, as_json: JsonOption = False) -> None:
     """Every token there ever was, without its secret."""
-    found = _opened(config, ledger).all()
+    found = _open_tokens(config, ledger).all()
     if as_json:
         show_json({"tokens": [one.to_json() for one in found]})
         return
@@ -139,7 +139,7 @@ def revoke(
     ledger: LedgerOption = None,
 ) -> None:
     """End a token; a running service honours that within seconds."""
-    ended = _opened(config, ledger).revoke(key)
+    ended = _open_tokens(config, ledger).revoke(key)
     _note("token revoked", config, ledger, f"{ended.id} of {ended.name}")
     notice(f"The token {ended.id} of {ended.name} is revoked.")
 
@@ -147,12 +147,12 @@ def revoke(
 @token.command(epilog="Example: wallflower serve token enrol --config service.toml")
 def enrol(config: ConfigOption = None, ledger: LedgerOption = None) -> None:
     """Give a steward's token, from $WALLFLOWER_TOKEN or asked for, a second factor: codes of an authenticator."""
-    tokens = _opened(config, ledger)
+    tokens = _open_tokens(config, ledger)
     text = os.environ.get("WALLFLOWER_TOKEN") or typer.prompt("token", hide_input=True)
     caller = tokens.caller(text.strip())
     if caller is None:
         raise NotAllowed("token: it is unknown, expired or revoked. Give a steward's token that is valid.")
-    _show_address(_enrolled(tokens.find(caller.token), text.strip(), config, ledger))
+    _show_address(_enrol(tokens.find(caller.token), text.strip(), config, ledger))
 
 
 @token.command(epilog="Example: wallflower serve token unenrol 5f70bf18a086")
@@ -162,14 +162,14 @@ def unenrol(
     ledger: LedgerOption = None,
 ) -> None:
     """Take the second factor of a token away, for a steward who has lost it."""
-    name = _opened(config, ledger).find(key).name
-    _factors.Factors(_stored(config, ledger)).remove(key)
+    name = _open_tokens(config, ledger).find(key).name
+    _factors.Factors(_open_records(config, ledger)).remove(key)
     _note("second factor removed", config, ledger, f"{key} of {name}")
     notice(f"The token {key} of {name} has no second factor any more.")
 
 
-def _enrolled(made: Any, text: str, config: Path | None, ledger: str | None) -> str:
-    address: str = _factors.Factors(_stored(config, ledger)).enrol(made, text)
+def _enrol(made: Any, text: str, config: Path | None, ledger: str | None) -> str:
+    address: str = _factors.Factors(_open_records(config, ledger)).enrol(made, text)
     _note("second factor enrolled", config, ledger, f"{made.id} of {made.name}")
     return address
 
@@ -179,12 +179,12 @@ def _show_address(address: str) -> None:
     notice("Put this address into an authenticator, as text or as a picture. It is not shown again.")
 
 
-def _opened(config: Path | None, ledger: str | None) -> Any:
+def _open_tokens(config: Path | None, ledger: str | None) -> Any:
     _require_packages()
-    return _tokens.Tokens(_stored(config, ledger))
+    return _tokens.Tokens(_open_records(config, ledger))
 
 
-def _stored(config: Path | None, ledger: str | None) -> Any:
+def _open_records(config: Path | None, ledger: str | None) -> Any:
     place = ledger
     if place is None and config is not None:
         place = _settings.Settings.read(config).ledger
@@ -194,7 +194,7 @@ def _stored(config: Path | None, ledger: str | None) -> Any:
 def _note(act: str, config: Path | None, ledger: str | None, about: str) -> None:
     """Write down what was done at the command line, by whom this machine says it was."""
     caller = _tokens.Caller(name=f"{_release.default_analyst()} at the command line", scope="steward", token="")
-    _acts.Acts(_stored(config, ledger)).note(act, caller, about)
+    _acts.Acts(_open_records(config, ledger)).note(act, caller, about)
 
 
 def _require_packages() -> None:

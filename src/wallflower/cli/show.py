@@ -82,11 +82,11 @@ def sign_of_life(words: str) -> Iterator[None]:
     if not console.is_terminal:
         yield
         return
-    with _Waiting(words, console) as bars, report_to(bars):
+    with _BarOrSpinner(words, console) as bars, report_to(bars):
         yield
 
 
-class _Waiting(Progress):
+class _BarOrSpinner(Progress):
     """A bar for all work that is counted in steps, and a spinner when there is none."""
 
     def __init__(self, words: str, console: Console) -> None:
@@ -166,7 +166,7 @@ def _(plan: Plan) -> RenderableType:
         facts.append(("useful from", Text(f"{symbol(plan.cost)}={plan.smallest_useful_epsilon}")))
     if plan.affords is not None:
         facts.append(("affords", Text(f"{plan.affords:,} such questions, as things are")))
-    return Group(Text(f"What to expect of {plan.query}", style="bold"), _facts(facts), _indented(grid))
+    return Group(Text(f"What to expect of {plan.query}", style="bold"), _facts(facts), _indent(grid))
 
 
 @render.register
@@ -199,7 +199,7 @@ def budgets(accounts: Mapping[str, Account]) -> RenderableType:
     """One line for each data set: what it may spend, what is spent and left, for whom, and who spent it."""
     grid = _grid("data set", ">limit", ">spent", ">left", "bounds the loss of", "")
     for dataset, account in accounts.items():
-        limit, spent = str(account.limit.loss), _spent(account)
+        limit, spent = str(account.limit.loss), _spent_text(account)
         unit = account.members.get(dataset, account.protection).words
         grid.add_row(dataset, limit, spent, str(account.left), unit, "; ".join(_remarks(dataset, account)))
         for analyst, own in account.spenders.items():
@@ -212,7 +212,7 @@ def budgets(accounts: Mapping[str, Account]) -> RenderableType:
     return grid
 
 
-def _spent(account: Account) -> str:
+def _spent_text(account: Account) -> str:
     return _parts(account.spent, account)
 
 
@@ -291,8 +291,8 @@ def _facts(rows: Sequence[tuple[str, RenderableType]]) -> RenderableType:
     grid.add_column(overflow="fold")
     for name, value in rows:
         grid.add_row(name, value)
-    return _indented(grid)
+    return _indent(grid)
 
 
-def _indented(grid: Grid) -> RenderableType:
+def _indent(grid: Grid) -> RenderableType:
     return Padding(grid, (0, 0, 0, 2), expand=False)

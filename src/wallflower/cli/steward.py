@@ -26,8 +26,8 @@ from wallflower.cli.options import (
     option,
     place_of,
     settle_source,
+    way_to_read,
     with_signature,
-    written_of,
 )
 from wallflower.cli.show import budgets, notice, show, show_json, table_facts
 from wallflower.data import Schema, describe, load, survey
@@ -63,7 +63,7 @@ By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="who decide
 def _describe(**given: Any) -> None:
     """Columns, types and stated bounds, and the number of records; nothing else is taken from the records."""
     settle_source(given)
-    columns, written = given["columns"], written_of(given)
+    columns, written = given["columns"], way_to_read(given)
     stated = facts_of(given["schema"], None if columns is None else Schema.of(names(columns)))
     is_held = given["schema"] is not None and stated is not None and stated.columns is not None
     if is_held:

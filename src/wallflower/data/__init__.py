@@ -22,7 +22,7 @@ from wallflower.data.cells import (
     group_cells,
     hold_finite,
     is_text,
-    not_identifying,
+    no_identifier,
     not_numbers,
     scale_columns,
     type_of,
@@ -77,7 +77,7 @@ class Points:
     def __post_init__(self) -> None:
         if self.values.shape[1:] != (len(self.columns),) or not self.n or not np.isfinite(self.values).all():
             raise DataError("points are one record or more, a finite number for each column. Use load or from_array.")
-        object.__setattr__(self, "values", _read_only(np.array(self.values, dtype=np.float64, order="C")))
+        object.__setattr__(self, "values", _make_read_only(np.array(self.values, dtype=np.float64, order="C")))
 
     @classmethod
     def from_array(
@@ -250,7 +250,7 @@ class Table:
         (name,) = pick([column], self.columns)
         (facts,) = self.schema.only([name]).columns or ()
         if not facts.identifier:
-            raise not_identifying(name)
+            raise no_identifier(name)
         found = _compute.indices_nonzero(_compute.equal(self.arrow[name], wanted))
         if len(found) != 1:
             raise DataError(f"record: not exactly one has this {name}. Check what you asked for.", column=name)
@@ -291,7 +291,7 @@ class TablePoints(Points):
     def values(self) -> Floats:
         if self._kept is None:
             cells = [self._table.coordinates(name) for name in self.columns]
-            object.__setattr__(self, "_kept", _read_only(scale_columns(cells, self.schema)))
+            object.__setattr__(self, "_kept", _make_read_only(scale_columns(cells, self.schema)))
         assert self._kept is not None
         return self._kept
 
@@ -328,12 +328,12 @@ def load(
                  columns it is read
     """
     facts = (schema or Schema()).but_read(written)
-    found, facts = _selected(source, facts, limit_bytes)
+    found, facts = _read_selection(source, facts, limit_bytes)
     stem = found.stem and (nearest_name(found.stem) or found.stem)
     return Table(arrow=found.table, schema=facts, name=name or facts.name or stem or "unnamed")
 
 
-def _selected(source: object, facts: Schema, limit_bytes: int | None) -> tuple[SourceTable, Schema]:
+def _read_selection(source: object, facts: Schema, limit_bytes: int | None) -> tuple[SourceTable, Schema]:
     """The columns that are wanted, and what is public about these."""
     facts, wanted = select(facts)
     return read(source, wanted, limit_bytes=limit_bytes), facts
@@ -348,21 +348,21 @@ def survey(
     about the records. Where nothing says that the first line is a header, and all is text, it is not repeated.
     """
     facts = (schema or Schema()).but_read(written)
-    found, facts = _selected(source, facts, limit_bytes)
+    found, facts = _read_selection(source, facts, limit_bytes)
     kinds = {name: type_of(found.table[name].type) for name in found.table.column_names}
     if facts.columns is None and not found.declared and set(kinds.values()) == {"text"}:
         raise not_numbers(list(kinds), is_public=False)
     stated = {column.name: column for column in facts.columns or ()}
-    columns = [_told(stated.get(name), name, kind) for name, kind in kinds.items()]
+    columns = [_describe_column(stated.get(name), name, kind) for name, kind in kinds.items()]
     stem = found.stem and (nearest_name(found.stem) or found.stem)
     told = {"name": facts.name or stem or "unnamed", "rows": int(found.table.num_rows), "clip": facts.clip}
     return told | {"columns": columns, "without": list(facts.without), "declared": found.declared}
 
 
-def _told(column: Column | None, name: str, kind: str) -> dict[str, Any]:
+def _describe_column(column: Column | None, name: str, kind: str) -> dict[str, Any]:
     if column is None or (not column.facts() and kind != "number"):
         return {"name": name, "type": kind}
-    return told_of(column)
+    return column_facts(column)
 
 
 def points_of(data: object, columns: Sequence[str] | None, *, labels: bool = False) -> Points:
@@ -380,18 +380,18 @@ def points_of(data: object, columns: Sequence[str] | None, *, labels: bool = Fal
 
 def describe(table: Table | TiledTable) -> dict[str, Any]:
     """The public facts of a table: none of it is computed from its records, but their number."""
-    columns = [told_of(column) for column in table.schema.columns or ()]
+    columns = [column_facts(column) for column in table.schema.columns or ()]
     told = {"name": table.name, "rows": table.n, "clip": table.schema.clip, "columns": columns}
     told |= table.schema.words()
     return told | ({"without": list(table.schema.without)} if table.schema.without else {})
 
 
-def told_of(column: Column) -> dict[str, Any]:
+def column_facts(column: Column) -> dict[str, Any]:
     """What is public about a column, as plain JSON."""
     scaling = {"center": column.center, "scale": column.scale} if column.kind != "category" else {}
     return {"name": column.name, "type": column.kind} | scaling | column.facts() | column.words()
 
 
-def _read_only(kept: Floats) -> Floats:
+def _make_read_only(kept: Floats) -> Floats:
     kept.setflags(write=False)
     return kept.view()  # a view of a read-only array cannot be made writeable again

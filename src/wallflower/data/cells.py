@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from wallflower.data.texts import MISSING
 from wallflower.errors import DataError
 from wallflower.machine.lazy import Lazy
-from wallflower.schema import UNITS, Column, Schema
+from wallflower.schema import Column, Schema
 from wallflower.schema.columns import (
     EXACT_BELOW,
     call_or_refuse,
@@ -28,6 +28,7 @@ from wallflower.schema.columns import (
     text_array,
     too_precise,
 )
+from wallflower.schema.facts import UNITS
 
 if TYPE_CHECKING:
     import pyarrow as _pa
@@ -56,7 +57,7 @@ def not_numbers(names: Sequence[str], *, is_public: bool) -> DataError:
     )
 
 
-def not_identifying(name: str) -> DataError:
+def no_identifier(name: str) -> DataError:
     """What a record cannot be looked up in."""
     return DataError(f"column {name!r} is no identifier. State `identifier = true` in the schema.", column=name)
 
@@ -94,11 +95,11 @@ def type_of(kind: Any) -> str:
 def fit_cells(cells: Any, column: Column, clip: bool) -> Any:
     """The cells of a column, held to what the schema says of it: text, codes or numbers."""
     if column.time and cells.null_count:
-        raise _missing(column.name)
+        raise _no_value(column.name)
     if column.identifier or column.time:
         return cells.cast(_pa.string())
     if column.categories is not None:
-        return _coded(cells, column)
+        return _encode(cells, column)
     values = _floats(read_dates(cells, column) if column.unit is not None else cells, column)
     check_numbers(values, column, clip)
     return float_array(values)
@@ -108,7 +109,7 @@ def check_numbers(values: Floats, column: Column, clip: bool) -> None:
     """Refuse numbers that do not fit what the schema says of them."""
     name = column.name
     if bool(np.isnan(values).any()):
-        raise _missing(name)
+        raise _no_value(name)
     if bool(np.isinf(values).any()):
         raise DataError(f"column {name!r} has infinite values. Replace them by a public bound.", column=name)
     if column.integer and bool((values != np.floor(values)).any()):
@@ -222,7 +223,7 @@ def _is_number(kind: Any) -> bool:
     return any(told(kind) for told in kinds)
 
 
-def _coded(cells: Any, column: Column) -> Any:
+def _encode(cells: Any, column: Column) -> Any:
     kind, labels = cells.type, text_array(column.labels)
     if not (is_text(kind) or _types.is_integer(kind) or _types.is_boolean(kind) or _types.is_null(kind)):
         raise DataError(
@@ -252,7 +253,7 @@ def _coded(cells: Any, column: Column) -> Any:
 def _floats(cells: Any, column: Column) -> Floats:
     name, kind = column.name, _plain(cells.type)
     if (_types.is_null(kind) or cells.null_count) and column.missing is None:
-        raise _missing(name)
+        raise _no_value(name)
     is_integer, is_decimal = _types.is_integer(kind), _types.is_decimal(kind)
     if not (_is_number(kind) or _types.is_null(kind)):
         raise DataError(
@@ -264,14 +265,14 @@ def _floats(cells: Any, column: Column) -> Floats:
     exact = cells.cast(kind)
     if is_decimal:
         exact = exact.cast(_pa.string())  # Arrow rounds text to the nearest float, and decimals only nearly
-    values = _filled(exact.cast(_pa.float64(), safe=False), column)
+    values = _fill(exact.cast(_pa.float64(), safe=False), column)
     is_whole = is_integer or (is_decimal and kind.scale <= 0)
     if is_whole and bool((np.abs(values) >= EXACT_BELOW).any()):
         raise too_precise(name)
     return values
 
 
-def _filled(cells: Any, column: Column) -> Floats:
+def _fill(cells: Any, column: Column) -> Floats:
     if column.missing is None:
         plain: Floats = numbers_of(cells)
         return plain
@@ -295,7 +296,7 @@ def _microseconds(cells: Any, column: Column) -> Any:
     if _is_number(kind) and column.layout is not None:
         cells, kind = cells.cast(_pa.string()), _pa.string()  # 20011231 is a date to whoever says so
     if is_text(kind):
-        cells = _parsed(cells, column)
+        cells = _parse_dates(cells, column)
         kind = cells.type
     if column.origin is None:
         if not (_types.is_time(kind) or _types.is_duration(kind)):
@@ -309,7 +310,7 @@ def _microseconds(cells: Any, column: Column) -> Any:
     return _compute.subtract(moments, began)
 
 
-def _parsed(cells: Any, column: Column) -> Any:
+def _parse_dates(cells: Any, column: Column) -> Any:
     """Text as dates, or as times of the day; what is missing stays so."""
     missing = _compute.is_in(_compute.utf8_lower(cells), value_set=text_array(MISSING))
     words = _compute.if_else(missing, text_array([None])[0], cells)
@@ -338,7 +339,7 @@ def _no_date(column: Column) -> DataError:
     )
 
 
-def _missing(name: str) -> DataError:
+def _no_value(name: str) -> DataError:
     return DataError(
         f"column {name!r} has missing values (empty, NA, NaN, ?), and every record needs a value. "
         "State a public constant for them (missing = ... in the schema), or leave those records out.",

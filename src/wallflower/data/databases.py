@@ -48,7 +48,7 @@ _DUCKDB_MAY: Final[Any] = {
 def ask(url: str, wanted: Selection, limit: int) -> SourceTable:
     """What the database at this URL answers to its ?table= or ?sql=."""
     scheme, place, sql = _parts(url)
-    return _answered(scheme, lambda: _DATABASES[scheme][0](place, sql, wanted, limit))
+    return _ask_or_refuse(scheme, lambda: _DATABASES[scheme][0](place, sql, wanted, limit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,13 @@ def scan(url: str, wanted: Selection, size: int) -> tuple[list[str], int, str | 
     """The same, some records at a time: columns, number of records, what it is called, and chunks."""
     scheme, place, sql = _parts(url)
     with ExitStack() as opened:
-        found = _answered(scheme, lambda: _SCANS[scheme](opened, place, sql, size))
+        found = _ask_or_refuse(scheme, lambda: _SCANS[scheme](opened, place, sql, size))
         chosen = [(name, found.header.index(name)) for name in wanted.choose(found.header)]
         held = opened.pop_all()  # from here on it is open until all is read
 
     def chunks() -> Iterator[Any]:
         with held:
-            while (part := _answered(scheme, lambda: next(found.parts, None))) is not None:
+            while (part := _ask_or_refuse(scheme, lambda: next(found.parts, None))) is not None:
                 yield _pa.table({name: part(position) for name, position in chosen})
 
     return [name for name, _ in chosen], found.rows, found.stem, chunks()
@@ -134,7 +134,7 @@ def _parts(url: str) -> tuple[str, str, str]:
     return parts["scheme"], parts["place"], _sql(parts["key"], parts["text"])
 
 
-def _answered(scheme: str, call: Callable[[], T]) -> T:
+def _ask_or_refuse(scheme: str, call: Callable[[], T]) -> T:
     driver = _DATABASES[scheme][1]
     return call_or_refuse(
         call,
@@ -197,7 +197,7 @@ def _sqlite(place: str, sql: str, wanted: Selection, limit: int) -> SourceTable:
     with ExitStack() as opened:
         database = _open_sqlite(opened, path)
         database.set_authorizer(_sqlite_may)
-        return SourceTable(table=_fetched(database.execute(sql), wanted, limit), stem=path.stem)
+        return SourceTable(table=_fetch(database.execute(sql), wanted, limit), stem=path.stem)
 
 
 def _open_sqlite(opened: ExitStack, path: Path) -> sqlite3.Connection:
@@ -213,7 +213,7 @@ def _postgresql(place: str, sql: str, wanted: Selection, limit: int) -> SourceTa
         database = _open_postgresql(opened, place)
         cursor = opened.enter_context(database.cursor(name="wallflower"))  # it takes one query and nothing else
         cursor.execute(sql)
-        return SourceTable(table=_fetched(cursor, wanted, limit), stem=database.info.dbname)
+        return SourceTable(table=_fetch(cursor, wanted, limit), stem=database.info.dbname)
 
 
 def _open_postgresql(opened: ExitStack, place: str) -> Any:
@@ -222,7 +222,7 @@ def _open_postgresql(opened: ExitStack, place: str) -> Any:
     return database
 
 
-def _fetched(cursor: Any, wanted: Selection, limit: int) -> Any:
+def _fetch(cursor: Any, wanted: Selection, limit: int) -> Any:
     header, rows = [item[0] for item in cursor.description], []
     chosen = [(name, header.index(name)) for name in wanted.choose(header)]
     while chunk := cursor.fetchmany(10_000):

@@ -47,7 +47,7 @@ def fleet_batches(source: str, columns: Sequence[str]) -> Iterator[Batch]:
             if not line.strip():
                 continue
             try:
-                stream, time, row = _parsed(line, columns)
+                stream, time, row = _parse_line(line, columns)
             except ValueError as fault:
                 refusal = DataError(f"line {place}: {fault}")
                 break
@@ -64,7 +64,7 @@ class _Misbuilt(ValueError):
     """A line that is not built as it must be; says how, never what is in it."""
 
 
-def _parsed(line: bytes, columns: Sequence[str]) -> tuple[str, str | int, list[float]]:
+def _parse_line(line: bytes, columns: Sequence[str]) -> tuple[str, str | int, list[float]]:
     found = _object(line)
     stream, time = found.pop("stream", None), found.pop("time", None)
     if not isinstance(stream, str) or not stream or isinstance(time, bool) or not isinstance(time, str | int):

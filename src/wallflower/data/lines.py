@@ -104,7 +104,7 @@ def read_lines(source: str, where: str) -> Iterator[list[_Line]]:
     """Whole lines, as many as are there; waits only for the first of them."""
     refusal = SourceError(f"{where}: cannot be read. Check the path, who may read it, and whether it is whole.")
     place, rest = 0, b""
-    with call_or_refuse(lambda: _opened(source), lambda _: refusal) as file:
+    with call_or_refuse(lambda: _open_source(source), lambda _: refusal) as file:
         while block := call_or_refuse(lambda: file.read1(_BLOCK), lambda _: refusal):
             *whole, rest = (rest + block).split(b"\n")
             if len(rest) > LONGEST:
@@ -116,7 +116,7 @@ def read_lines(source: str, where: str) -> Iterator[list[_Line]]:
         yield [(place + 1, rest)]
 
 
-def _opened(source: str) -> AbstractContextManager[Any]:
+def _open_source(source: str) -> AbstractContextManager[Any]:
     if source == STDIN:
         return nullcontext(sys.stdin.buffer)
     return gzip.open(source) if source.lower().endswith(".gz") else Path(source).open("rb")
@@ -192,14 +192,14 @@ def _json_lines(first: _Line, batches: Iterator[list[_Line]], wanted: Selection,
         _require_time(time, list(found) if isinstance(found, dict) else [])
     if isinstance(found, list):
         chosen = wanted.names or number_columns(len(found))
-        return Stream(chosen, _rows(_listed(len(chosen)), batches, timed=False))
+        return Stream(chosen, _rows(_list_parser(len(chosen)), batches, timed=False))
     asked = wanted.names or ()  # one of them may be missing from the first line, as an entry may be, but not all
     names = wanted.choose([*found, *(name for name in asked if name not in found and set(asked) & set(found))])
-    parse = _keyed(names, {*found, *names}, time)
+    parse = _object_parser(names, {*found, *names}, time)
     return Stream(tuple(names), _rows(parse, batches, timed=time is not None))
 
 
-def _keyed(names: Sequence[str], known: set[str], time: str | None) -> _Parse:
+def _object_parser(names: Sequence[str], known: set[str], time: str | None) -> _Parse:
     def parse(line: bytes) -> tuple[list[float], str]:
         found = _json(line)
         if not isinstance(found, dict) or not found.keys() <= known:
@@ -209,7 +209,7 @@ def _keyed(names: Sequence[str], known: set[str], time: str | None) -> _Parse:
     return parse
 
 
-def _listed(width: int) -> _Parse:
+def _list_parser(width: int) -> _Parse:
     def parse(line: bytes) -> tuple[list[float], str]:
         found = _json(line)
         if not isinstance(found, list) or len(found) != width:

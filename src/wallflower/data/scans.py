@@ -72,7 +72,7 @@ class Gauge:
     def __call__(self, chunk: Any) -> Cells:
         """The cells of a chunk: numbers as they came, labels as codes, other texts as bytes."""
         columns = self.facts.columns or ()
-        given = {column.name: self._typed(column.name, chunk[column.name]) for column in columns}
+        given = {column.name: self._type_keys(column.name, chunk[column.name]) for column in columns}
         numbers = [column for column in columns if column.name in self.facts.numbers]
         text = [c.name for c in numbers if c.unit is None and is_text(given[c.name].type)]
         if text:
@@ -80,7 +80,7 @@ class Gauge:
         fitted = [fit_cells(given[column.name], column, self.facts.clip) for column in columns]
         return [_array(cells, column) for column, cells in zip(columns, fitted, strict=True)]
 
-    def _typed(self, name: str, cells: Any) -> Any:
+    def _type_keys(self, name: str, cells: Any) -> Any:
         return type_cells(name, cells, name in self.wanted.texts, self.wanted.form) if name in self.keys else cells
 
 
@@ -95,7 +95,7 @@ def keep(
     """Let an engine keep a table, held to its public schema."""
     facts, wanted = select((schema or Schema()).but_read(written))
     found = engine.find(source)
-    scan = scan_of(source, wanted) if found is None else _found(found, wanted)
+    scan = scan_of(source, wanted) if found is None else _engine_scan(found, wanted)
     stem = scan.stem and (nearest_name(scan.stem) or scan.stem)
     called = name or facts.name or stem or "unnamed"
     if scan.rows < 2:
@@ -123,7 +123,7 @@ def read_parts(source: object, schema: Schema) -> Iterator[Cells]:
     elif isinstance(source, str | os.PathLike) and Path(source).name.lower().removesuffix(".gz").endswith(_OBJECTS):
         chunks = _objects(Path(source), wanted)
     else:
-        chunks = _sliced(read(source, wanted).table)
+        chunks = _slices(read(source, wanted).table)
     yield from map(Gauge(facts, True, wanted, frozenset()), chunks)
 
 
@@ -136,8 +136,8 @@ def _objects(path: Path, wanted: Selection) -> Iterator[Any]:
         yield part
 
 
-def _found(found: Source, wanted: Selection) -> Scan:
-    if wanted.form.stated:
+def _engine_scan(found: Source, wanted: Selection) -> Scan:
+    if wanted.form.stated_parts:
         require_fitting(Path(found.stem or ""), ".parquet", wanted.form)
     return Scan(tuple(wanted.choose(found.columns)), found.rows, found.stem, iter(()))
 
@@ -194,19 +194,19 @@ def scan_of(source: object, wanted: Selection) -> Scan:
     if _is_parquet(source):
         return _parquet(Path(source), wanted)  # type: ignore[arg-type]
     if is_stored(source):
-        return _stored(str(source), wanted)
+        return _scan_store(str(source), wanted)
     if isinstance(source, str) and "://" in source:
         columns, rows, stem, chunks = scan(source, wanted, CHUNK)
         return Scan(tuple(columns), rows, stem, chunks)
     if _is_delimited(source):
-        return _delimited(Path(source), wanted)  # type: ignore[arg-type]
+        return _scan_text(Path(source), wanted)  # type: ignore[arg-type]
     if isinstance(source, str | os.PathLike):
         raise SourceError(
             f"{Path(source).name}: an engine reads Parquet, a file or a directory, CSV, a database, or what is in "
             "memory. Convert it, or open it in memory (engine='memory', --engine memory)."
         )
     table = read(source, wanted).table
-    return Scan(tuple(table.column_names), table.num_rows, None, _sliced(table))
+    return Scan(tuple(table.column_names), table.num_rows, None, _slices(table))
 
 
 def _is_parquet(source: object) -> bool:
@@ -221,7 +221,7 @@ def _is_delimited(source: object) -> bool:
     return Path(source).name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
 
 
-def _delimited(path: Path, wanted: Selection) -> Scan:
+def _scan_text(path: Path, wanted: Selection) -> Scan:
     call_or_refuse(lambda: parts_of(path, sys.maxsize), lambda error: not_open(path, error))
     suffix = suffix_of(path)
     require_fitting(path, suffix, wanted.form)
@@ -241,7 +241,7 @@ def _parquet(path: Path, wanted: Selection) -> Scan:
     return _files(Files(path, tuple(parts), lambda part: part), stem, wanted)
 
 
-def _stored(address: str, wanted: Selection) -> Scan:
+def _scan_store(address: str, wanted: Selection) -> Scan:
     store = find_parts(address)
     require_fitting(store.root, ".parquet", wanted.form)
     return _files(Files(store.root, store.parts, store.open), store.root.stem, wanted)
@@ -286,16 +286,16 @@ def _part(files: Files, part: Path, keys: dict[str, str | None], chosen: list[st
         batches = file.iter_batches(batch_size=CHUNK, columns=[name for name in chosen if name not in keys])
         while (batch := call_or_refuse(lambda: next(batches, None), files.refusal)) is not None:
             rows = batch.num_rows
-            said = {name: _said(name, keys[name], rows, wanted) for name in chosen if name in keys}
+            said = {name: _partition_cells(name, keys[name], rows, wanted) for name in chosen if name in keys}
             yield _pa.table({name: said[name] if name in keys else batch[name] for name in chosen})
 
 
-def _said(name: str, value: str | None, rows: int, wanted: Selection) -> Any:
+def _partition_cells(name: str, value: str | None, rows: int, wanted: Selection) -> Any:
     cells = _pa.chunked_array([text_array([value] * rows)])
     return type_cells(name, cells, name in wanted.texts, wanted.form)
 
 
-def _sliced(table: Any) -> Iterator[Any]:
+def _slices(table: Any) -> Iterator[Any]:
     for start in range(0, table.num_rows, CHUNK):
         yield table.slice(start, CHUNK)
 

@@ -17,7 +17,7 @@ from wallflower.data.texts import GUESSED, json_lines, not_open, not_readable, r
 from wallflower.data.workbooks import WORKBOOKS, workbook
 from wallflower.errors import DataError, ParameterError, SourceError
 from wallflower.machine.lazy import Lazy
-from wallflower.schema import TEXTS, Schema
+from wallflower.schema import Schema
 from wallflower.schema.columns import (
     EXACT_BELOW,
     FORMAT,
@@ -33,6 +33,7 @@ from wallflower.schema.columns import (
     too_large,
     too_precise,
 )
+from wallflower.schema.facts import TEXTS
 
 if TYPE_CHECKING:
     import polars.exceptions as _polars_errors
@@ -126,7 +127,7 @@ def _file(path: Path, wanted: Selection, limit: int) -> SourceTable:
             lambda: _read_partitions(path, parts, wanted), lambda error: not_readable(path, error)
         )
     else:
-        together = _concatenated(path, [_part(part, suffix, wanted, limit) for part in parts])
+        together = _concatenate(path, [_part(part, suffix, wanted, limit) for part in parts])
     return SourceTable(
         table=together,
         stem=path.stem if path.is_dir() else path.name[: -len(suffix)],
@@ -134,7 +135,7 @@ def _file(path: Path, wanted: Selection, limit: int) -> SourceTable:
     )
 
 
-def _concatenated(path: Path, tables: Sequence[Any]) -> Any:
+def _concatenate(path: Path, tables: Sequence[Any]) -> Any:
     return call_or_refuse(
         lambda: _pa.concat_tables(tables),
         lambda _: SourceError(f"{path}: its files differ in the types of their columns. Write them with one schema."),
@@ -146,7 +147,7 @@ def require_fitting(path: Path, suffix: str, form: Format) -> None:
     kind = suffix.removesuffix(".gz")
     known = {".csv": FORMAT[:4], ".tsv": FORMAT[:4], ".jsonl": FORMAT[1:2], ".ndjson": FORMAT[1:2]}
     fitting = known.get(kind, ("sheet",) if kind in WORKBOOKS else ())
-    unfit = [name for name in form.stated if name not in fitting]
+    unfit = [name for name in form.stated_parts if name not in fitting]
     if unfit:
         raise ParameterError(
             f"{path}: {list_names(unfit)} says nothing about a file that ends in {suffix}"
@@ -224,7 +225,7 @@ def pair_of(name: str) -> tuple[str, str | None]:
 
 
 def _read_partitions(folder: Path, parts: Sequence[Path], wanted: Selection) -> Any:
-    together = _concatenated(folder, [_partition(folder, part, wanted) for part in parts])
+    together = _concatenate(folder, [_partition(folder, part, wanted) for part in parts])
     keys = {pair_of(name)[0] for name in parts[0].relative_to(folder).parts[:-1]}
     columns = {name: together[name] for name in together.column_names}
     return _pa.table({

@@ -52,10 +52,10 @@ def find_parts(address: str) -> Store:
             "the address of a store holds no key and no setting, since it is written down. Leave out what is before @ "
             "and after ?, and set them in the environment (AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT_URL)."
         )
-    return call_or_refuse(lambda: _found(address), lambda _: _not_reached(address))
+    return call_or_refuse(lambda: _find_store(address), lambda _: _unreachable(address))
 
 
-def _found(address: str) -> Store:
+def _find_store(address: str) -> Store:
     system, place = _fs.FileSystem.from_uri(address)
     root = Path(place)
     about = system.get_file_info(place)
@@ -87,7 +87,7 @@ def _least_deep(root: Path, files: list[Path]) -> tuple[Path, ...]:
     return parts
 
 
-def _not_reached(address: str) -> SourceError:
+def _unreachable(address: str) -> SourceError:
     return SourceError(
         f"{address}: the store does not answer, or not to you. Check the address, and the keys, region and endpoint in "
         "the environment (AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT_URL); its own message is withheld."

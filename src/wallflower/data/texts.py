@@ -71,8 +71,8 @@ def reader_of(delimiter: str) -> Callable[[Path, Selection, int], Any]:
 
     def reader(path: Path, wanted: Selection, limit: int) -> Any:
         chosen, ways = _ways(path, wanted, delimiter)
-        with _opened(path) as stream:
-            text = _csv_reader.read_csv(_Metered(stream, str(path), limit, wanted.form.encoding), **ways)
+        with _open_file(path) as stream:
+            text = _csv_reader.read_csv(_MeteredStream(stream, str(path), limit, wanted.form.encoding), **ways)
         return _pa.table({name: type_cells(name, text[name], name in wanted.texts, wanted.form) for name in chosen})
 
     return reader
@@ -94,7 +94,7 @@ def scan_lines(path: Path, wanted: Selection, size: int) -> tuple[list[str], int
 
     def chunks() -> Iterator[Any]:
         for text in _slices(_blocks(path, wanted, ways), size):
-            yield _pa.table({name: _typed(name, text[name], kinds[name][0], wanted.form) for name in chosen})
+            yield _pa.table({name: _type_as(name, text[name], kinds[name][0], wanted.form) for name in chosen})
 
     return chosen, rows, chunks()
 
@@ -118,8 +118,8 @@ def _ways(path: Path, wanted: Selection, delimiter: str) -> tuple[list[str], dic
 
 def _blocks(path: Path, wanted: Selection, ways: dict[str, Any]) -> Iterator[Any]:
     """The cells of a file as text, block by block."""
-    with _opened(path) as stream:
-        metered = _Metered(stream, str(path), sys.maxsize, wanted.form.encoding)
+    with _open_file(path) as stream:
+        metered = _MeteredStream(stream, str(path), sys.maxsize, wanted.form.encoding)
         blocks = _csv_reader.open_csv(metered, **ways)
         for block in blocks:
             if len(block):
@@ -143,15 +143,15 @@ def _slices(blocks: Iterator[Any], size: int) -> Iterator[Any]:
 
 def json_lines(path: Path, wanted: Selection, limit: int) -> Any:
     """One object a line; a key that an object lacks is a missing cell."""
-    with _opened(path) as stream:
-        content = _Metered(stream, str(path), limit, wanted.form.encoding, quotes=False).readall()
+    with _open_file(path) as stream:
+        content = _MeteredStream(stream, str(path), limit, wanted.form.encoding, quotes=False).readall()
     return _objects(path, content.decode("utf-8-sig").splitlines(), wanted)
 
 
 def json_parts(path: Path, wanted: Selection) -> Iterator[Any]:
     """The same some records at a time, where every part has all columns that are wanted."""
-    with _opened(path) as stream:
-        lines = _Metered(stream, str(path), sys.maxsize, wanted.form.encoding, quotes=False)
+    with _open_file(path) as stream:
+        lines = _MeteredStream(stream, str(path), sys.maxsize, wanted.form.encoding, quotes=False)
         rest, encoding = b"", "utf-8-sig"
         while block := lines.read(_BLOCK):
             whole, mark, rest = (rest + block).rpartition(b"\n")
@@ -173,7 +173,7 @@ def _objects(path: Path, lines: Sequence[str], wanted: Selection) -> Any:
 
 def type_cells(name: str, column: Any, is_text: bool, form: Format) -> Any:
     """Cells of a text file: numbers when each is a number or missing, else text."""
-    return _typed(name, column, "text" if is_text else (*_kinds_of(column, form), "text")[0], form)
+    return _type_as(name, column, "text" if is_text else (*_kinds_of(column, form), "text")[0], form)
 
 
 def _words(column: Any) -> Any:
@@ -195,7 +195,7 @@ def _kinds_of(column: Any, form: Format) -> list[str]:
     return [*found, "number"]
 
 
-def _typed(name: str, column: Any, kind: str, form: Format) -> Any:
+def _type_as(name: str, column: Any, kind: str, form: Format) -> Any:
     """Cells that are known to be of a kind."""
     if kind == "text":
         return _compute.utf8_trim_whitespace(column)
@@ -224,7 +224,7 @@ def _with_points(words: Any, form: Format) -> Any:
     return words
 
 
-class _Metered(io.RawIOBase):
+class _MeteredStream(io.RawIOBase):
     """A stream as UTF-8 that refuses to go on past the limit, and to end inside a quoted cell."""
 
     def __init__(
@@ -245,13 +245,13 @@ class _Metered(io.RawIOBase):
         if self._seen > self._limit:
             raise too_large(self._name, self._limit)
         if self._decoder is not None:
-            block = self._decoded(block)
+            block = self._decode(block)
         self._quotes += block.count(b'"')
         if not block and self._pairs and self._quotes % 2:
             raise SourceError(f"{self._name}: a quotation mark is opened and never closed. Write the file again.")
         return block
 
-    def _decoded(self, block: bytes) -> bytes:
+    def _decode(self, block: bytes) -> bytes:
         """The next of it as UTF-8: an empty block means the end, so it reads on where a character is cut."""
         assert self._decoder is not None
         text = self._decoder.decode(block, final=not block)
@@ -270,19 +270,19 @@ class _Metered(io.RawIOBase):
         return b"".join(parts)
 
 
-def _opened(path: Path) -> gzip.GzipFile | IO[bytes]:
+def _open_file(path: Path) -> gzip.GzipFile | IO[bytes]:
     return gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb")
 
 
 def _header(path: Path, delimiter: str, form: Format) -> list[str]:
-    with _opened(path) as stream:
+    with _open_file(path) as stream:
         start = stream.read(4096)
     if form.encoding is None and (b"\0" in start or start[:2] in (b"\xff\xfe", b"\xfe\xff")):
         raise SourceError(
             f"{path}: is not UTF-8 text (UTF-16, or not text at all). Say how it is written (--encoding utf-16), or "
             "save it as CSV in UTF-8."
         )
-    with io.TextIOWrapper(_opened(path), encoding=form.encoding or "utf-8-sig", newline="") as text:
+    with io.TextIOWrapper(_open_file(path), encoding=form.encoding or "utf-8-sig", newline="") as text:
         lines = csv.reader(text, delimiter=delimiter)
         cells = next(lines, [])
         first = next(lines, None)

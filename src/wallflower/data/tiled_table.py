@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.data.cells import group_cells, not_identifying, scale_columns
+from wallflower.data.cells import group_cells, no_identifier, scale_columns
 from wallflower.data.coordinates import measured_names, number_names, places_of
 from wallflower.engines import Cells, Floats, Given, Sheet, Task, Tiles
 from wallflower.schema import Column, Schema
@@ -106,7 +106,7 @@ class TiledTable:
         (name,) = pick([column], self.columns)
         (facts,) = self.schema.only([name]).columns or ()
         if not facts.identifier:
-            raise not_identifying(name)
+            raise no_identifier(name)
         return self.columns.index(name)
 
     def group(self, by: Sequence[str], sizes: Sequence[int]) -> Iterator[TiledTable]:

@@ -127,9 +127,9 @@ class LocalSheet:
 
     def _deal(
         self, columns: Sequence[int], shape: Callable[[Cells], Floats], tiling: Tiling, step: progress.Step
-    ) -> _Dealt:
+    ) -> _DealtRows:
         """Write the records, those of one tile side by side within every deal: of a chunk, or of a few."""
-        dealt, start, chunks = _Dealt(Scratch(), []), 0, self.chunks(columns)
+        dealt, start, chunks = _DealtRows(Scratch(), []), 0, self.chunks(columns)
         many = -(-len(self._places) // DEALS)
         while taken := list(islice(chunks, many)):
             values = np.concatenate([shape(cells) for cells in taken])
@@ -145,7 +145,7 @@ class LocalSheet:
 
 
 @dataclass(slots=True)
-class _Dealt:
+class _DealtRows:
     """Rows in the order of deals, then of tiles; those of tile t in deal c begin at row `edges[c][t]`."""
 
     scratch: Scratch
@@ -170,7 +170,7 @@ class _Dealt:
 class LocalTiles:
     """Tiles in a scratch file, those without a record left out."""
 
-    def __init__(self, dealt: _Dealt) -> None:
+    def __init__(self, dealt: _DealtRows) -> None:
         self._scratch, self._places, self._width = Scratch(), [], dealt.width
         boxes = []
         kept = np.flatnonzero(dealt.sizes())

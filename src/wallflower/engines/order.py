@@ -40,7 +40,7 @@ def sort_rows(blocks: Iterable[Rows], most: int) -> Iterator[Rows]:
     >>> [block.tolist() for block in sort_rows(blocks, 2)]
     [[[1, 1], [1, 2]], [[2, 0]], [[3, 0], [3, 1]]]
     """
-    yield from _sorted(_Heap.of(blocks), 0, most)
+    yield from _sort_heap(_Heap.of(blocks), 0, most)
 
 
 class _Heap:
@@ -72,7 +72,7 @@ class _Heap:
         self._scratch.close()
 
 
-def _sorted(heap: _Heap, column: int, most: int) -> Iterator[Rows]:
+def _sort_heap(heap: _Heap, column: int, most: int) -> Iterator[Rows]:
     """Rows of a heap that are equal in the columns before `column`. Those equal to a cut are put by themselves, so
     every heap that is dealt out further is smaller, or has one column less to be sorted by."""
     try:
@@ -89,7 +89,7 @@ def _sorted(heap: _Heap, column: int, most: int) -> Iterator[Rows]:
     finally:
         heap.close()
     for place, part in enumerate(heaps):
-        yield from _sorted(part, column + place % 2, most)
+        yield from _sort_heap(part, column + place % 2, most)
 
 
 def _deal(heap: _Heap, column: int, cuts: Rows) -> list[_Heap]:

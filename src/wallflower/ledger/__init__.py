@@ -4,7 +4,7 @@ Stored      one append-only table of declarations, limits, shares, charges and r
 Account     one for each data set, or for several about the same people; one unit, one limit (budget.py, limits.py)
 Price       what a question states is translated into the account's unit, or refused (units.py), and both are booked
 Left        computed from the rows with exact fractions whenever it is asked for, never stored
-Durable     a charge is on disk before `charge` returns; a refusal changes nothing and locks nothing (store.py)
+Durable     a charge is on disk before `charge` returns; a refusal changes nothing and locks nothing (store/)
 Theorem     what an account bounds, for whom, and why: proof.md
 """
 
@@ -18,10 +18,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from wallflower.errors import BudgetExhausted, LedgerError, ParameterError
+from wallflower.errors import ParameterError
 from wallflower.ledger.account import Account, Declaration
 from wallflower.ledger.blocks import Block, append_block, find_latest
-from wallflower.ledger.budget import declarations, records_named
+from wallflower.ledger.budget import declarations, named_records
 from wallflower.ledger.chain import Entry, Event, Verification, canonical, require_head, walk
 from wallflower.ledger.decision import Quote, Receipt, loss_of, make_receipt
 from wallflower.ledger.fingerprints import Tags, forget, is_remembered, remember
@@ -32,17 +32,18 @@ from wallflower.ledger.rows import (
     all_rows,
     append,
     append_declaration,
+    append_release,
     columns_of,
+    find_charge,
     find_first,
-    find_paid,
     is_known,
     is_limited,
     require_bookable,
-    spelt,
+    spelling_clause,
     stored_answer,
 )
-from wallflower.ledger.statements import entries
 from wallflower.ledger.store import Store
+from wallflower.ledger.store.statements import entries
 from wallflower.machine.lazy import Lazy
 from wallflower.names import nearest_name, require_names
 from wallflower.privacy import Chargeable, Exact, Kind, Loss, Neighbours, exact
@@ -184,29 +185,7 @@ class Ledger:
         """Keep part of the limit for one analyst, out of what is neither spent nor kept; a loss of 0 takes it back."""
         require_names(analyst=analyst, by=by)
         with self._store.write() as db:
-            name = self._old.name(db, dataset)
-            account = self._register.find(db, name)
-            if account.limit.accounting == "either":
-                raise ParameterError(
-                    f"{name}: where either the sum or the squares count, no share can be kept free. Shares need one "
-                    "of them. Set the limit again with accounting sum or concentrated."
-                )
-            kept = require_bookable(loss).under(account.protection.neighbours)
-            if (kept.kind is Kind.ZCDP) != (account.limit.accounting == "concentrated"):
-                raise ParameterError(
-                    f"{name}: its limit counts {'rho' if account.limit.accounting == 'concentrated' else 'epsilon'}, "
-                    "and a share is a part of it. State the share likewise."
-                )
-            others = replace(account, shares=tuple(share for share in account.shares if share.analyst != analyst))
-            own = next((share.spent for share in account.shares if share.analyst == analyst), kept.less(kept))
-            if not kept.less(own) <= others.free:
-                raise BudgetExhausted(
-                    name,
-                    asked=loss,
-                    left=others.free,
-                    part="share",
-                    remedy="Keep less for them, or set a higher limit first (wallflower budget grant).",
-                )
+            account, kept = self._register.settle_share(db, self._old.name(db, dataset), loss, analyst)
             body = canonical({"by": by, "reason": reason})
             return append(db, "share", account.name, analyst=analyst, body=body, **columns_of(kept))
 
@@ -246,7 +225,7 @@ class Ledger:
                 append_declaration(db, adopted, by=analyst, reason="the schema says so")
             quoted = self._register.quote(db, name, cost, claim or Claim(loss=cost), analyst)
             asked = {"analyst": analyst, "label": query.label, "body": body, **columns_of(cost)}
-            paid = None if key is None else find_paid(db, self._old.spellings(db, name), key, asked)
+            paid = None if key is None else find_charge(db, self._old.spellings(db, name), key, asked)
             left: Loss | None = quoted.left
             if paid is not None:
                 stored = stored_answer(db, paid, asked)
@@ -302,23 +281,7 @@ class Ledger:
         """
         kept = canonical(body)
         with self._store.write() as db:
-            paid = find_first(db, entries().c.id == receipt.id, entries().c.event == "charge")
-            if paid is None or (paid.dataset, paid.label) != (receipt.dataset, receipt.label):
-                raise LedgerError(
-                    f"{receipt.dataset}: this ledger has no charge {receipt.id} for {receipt.label}. A release is "
-                    "recorded in the ledger that was charged. Open that one."
-                )
-            known = find_first(db, entries().c.charge == paid.id)
-            if known is not None and known.body == kept:
-                return
-            if known is not None:
-                raise LedgerError(
-                    f"{receipt.dataset}: charge {receipt.id} already has its release. A charge pays for one. "
-                    "Charge again for another."
-                )
-            whose = {"analyst": paid.analyst, "label": paid.label, "charge": paid.id}
-            # The charge's time, not now: the difference would tell how long the look took.
-            append(db, "release", paid.dataset, time=paid.time, body=kept, **whose)
+            append_release(db, receipt.id, receipt.dataset, receipt.label, kept)
 
     def reserve(self, asked: Block, *, after: Block) -> Block:
         """Note which observations a watch is about to look at, durably; gives the note of whoever was first.  (B)"""
@@ -342,7 +305,7 @@ class Ledger:
         """Limit, spending and shares of the account that a data set spends from."""
         with self._store.read() as db:
             account = self._register.find(db, self._old.name(db, dataset))
-            return replace(account, names=tuple(sorted({*account.names, *records_named(db, list(account.members))})))
+            return replace(account, names=tuple(sorted({*account.names, *named_records(db, list(account.members))})))
 
     def budget(self, dataset: str) -> list[Account]:
         """The account of a data set, as a list of one."""
@@ -406,7 +369,7 @@ class Ledger:
             found = found.where(entries().c.id < before)
         with self._store.read() as db:
             if dataset is not None:
-                found = found.where(spelt(self._old.spellings(db, self._old.name(db, dataset))))
+                found = found.where(spelling_clause(self._old.spellings(db, self._old.name(db, dataset))))
             rows = db.execute(found.order_by(entries().c.id.desc()).limit(last)).mappings().all()
         return [Entry(**row) for row in reversed(rows)]
 

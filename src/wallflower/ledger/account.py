@@ -150,7 +150,7 @@ class Account:
     @property
     def left(self) -> Loss:
         """The largest loss that still fits, one question more and nothing else."""
-        return self._left(self.limit, self.spent)
+        return self._room_under(self.limit, self.spent)
 
     @property
     def free(self) -> Loss:
@@ -299,7 +299,7 @@ class Account:
 
     def _yearly(self) -> Limit:
         """A pace is a share of the limit, by the limit's own rule: a brake, not a promise."""
-        return self.limit.scaled((self.pace or Fraction()) / self.limit.epsilon if self.limit.epsilon else Fraction())
+        return self.limit.scale((self.pace or Fraction()) / self.limit.epsilon if self.limit.epsilon else Fraction())
 
     def _fits_share(self, price: Price, left: Loss) -> bool:
         return all(need <= have for have, need in self._parts_of_share(price, left))
@@ -310,7 +310,7 @@ class Account:
             return [(left.amount, price.rho)]
         return [(left.amount, price.epsilon or Fraction()), (left.delta, price.delta)]
 
-    def _left(self, limit: Limit, spent: Spending) -> Loss:
+    def _room_under(self, limit: Limit, spent: Spending) -> Loss:
         neighbours = self.protection.neighbours
         squares = max(limit.rho - spent.rho, Fraction())
         if limit.accounting == "concentrated":

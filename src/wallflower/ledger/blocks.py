@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from wallflower.errors import EpochClosed, KeyConflict
 from wallflower.ledger.chain import Entry, canonical
 from wallflower.ledger.rows import append, columns_of, find_first
-from wallflower.ledger.statements import entries
+from wallflower.ledger.store.statements import entries
 from wallflower.machine.lazy import Lazy
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Block:
 
 def find_latest(db: sa.Connection, charge: int, epoch: str) -> Block | None:
     """The last block of an epoch; None where this ledger has no such charge."""
-    paid = _paid(db, charge, epoch)
+    paid = _find_charge(db, charge, epoch)
     if paid is None:
         return None
     entry = entries().c
@@ -61,7 +61,7 @@ def find_latest(db: sa.Connection, charge: int, epoch: str) -> Block | None:
 
 def append_block(db: sa.Connection, asked: Block, *, after: Block) -> Block:
     """Write the block that follows another; gives what stands there: this one, or that of whoever came first."""
-    paid = _paid(db, asked.charge, asked.epoch)
+    paid = _find_charge(db, asked.charge, asked.epoch)
     if paid is None or _hash_of(db, paid, after) != after.hash:
         raise EpochClosed(
             "the ledger no longer has what the watch noted there: an older copy was put in its place. An epoch goes "
@@ -70,7 +70,7 @@ def append_block(db: sa.Connection, asked: Block, *, after: Block) -> Block:
     return _block(paid, _row(db, paid, asked) or _append(db, paid, asked))
 
 
-def _paid(db: sa.Connection, charge: int, epoch: str) -> Entry | None:
+def _find_charge(db: sa.Connection, charge: int, epoch: str) -> Entry | None:
     entry = entries().c
     return find_first(db, entry.id == charge, entry.event == "charge", entry.hash == epoch)
 

@@ -17,7 +17,7 @@ from wallflower.errors import LedgerError
 from wallflower.ledger.account import Account, Declaration, Fence, Share
 from wallflower.ledger.chain import Entry
 from wallflower.ledger.limits import STARTER, Limit, Spending
-from wallflower.ledger.statements import (
+from wallflower.ledger.store.statements import (
     entries,
     find_bookings,
     find_bookings_since,
@@ -71,7 +71,7 @@ def account_of(db: sa.Connection, name: str, members: Mapping[str, Declaration])
         expires=terms.get("expires"),
         as_of=latest_time(db)[:10],
         pace=pace,
-        this_year=Spending() if pace is None else _spent(db, find_bookings_since(year_begun()), names),
+        this_year=Spending() if pace is None else _sum_bookings(db, find_bookings_since(start_of_year()), names),
     )
     shares = [entry for entry in decided if entry.event == "share"]
     return replace(account, shares=tuple(_shares(db, account, names, shares))) if shares else account
@@ -82,7 +82,7 @@ def _decisions(db: sa.Connection, account: str) -> list[Entry]:
     return [Entry(**row) for row in db.execute(find_decisions(), {"account": account}).mappings()]
 
 
-def year_begun() -> str:
+def start_of_year() -> str:
     """What every time of this year comes after, as text."""
     return f"{datetime.now(UTC).year}"
 
@@ -109,7 +109,7 @@ def _price(row: Any) -> Price:
         ) from None
 
 
-def _spent(db: sa.Connection, booked: sa.Select[Any], names: Sequence[str]) -> Spending:
+def _sum_bookings(db: sa.Connection, booked: sa.Select[Any], names: Sequence[str]) -> Spending:
     return _total(_by_analyst(db.execute(booked, {"members": names}).all()).values())
 
 
@@ -127,7 +127,7 @@ def _fence(db: sa.Connection, names: Sequence[str], allowed: Sequence[Entry]) ->
     )
 
 
-def records_named(db: sa.Connection, names: Sequence[str]) -> tuple[str, ...]:
+def named_records(db: sa.Connection, names: Sequence[str]) -> tuple[str, ...]:
     """The records that questions named, which no limit covers."""
     entry = entries().c
     found = sa.select(entry.names).where(entry.dataset.in_(names), entry.names.is_not(None))
@@ -145,7 +145,7 @@ def _shares(db: sa.Connection, account: Account, names: Sequence[str], decided: 
         if not (kept[analyst].amount or kept[analyst].delta):
             continue
         since = find_bookings().where(entries().c.analyst == analyst, entries().c.id > first[analyst])
-        spent = _spent(db, since, names)
+        spent = _sum_bookings(db, since, names)
         yield Share(analyst=analyst, allocated=kept[analyst], spent=_as_loss(spent, kept[analyst], account))
 
 

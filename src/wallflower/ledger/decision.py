@@ -10,7 +10,7 @@ from wallflower.errors import BudgetExhausted, PrivacyError, Untranslatable
 from wallflower.ledger.account import Account, Obstacle
 from wallflower.ledger.chain import Entry, canonical
 from wallflower.ledger.rows import is_addable
-from wallflower.ledger.statements import CONSTRAINED
+from wallflower.ledger.store.statements import CONSTRAINED
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.units import DELTA_GRID, Claim, Price, Protection, price, round_up
 

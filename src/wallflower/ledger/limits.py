@@ -109,7 +109,7 @@ class Limit:
         return cls(epsilon=most, delta=whole - squares, convert=squares, rho=rho, order=order, accounting=chosen)
 
     @classmethod
-    def concentrated(cls, rho: Exact, *, delta: Exact = 0) -> Self:
+    def from_rho(cls, rho: Exact, *, delta: Exact = 0) -> Self:
         """A limit in ρ itself; the ε it is shown with holds at a δ of one in a million."""
         wanted, questions = exact(rho, "rho"), exact(delta, "delta")
         low, high = Fraction(), Fraction(1)
@@ -130,7 +130,9 @@ class Limit:
         """Whether the order proves the limit on squares."""
         if not self.rho:
             return True
-        return self.order > 1 and self.convert > 0 and _implied(self.rho, self.order, self.convert) <= self.epsilon
+        return (
+            self.order > 1 and self.convert > 0 and _implied_epsilon(self.rho, self.order, self.convert) <= self.epsilon
+        )
 
     @property
     def loss(self) -> Loss:
@@ -156,7 +158,7 @@ class Limit:
             low, high = (middle, high) if fits else (low, middle - 1)
         return low
 
-    def scaled(self, share: Fraction) -> Limit:
+    def scale(self, share: Fraction) -> Limit:
         """The same rule with a share of the limit: for a pace or for one analyst, of which nothing is promised."""
         return replace(self, epsilon=self.epsilon * share, rho=self.rho * share)
 
@@ -185,7 +187,7 @@ def limit_of(loss: Loss, *, convert: Exact | None = None, accounting: Accounting
     if loss.kind is Kind.ZCDP:
         if convert is not None or accounting not in (None, "concentrated"):
             raise ParameterError("rho: a limit in rho is concentrated, with no delta to share. Leave the rest out.")
-        return Limit.concentrated(loss.rho)
+        return Limit.from_rho(loss.rho)
     return Limit.of(loss.epsilon, delta=loss.delta, convert=convert, accounting=accounting)
 
 
@@ -217,7 +219,7 @@ def _best_order(epsilon: float, log_convert: float) -> float:
     return 1 + math.exp((low + high) / 2)
 
 
-def _implied(rho: Fraction, order: Fraction, convert: Fraction) -> Fraction:
+def _implied_epsilon(rho: Fraction, order: Fraction, convert: Fraction) -> Fraction:
     """An upper bound on the ε that ρ implies at this order."""
     product = _CLOSE.multiply(_decimal(order), _decimal(rho))
     return Fraction(_CLOSE.add(_CLOSE.add(product, _overhead(order, convert)), _SLACK))

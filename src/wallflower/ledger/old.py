@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import Untranslatable
 from wallflower.ledger.account import Account, Fence, Obstacle, Share
-from wallflower.ledger.budget import year_begun
+from wallflower.ledger.budget import start_of_year
 from wallflower.ledger.limits import STARTER, Limit, Spending
-from wallflower.ledger.statements import entries
+from wallflower.ledger.store.statements import entries
 from wallflower.machine.lazy import Lazy
 from wallflower.names import account_name, nearest_name, require_account_name
 from wallflower.privacy import Kind, Loss, Neighbours
@@ -171,7 +171,7 @@ def carry_over(account: Account, rows: Mapping[str, Sequence[OldRow]], *, stated
     for dataset, own in rows.items():
         for row in own:
             problem = _book(row, members[dataset], spenders) or problem
-            if account.pace is not None and row.time >= year_begun():
+            if account.pace is not None and row.time >= start_of_year():
                 _book(row, members[dataset], this_year)
     every = [row for own in rows.values() for row in own]
     spent = sum(spenders.values(), start=Spending())
@@ -218,20 +218,20 @@ def _fence(fence: Fence, rows: Sequence[OldRow]) -> Fence:
 
 def _limit(account: Account, rows: Mapping[str, Sequence[OldRow]]) -> Limit:
     """The least that any spelling was granted for the unit: the starter cap where nothing was ever granted."""
-    found = [_granted(own, account.members[dataset]) for dataset, own in rows.items()]
+    found = [_smallest_grant(own, account.members[dataset]) for dataset, own in rows.items()]
     epsilon, delta = min(pair[0] for pair in found), min(pair[1] for pair in found)
     return Limit.of(epsilon, delta=delta, accounting="sum")
 
 
-def _granted(rows: Sequence[OldRow], declared: Protection) -> tuple[Fraction, Fraction]:
+def _smallest_grant(rows: Sequence[OldRow], declared: Protection) -> tuple[Fraction, Fraction]:
     spellings = {row.dataset for row in rows}
     if not spellings:
         return STARTER.epsilon, STARTER.delta
-    limits = [_granted_to([row for row in rows if row.dataset == name], declared) for name in spellings]
+    limits = [_sum_grants([row for row in rows if row.dataset == name], declared) for name in spellings]
     return min(pair[0] for pair in limits), min(pair[1] for pair in limits)
 
 
-def _granted_to(rows: Sequence[OldRow], declared: Protection) -> tuple[Fraction, Fraction]:
+def _sum_grants(rows: Sequence[OldRow], declared: Protection) -> tuple[Fraction, Fraction]:
     grants = [row.loss for row in rows if row.event == "grant"]
     if not grants:
         return STARTER.epsilon, STARTER.delta

@@ -1,4 +1,4 @@
-"""How the account of a data set is found, and what may be declared, moved and asked on it."""
+"""How the account of a data set is found, and what may be declared, moved, kept and asked on it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from wallflower.errors import ParameterError, SameRecords
+from wallflower.errors import BudgetExhausted, ParameterError, SameRecords
 from wallflower.ledger.account import Account, Declaration
-from wallflower.ledger.budget import account_of, declarations, members_of, year_begun
+from wallflower.ledger.budget import account_of, declarations, members_of, start_of_year
 from wallflower.ledger.decision import Quote, make_quote
 from wallflower.ledger.fingerprints import Tags, is_seen, matches
 from wallflower.ledger.old import OldBook, carry_over, old_obstacle
@@ -20,9 +20,10 @@ from wallflower.ledger.rows import (
     is_limited,
     last_hash,
     newer_losses,
+    require_bookable,
 )
 from wallflower.machine.lazy import Lazy
-from wallflower.privacy import Loss, Neighbours
+from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.units import BASES, UNITS_OF_ROWS, Claim, Protection
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Register:
 
         The last hash stands for all rows before it, so what was added up under it need not be added up again.
         """
-        moment = (last_hash(db), year_begun())
+        moment = (last_hash(db), start_of_year())
         known = self._added_up.get((name, asking)) if adopted is None else None
         if known is not None and known[0] == moment:
             return known[1]
@@ -164,6 +165,32 @@ class Register:
         )
         append_declaration(db, made, by=by, reason="its first limit says so")
         return made.protection
+
+    def settle_share(self, db: sa.Connection, name: str, loss: Loss, analyst: str) -> tuple[Account, Loss]:
+        """The account, and what is kept of it for an analyst in its own unit; refused where so much is not free."""
+        account = self.find(db, name)
+        if account.limit.accounting == "either":
+            raise ParameterError(
+                f"{name}: where either the sum or the squares count, no share can be kept free. Shares need one "
+                "of them. Set the limit again with accounting sum or concentrated."
+            )
+        kept = require_bookable(loss).under(account.protection.neighbours)
+        if (kept.kind is Kind.ZCDP) != (account.limit.accounting == "concentrated"):
+            raise ParameterError(
+                f"{name}: its limit counts {'rho' if account.limit.accounting == 'concentrated' else 'epsilon'}, "
+                "and a share is a part of it. State the share likewise."
+            )
+        others = replace(account, shares=tuple(share for share in account.shares if share.analyst != analyst))
+        own = next((share.spent for share in account.shares if share.analyst == analyst), kept.less(kept))
+        if not kept.less(own) <= others.free:
+            raise BudgetExhausted(
+                name,
+                asked=loss,
+                left=others.free,
+                part="share",
+                remedy="Keep less for them, or set a higher limit first (wallflower budget grant).",
+            )
+        return account, kept
 
 
 def _is_fresh(db: sa.Connection, account: Account, name: str) -> bool:

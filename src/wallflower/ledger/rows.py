@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from wallflower.errors import KeyConflict, ParameterError
+from wallflower.errors import KeyConflict, LedgerError, ParameterError
 from wallflower.ledger.account import Declaration
 from wallflower.ledger.budget import latest_time
 from wallflower.ledger.chain import GENESIS, Entry, Event, canonical, seal
-from wallflower.ledger.statements import entries, find_end, insertion
+from wallflower.ledger.store.statements import entries, find_end, insertion
 from wallflower.machine.lazy import Lazy
 from wallflower.privacy import Loss
 
@@ -44,6 +44,26 @@ def append(db: sa.Connection, event: Event, dataset: str, *, time: str | None = 
     return entry
 
 
+def append_release(db: sa.Connection, charge: int, dataset: str, label: str, body: str) -> None:
+    """Add the public release that a charge has paid for; the same again changes nothing, another is refused."""
+    paid = find_first(db, entries().c.id == charge, entries().c.event == "charge")
+    if paid is None or (paid.dataset, paid.label) != (dataset, label):
+        raise LedgerError(
+            f"{dataset}: this ledger has no charge {charge} for {label}. A release is recorded in the ledger that was "
+            "charged. Open that one."
+        )
+    known = find_first(db, entries().c.charge == paid.id)
+    if known is not None and known.body == body:
+        return
+    if known is not None:
+        raise LedgerError(
+            f"{dataset}: charge {charge} already has its release. A charge pays for one. Charge again for another."
+        )
+    whose = {"analyst": paid.analyst, "label": paid.label, "charge": paid.id}
+    # The charge's time, not now: the difference would tell how long the look took.
+    append(db, "release", paid.dataset, time=paid.time, body=body, **whose)
+
+
 def last_hash(db: sa.Connection) -> str:
     """The hash of the last row, which no other history has; that of an empty ledger where there is none."""
     end = db.execute(find_end()).one_or_none()
@@ -55,9 +75,9 @@ def find_first(db: sa.Connection, *conditions: sa.ColumnElement[bool]) -> Entry 
     return None if row is None else Entry(**row)
 
 
-def find_paid(db: sa.Connection, spellings: Sequence[str], key: str, asked: Mapping[str, str]) -> Entry | None:
+def find_charge(db: sa.Connection, spellings: Sequence[str], key: str, asked: Mapping[str, str]) -> Entry | None:
     """The charge under a key: where spellings that are one name today each used it, the one for this question."""
-    found = sa.select(entries()).where(spelt(spellings), entries().c.key == key).order_by(entries().c.id)
+    found = sa.select(entries()).where(spelling_clause(spellings), entries().c.key == key).order_by(entries().c.id)
     rows = [Entry(**row) for row in db.execute(found).mappings()]
     return next((row for row in rows if _is_for(row, asked)), rows[0] if rows else None)
 
@@ -98,14 +118,14 @@ def is_addable(part: Fraction) -> bool:
     return (part * _GRID).denominator == 1
 
 
-def spelt(spellings: Sequence[str]) -> sa.ColumnElement[bool]:
+def spelling_clause(spellings: Sequence[str]) -> sa.ColumnElement[bool]:
     return entries().c.dataset.in_(spellings)
 
 
 def newer_losses(db: sa.Connection, spellings: Sequence[str]) -> list[tuple[str, Loss]]:
     """What newer charges stated, with their analysts: old limits count in what is stated."""
     entry = entries().c
-    found = sa.select(entries()).where(spelt(spellings), entry.event == "charge", entry.unit.is_not(None))
+    found = sa.select(entries()).where(spelling_clause(spellings), entry.event == "charge", entry.unit.is_not(None))
     rows = [Entry(**row) for row in db.execute(found).mappings()]
     return [(row.analyst or "", row.loss) for row in rows if row.loss is not None]
 

@@ -43,11 +43,11 @@ class SpanCharge:
             raise ParameterError(f"epsilon: {self.epsilon} is below 0. A loss is 0 or more. Pass what was charged.")
 
 
-def spent_in_window(window: int, charges: Iterable[SpanCharge]) -> Fraction:
+def largest_window_loss(window: int, charges: Iterable[SpanCharge]) -> Fraction:
     """The largest loss over all runs of `window` observations: an entry counts once for each, a person once in all.
 
     >>> watch = SpanCharge(first=1, last=100, epsilon=Fraction(1, 10), protects="entry")
-    >>> spent_in_window(25, [watch])
+    >>> largest_window_loss(25, [watch])
     Fraction(5, 2)
     """
     if type(window) is not int or window < 1:
@@ -58,14 +58,14 @@ def spent_in_window(window: int, charges: Iterable[SpanCharge]) -> Fraction:
     begun, ended = _Ramps([c.first - 1 for c in entries], entries), _Ramps([c.last for c in entries], entries)
     met, over = _Ramps([c.first - 1 for c in whole], whole), _Ramps([c.last for c in whole], whole)
 
-    def spent(start: int) -> Fraction:
+    def loss_from(start: int) -> Fraction:
         before, end = start - 1, start + window - 1
         inside = begun.area(end) - ended.area(end) - begun.area(before) + ended.area(before)
         return inside + met.height(end) - over.height(start)
 
     edges = {edge for charge in booked for edge in (charge.first, charge.last)}
     starts = edges | {edge - window + 1 for edge in edges}  # (S) between two of these no run is worse than both
-    return max(map(spent, starts), default=Fraction())
+    return max(map(loss_from, starts), default=Fraction())
 
 
 class _Ramps:

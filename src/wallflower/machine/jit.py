@@ -60,12 +60,12 @@ class Kernel:
                 names = reached.pop()._function.__globals__
                 for name, value in list(names.items()):
                     if isinstance(value, Kernel):
-                        names[name] = value._compiled
+                        names[name] = value._dispatcher
                         reached.append(value)
-        return self._compiled
+        return self._dispatcher
 
     @cached_property
-    def _compiled(self) -> Any:
+    def _dispatcher(self) -> Any:
         """Kept beside the source, in a read-only installation in the user's cache, and nowhere if neither may be."""
         try:
             return _numba.njit(nogil=True, cache=True)(self._function)

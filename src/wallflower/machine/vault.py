@@ -40,11 +40,11 @@ class Vault:
         self._cipher = _aead.AESSIV(key)
 
     def seal(self, value: bytes, *place: object) -> bytes:
-        return self._cipher.encrypt(_WHOLE + value, _bound(place))
+        return self._cipher.encrypt(_WHOLE + value, _place_bytes(place))
 
     def unseal(self, value: bytes, *place: object) -> bytes:
         try:
-            return self._cipher.decrypt(value, _bound(place))[len(_WHOLE) :]
+            return self._cipher.decrypt(value, _place_bytes(place))[len(_WHOLE) :]
         except (_exceptions.InvalidTag, ValueError):
             raise SealedStore(
                 "a sealed value does not open: the key is another one, or the file was changed. Name the key that the "
@@ -95,5 +95,5 @@ def make_key(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _bound(place: tuple[object, ...]) -> list[bytes]:
+def _place_bytes(place: tuple[object, ...]) -> list[bytes]:
     return [part if isinstance(part, bytes) else str(part).encode("utf-8") for part in place]

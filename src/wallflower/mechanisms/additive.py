@@ -210,28 +210,28 @@ def _integrated_leak(scale: float, sensitivity: int, edge: Fraction) -> float:
     return mass - hidden + height + 1e-12 * (1 + start * start) * mass
 
 
-def _pure(sensitivity: int, loss: Loss) -> tuple[LawName, Fraction]:
+def _calibrate_pure(sensitivity: int, loss: Loss) -> tuple[LawName, Fraction]:
     return "laplace", Fraction(round_up(sensitivity / loss.epsilon))  # (L)
 
 
-def _approximate(sensitivity: int, loss: Loss) -> tuple[LawName, Fraction]:
+def _calibrate_approximate(sensitivity: int, loss: Loss) -> tuple[LawName, Fraction]:
     """Whichever of two valid laws deviates less: a choice by public facts."""
-    laplace = _pure(sensitivity, loss)
+    laplace = _calibrate_pure(sensitivity, loss)
     if loss.delta < SMALLEST_DELTA:
         return laplace
     gaussian: tuple[LawName, Fraction] = ("gaussian", gaussian_scale(sensitivity, loss.epsilon, loss.delta))
     return min(laplace, gaussian, key=lambda found: _LAWS[found[0]].deviation(float(found[1])))
 
 
-def _concentrated(sensitivity: int, loss: Loss) -> tuple[LawName, Fraction]:
+def _calibrate_concentrated(sensitivity: int, loss: Loss) -> tuple[LawName, Fraction]:
     square = sensitivity**2 / (2 * loss.rho)
     return "gaussian", Fraction(round_up(Fraction(math.isqrt(math.ceil(square * 4**60)) + 1, 2**60)))  # (Z)
 
 
 _CALIBRATIONS: Final[Mapping[Kind, Callable[[int, Loss], tuple[LawName, Fraction]]]] = {
-    Kind.PURE: _pure,
-    Kind.APPROXIMATE: _approximate,
-    Kind.ZCDP: _concentrated,
+    Kind.PURE: _calibrate_pure,
+    Kind.APPROXIMATE: _calibrate_approximate,
+    Kind.ZCDP: _calibrate_concentrated,
 }
 
 

@@ -43,7 +43,7 @@ def permute_and_flip(scores: Sequence[int], *, sensitivity: int, epsilon: Fracti
 def exponential(scores: Sequence[int], *, sensitivity: int, epsilon: Fraction, noise: Noise) -> int:
     """The index of one score, with probability proportional to exp(ε·score/(2·sensitivity)), exactly.  (E1) (E2)"""
     unit = Fraction(epsilon) / (2 * max(1, sensitivity))
-    return _drawn(np.array(_gaps(scores, epsilon)), np.ones(len(scores), np.int64), unit, noise)
+    return _draw(np.array(_gaps(scores, epsilon)), np.ones(len(scores), np.int64), unit, noise)
 
 
 def exponential_level(gaps: Whole, counts: Whole, *, rate: Fraction, noise: Noise) -> tuple[int, int]:
@@ -51,17 +51,17 @@ def exponential_level(gaps: Whole, counts: Whole, *, rate: Fraction, noise: Nois
     exactly, and a uniform rank below its count. Some count is above 0.  (E2) (E3)
     """
     require_positive(rate)
-    place = _drawn(np.maximum(gaps - gaps[counts > 0].min(), 0), counts, rate, noise)
+    place = _draw(np.maximum(gaps - gaps[counts > 0].min(), 0), counts, rate, noise)
     return place, noise.below(int(counts[place]))
 
 
-def _drawn(gaps: Whole, counts: Whole, rate: Fraction, noise: Noise) -> int:
+def _draw(gaps: Whole, counts: Whole, rate: Fraction, noise: Noise) -> int:
     """A place; bits are read until they leave no other. The smallest gap that counts is 0.  (E2)"""
     word, bits = noise.below(1 << _WORD), _WORD
     place, needed = _surely(word, gaps, counts, rate), sum(counts.tolist()).bit_length()
     while place is None:
         if bits >= needed:  # fewer bits tell nothing of so many candidates
-            place = _decided(word, bits, _bounds(gaps, counts, rate, bits // 3))
+            place = _decide(word, bits, _bounds(gaps, counts, rate, bits // 3))
         if place is None:  # in the first turn with probability below 2**-120 times the levels squared
             word, bits = (word << _WORD) | noise.below(1 << _WORD), bits + _WORD
     return place
@@ -142,7 +142,7 @@ def _around(penalty: Fraction, digits: int) -> tuple[int, int]:
     return max(0, near - 1), near + 2
 
 
-def _decided(word: int, bits: int, weights: Sequence[tuple[int, int]]) -> int | None:
+def _decide(word: int, bits: int, weights: Sequence[tuple[int, int]]) -> int | None:
     """The index that every real number starting with these bits falls on, whatever the weights within their bounds."""
     lows = [0, *accumulate(low for low, _ in weights)]
     highs = [0, *accumulate(high for _, high in weights)]

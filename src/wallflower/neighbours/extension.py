@@ -80,7 +80,7 @@ def allot(tree: Tree, neighbours: int, slack: float, tolerance: float, part: Par
         spread(demand, tree, neighbours, slack)
     if (demand.loads > slack).any():
         return settle(demand, tree, neighbours, slack, tolerance, total, part)
-    return Allotment(Certificate(demand.served(neighbours), total))  # (C1)
+    return Allotment(Certificate(demand.sum_service(neighbours), total))  # (C1)
 
 
 def serve_evenly(tree: Tree, neighbours: int, idle: Index | None = None) -> tuple[Ints, int]:
@@ -119,11 +119,11 @@ def settle(
         room = slack - demand.loads
         if part is not None:
             full = np.unique(region.supplier[demand.loads[region.supplier] > ROOMY * slack])
-            missing = region.missing()
+            missing = region.incomplete_consumers()
             if len(missing) + len(full):
                 return Allotment(None, missing=missing, full=full)
         region.settle(room, aim)
-        lower = demand.served(neighbours) + region.served(room)
+        lower = demand.sum_service(neighbours) + region.sum_service(room)
         worth, prices, savings = region.dearest(left)
         bounds = Certificate(lower, max(lower, total + min(worth, 0.0)))  # no prices at all prove E <= total
         if bounds.upper - bounds.lower <= tolerance:
@@ -169,9 +169,9 @@ class Demand:
         _add_rows(self.listed, self.length, self.flow, sums)
         np.add(sums[0], sums[1], out=self.loads)
 
-    def served(self, neighbours: int) -> float:
+    def sum_service(self, neighbours: int) -> float:
         """What all these consumers get: those with equal shares one each, the others what their flows say."""
-        return float(np.count_nonzero(self.share)) + _served(self.listed, self.length, self.flow, neighbours)
+        return float(np.count_nonzero(self.share)) + _sum_service(self.listed, self.length, self.flow, neighbours)
 
     def activate(self, suppliers: Flags) -> None:
         """Give rows of their own to the consumers that ask something of any of these suppliers."""
@@ -206,12 +206,12 @@ class Demand:
         if not suppliers.any():
             return np.empty(0, dtype=np.int64)
         self.activate(suppliers)
-        return np.flatnonzero(_paid(self.listed, self.length, self.flow, suppliers.astype(np.float64)))
+        return np.flatnonzero(_sum_payments(self.listed, self.length, self.flow, suppliers.astype(np.float64)))
 
     def payers(self, prices: Floats, savings: Floats, enough: float) -> Ints:
         """The rows of the consumers that pay more than they need to; those left out waste `enough` in all at most."""
         self.activate(prices > 0)
-        waste = _paid(self.listed, self.length, self.flow, prices) - savings[self.active]
+        waste = _sum_payments(self.listed, self.length, self.flow, prices) - savings[self.active]
         return np.flatnonzero(waste > enough / max(1, int(np.count_nonzero(waste > 0))))
 
     def withdraw(self, rows: Ints) -> Index:
@@ -297,7 +297,7 @@ def _add_rows(listed: Index, length: Ints, flow: Floats, sums: Floats) -> None:
 
 
 @light_kernel
-def _served(listed: Index, length: Ints, flow: Floats, neighbours: int) -> float:
+def _sum_service(listed: Index, length: Ints, flow: Floats, neighbours: int) -> float:
     sums, total = np.zeros((2, 1)), np.zeros((2, 1))
     for a in range(len(length)):
         sums[:] = 0.0
@@ -310,7 +310,7 @@ def _served(listed: Index, length: Ints, flow: Floats, neighbours: int) -> float
 
 
 @light_kernel
-def _paid(listed: Index, length: Ints, flow: Floats, prices: Floats) -> Floats:
+def _sum_payments(listed: Index, length: Ints, flow: Floats, prices: Floats) -> Floats:
     paid = np.zeros(len(length))
     for a in range(len(length)):
         for e in range(length[a]):

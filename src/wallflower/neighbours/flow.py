@@ -37,19 +37,19 @@ def largest_flow(tree: Tree, neighbours: int) -> int:
     """
     most = max(tree.n - 1, 0)
     width = min(most, 2 * neighbours + 6)
-    starts, near = _flattened(*lists(tree, width))
+    starts, near = _flatten(*lists(tree, width))
     cut = (np.diff(starts) == width) & (width < most)
     service = _Service(starts, near, min(neighbours, most))
     roomy = np.flatnonzero(service.given < service.most).astype(np.int32)
-    offers, takers = _flattened(*lists(tree, min(most, 16 * neighbours + 64), roomy))
-    starts, near = _joined(starts, near, takers, np.repeat(roomy, np.diff(offers)))
+    offers, takers = _flatten(*lists(tree, min(most, 16 * neighbours + 64), roomy))
+    starts, near = _add_pairs(starts, near, takers, np.repeat(roomy, np.diff(offers)))
     while (stuck := service.extend(starts, near, cut)).any():
         width = min(4 * width, most)
         who = np.flatnonzero(stuck).astype(np.int32)
-        longer, theirs = _flattened(*lists(tree, width, who))
+        longer, theirs = _flatten(*lists(tree, width, who))
         lengths = np.diff(longer)
         cut[who] = (lengths == width) & (width < most)
-        starts, near = _joined(starts, near, np.repeat(who, lengths), theirs)
+        starts, near = _add_pairs(starts, near, np.repeat(who, lengths), theirs)
     return service.flow
 
 
@@ -75,14 +75,14 @@ class _Service:
         return stuck
 
 
-def _flattened(met: Index, found: Ints) -> tuple[Ints, Index]:
+def _flatten(met: Index, found: Ints) -> tuple[Ints, Index]:
     """Rows of different length, end to end."""
     starts = np.zeros(len(found) + 1, dtype=np.int64)
     np.cumsum(found, out=starts[1:])
     return starts, met[np.arange(met.shape[1]) < found[:, None]]
 
 
-def _joined(starts: Ints, near: Index, consumers: Index, suppliers: Index) -> tuple[Ints, Index]:
+def _add_pairs(starts: Ints, near: Index, consumers: Index, suppliers: Index) -> tuple[Ints, Index]:
     """The lists with these pairs added."""
     lengths = np.diff(starts)
     more = np.bincount(consumers, minlength=len(lengths))

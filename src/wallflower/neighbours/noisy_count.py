@@ -22,13 +22,13 @@ from wallflower.privacy import Kind, Loss
 if TYPE_CHECKING:
     import wallflower.neighbours.extension as _extension
     import wallflower.neighbours.pairs as _near
-    import wallflower.neighbours.repair as _repair
-    import wallflower.neighbours.tiles as _tiles
+    import wallflower.neighbours.tiles.inliers as _tiles
+    import wallflower.neighbours.tiles.repair as _repair
 else:
     _extension = Lazy("wallflower.neighbours.extension")
     _near = Lazy("wallflower.neighbours.pairs")
-    _repair = Lazy("wallflower.neighbours.repair")
-    _tiles = Lazy("wallflower.neighbours.tiles")
+    _repair = Lazy("wallflower.neighbours.tiles.repair")
+    _tiles = Lazy("wallflower.neighbours.tiles.inliers")
 
 Floats = NDArray[np.float64]
 

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     import wallflower.neighbours.extension as _extension
     import wallflower.neighbours.flow as _flow
     import wallflower.neighbours.pairs as _near
-    import wallflower.neighbours.repair as _repair
-    import wallflower.neighbours.tiles as _tiles
+    import wallflower.neighbours.tiles.inliers as _tiles
+    import wallflower.neighbours.tiles.repair as _repair
 else:
     _extension = Lazy("wallflower.neighbours.extension")
     _flow = Lazy("wallflower.neighbours.flow")
     _near = Lazy("wallflower.neighbours.pairs")
-    _repair = Lazy("wallflower.neighbours.repair")
-    _tiles = Lazy("wallflower.neighbours.tiles")
+    _repair = Lazy("wallflower.neighbours.tiles.repair")
+    _tiles = Lazy("wallflower.neighbours.tiles.inliers")
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

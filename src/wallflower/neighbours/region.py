@@ -67,7 +67,7 @@ class Region:
         self.flow = np.concatenate([self.flow, np.zeros(len(supplier))])
         self.cap = np.concatenate([self.cap, np.zeros(len(new))])
 
-    def missing(self) -> Index:
+    def incomplete_consumers(self) -> Index:
         """The consumers whose neighbours are not all known."""
         return self.who[:0] if self.whole is None else self.who[~self.whole[self.who]]
 
@@ -119,7 +119,7 @@ class Region:
     def _addresses(self, suppliers: Index) -> Ints:
         return np.searchsorted(self.tree.starts, suppliers, side="right") - 1
 
-    def served(self, room: Floats) -> float:
+    def sum_service(self, room: Floats) -> float:
         """What the consumers of the region get from the room, flows cut down to what fits: feasible whatever the
         solver said."""
         flow = np.clip(self.flow, 0.0, self.cap[self.consumer])

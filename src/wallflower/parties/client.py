@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.noise import Noise
-from wallflower.parties.keys import Identity, who
-from wallflower.parties.parameter_file import ParameterFile
+from wallflower.parties.trust.keys import Identity, who
+from wallflower.parties.trust.parameter_file import ParameterFile
 from wallflower.queries.sensors.protocol.seals import Forgery, signature
 
 SIGNATURE: Final = "wallflower-signature"
@@ -54,7 +54,7 @@ class Link:
         if not self._secure:
             headers[CERTIFICATE] = b64encode(self._identity.certificate).decode("ascii")
         try:
-            connection = self._connected()
+            connection = self._connect()
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
             return answer.status, answer.read()
@@ -70,7 +70,7 @@ class Link:
             self._connection.close()
         self._connection = None
 
-    def _connected(self) -> HTTPConnection:
+    def _connect(self) -> HTTPConnection:
         if self._connection is not None:
             return self._connection
         if not self._secure:

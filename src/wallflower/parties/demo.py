@@ -22,9 +22,9 @@ import numpy as np
 from wallflower.errors import StateError
 from wallflower.noise import system_noise
 from wallflower.parties.client import Link, Unreachable
-from wallflower.parties.keys import Identity, make
-from wallflower.parties.outbox import Outbox
-from wallflower.parties.parameter_file import ParameterFile, sign_parameters
+from wallflower.parties.stores.outbox import Outbox
+from wallflower.parties.trust.keys import Identity, make
+from wallflower.parties.trust.parameter_file import ParameterFile, sign_parameters
 from wallflower.queries.sensors.parameters import Column, Direct, Exact, Grid, Mode, Paper, Parameters
 from wallflower.synthetic import Floats, mixture
 
@@ -93,7 +93,7 @@ def run(folder: Path, plan: Plan, told: Told) -> Outcome:
     owner = Identity.read(folder / "keys" / "owner")
     made = sign_parameters(parameters(folder / "keys", plan), owner)
     (folder / "stream.json").write_bytes(made.body)
-    sources = [_written(folder, plan, number) for number in range(1, plan.sensors + 1)]
+    sources = [_write_readings(folder, plan, number) for number in range(1, plan.sensors + 1)]
     with ExitStack() as running:
         urls = _parties(folder, plan, running, told)
         start = time.monotonic()
@@ -101,7 +101,7 @@ def run(folder: Path, plan: Plan, told: Told) -> Outcome:
         _wait(devices)
         results = _results(Link(urls["owner"], to="owner", identity=owner, signed=made), made, plan)
         seconds = time.monotonic() - start
-    return _ended(folder, made, sources, results, seconds)
+    return _make_outcome(folder, made, sources, results, seconds)
 
 
 def parameters(keys: Path, plan: Plan) -> Parameters:
@@ -137,7 +137,7 @@ def readings(plan: Plan, number: int, window: int) -> tuple[Floats, Floats]:
     return 3.0 * rows, outliers
 
 
-def _written(folder: Path, plan: Plan, number: int) -> list[Floats]:
+def _write_readings(folder: Path, plan: Plan, number: int) -> list[Floats]:
     truth = []
     with (folder / f"sensor-{number}.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
@@ -239,7 +239,7 @@ def _results(owner: Link, made: ParameterFile, plan: Plan) -> list[dict[str, Any
     return found
 
 
-def _ended(
+def _make_outcome(
     folder: Path, made: ParameterFile, truth: list[list[Floats]], results: list[dict[str, Any]], seconds: float
 ) -> Outcome:
     """Compare with what was made up: only here, and only because these readings are nobody's."""

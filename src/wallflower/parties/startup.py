@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from wallflower.errors import ParameterError, StateError
 from wallflower.machine.listener import bind_socket
-from wallflower.parties.analyst import Analyst
-from wallflower.parties.correction import CorrectionServer
-from wallflower.parties.keys import Identity
-from wallflower.parties.owner import Owner
-from wallflower.parties.parameter_file import ParameterFile
-from wallflower.parties.party import Party
+from wallflower.parties.roles.analyst import Analyst
+from wallflower.parties.roles.correction import CorrectionServer
+from wallflower.parties.roles.owner import Owner
+from wallflower.parties.roles.party import Party
+from wallflower.parties.trust.keys import Identity
+from wallflower.parties.trust.parameter_file import ParameterFile
 from wallflower.parties.web import serve
 from wallflower.queries.sensors.protocol.seals import Forgery
 

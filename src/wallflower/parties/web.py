@@ -25,12 +25,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from wallflower.errors import PrivacyError
 from wallflower.machine.listener import Listener
 from wallflower.parties.client import CERTIFICATE, SIGNATURE
-from wallflower.parties.correction import CorrectionServer
-from wallflower.parties.database import DiskFull
-from wallflower.parties.intake import BadCall
-from wallflower.parties.keys import Peer
-from wallflower.parties.owner import Owner
-from wallflower.parties.party import Party, log, place
+from wallflower.parties.roles.correction import CorrectionServer
+from wallflower.parties.roles.intake import BadCall
+from wallflower.parties.roles.owner import Owner
+from wallflower.parties.roles.party import Party, log, place
+from wallflower.parties.stores.database import DiskFull
+from wallflower.parties.trust.keys import Peer
 from wallflower.queries.sensors.protocol.frames import FrameError
 from wallflower.queries.sensors.protocol.seals import Forgery
 
@@ -89,18 +89,21 @@ def application(party: Party, *, tls: bool) -> Starlette:
         calls.append((window + "/{step:str}", "POST", _step(party)))
     if isinstance(party, Owner):
         calls.append(("/v1/results", "POST", _report(party)))
-        shared += [Route(f"{window}/result", _owned(party, _result, tls)), Route("/", _owned(party, _page, tls))]
-    routes = [Route(path, _guarded(party, call, tls), methods=[method]) for path, method, call in calls]
+        shared += [
+            Route(f"{window}/result", _for_owner(party, _result, tls)),
+            Route("/", _for_owner(party, _page, tls)),
+        ]
+    routes = [Route(path, _guard(party, call, tls), methods=[method]) for path, method, call in calls]
     return Starlette(routes=[*shared, *routes])
 
 
-def _guarded(party: Party, call: Handler, tls: bool) -> Callable[[Request], Any]:
+def _guard(party: Party, call: Handler, tls: bool) -> Callable[[Request], Any]:
     """A call as Starlette takes it: identity first, then the body, then the work in a thread."""
 
     async def endpoint(request: Request) -> Response:
         try:
             peer = _peer(party, request, tls)
-            signature = _decoded(request.headers.get(SIGNATURE, ""))
+            signature = _decode_header(request.headers.get(SIGNATURE, ""))
             body = await _body(request)
             return await run_in_threadpool(call, request, body, peer, signature)
         except ClientDisconnect:
@@ -132,11 +135,11 @@ _STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
 
 
 def _peer(party: Party, request: Request, tls: bool) -> Peer:
-    shown = request.state.certificate if tls else _decoded(request.headers.get(CERTIFICATE, ""))
-    return party.known(shown or b"")
+    shown = request.state.certificate if tls else _decode_header(request.headers.get(CERTIFICATE, ""))
+    return party.identify(shown or b"")
 
 
-def _decoded(text: str) -> bytes:
+def _decode_header(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except (Misencoded, ValueError):
@@ -209,10 +212,10 @@ def _parameters(party: Party) -> Callable[[Request], Response]:
     return parameters
 
 
-def _owned(party: Owner, call: Callable[[Owner, Request], Response], tls: bool) -> Callable[[Request], Response]:
+def _for_owner(party: Owner, call: Callable[[Owner, Request], Response], tls: bool) -> Callable[[Request], Response]:
     """For the owner's eyes: with TLS, whoever shows the owner's certificate."""
 
-    def owned(request: Request) -> Response:
+    def endpoint(request: Request) -> Response:
         try:
             if tls and _peer(party, request, tls).name != "owner":
                 raise Forgery("results are for the owner. Use the owner's certificate.")
@@ -220,7 +223,7 @@ def _owned(party: Owner, call: Callable[[Owner, Request], Response], tls: bool) 
         except Exception as error:  # noqa: BLE001 - whatever happens, only public words may leave
             return _refusal(request, error)
 
-    return owned
+    return endpoint
 
 
 def _result(party: Owner, request: Request) -> Response:

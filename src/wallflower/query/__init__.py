@@ -250,7 +250,7 @@ def settle(query: Query[Any, Any]) -> None:
     entry, which fit into JSON and can be compared; one name is a list of one. Refuse what is no number where one is
     needed."""
     for item in fields(query):
-        value = _settled(getattr(query, item.name))
+        value = _make_plain(getattr(query, item.name))
         if isinstance(value, str) and str(item.type).startswith("tuple[str, ...]"):
             value = (value,)
         if not isinstance(value, _NUMBERS.get(str(item.type), object)):
@@ -335,10 +335,10 @@ def _plain(value: Any) -> Any:
 _NUMBERS: Final[Mapping[str, Any]] = {"float": int | float, "float | None": int | float | None}
 
 
-def _settled(value: Any) -> Any:
+def _make_plain(value: Any) -> Any:
     value = getattr(value, "ledger_id", value)
     plain = value.tolist() if type(value).__module__ == "numpy" else value
-    return tuple(map(_settled, plain)) if isinstance(plain, list | tuple) else plain
+    return tuple(map(_make_plain, plain)) if isinstance(plain, list | tuple) else plain
 
 
 def _rich(value: Any) -> Any:

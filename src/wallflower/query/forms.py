@@ -159,7 +159,7 @@ def signature(question: Question, *more: inspect.Parameter, returns: Any = REQUI
     """How the question is called, for help(), completion and notebooks; `returns` is what the call gives."""
     keyword = inspect.Parameter.KEYWORD_ONLY
     asked = [
-        inspect.Parameter(blank.name, keyword, default=blank.default, annotation=_taken(blank))
+        inspect.Parameter(blank.name, keyword, default=blank.default, annotation=_accepted_type(blank))
         for blank in blanks(question)
     ]
     losses = [inspect.Parameter(name, keyword, default=None, annotation=Exact | None) for name in LOSS_HELP]
@@ -209,7 +209,7 @@ def _blank(item: Field[Any], hint: Any) -> Blank:
     )
 
 
-def _taken(blank: Blank) -> Any:
+def _accepted_type(blank: Blank) -> Any:
     hint = Exact if blank.hint is Fraction else blank.hint  # a share is given as text, and read exactly by the question
     hint = Literal[blank.choices] if blank.choices else hint
     return Union[(hint, *blank.also, *((None,) if blank.optional else ()))]

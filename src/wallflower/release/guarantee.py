@@ -137,28 +137,28 @@ def _times(epsilon: Fraction) -> str:
     return f"{math.ceil(math.exp(epsilon) * 100) / 100:g} times"
 
 
-def _pure(loss: Loss) -> str:
+def _say_pure(loss: Loss) -> str:
     return (
         f"Pure differential privacy at {loss}: with {loss.neighbours.words}, every answer stays at most "
         f"{_times(loss.amount)} as likely."
     )
 
 
-def _approximate(loss: Loss) -> str:
+def _say_approximate(loss: Loss) -> str:
     return (
         f"Approximate differential privacy at {loss}: with {loss.neighbours.words}, every answer stays at most "
         f"{_times(loss.amount)} as likely, up to a probability of {float(loss.delta):g}."
     )
 
 
-def _concentrated(loss: Loss) -> str:
+def _say_concentrated(loss: Loss) -> str:
     return (
         f"Zero-concentrated differential privacy at {loss}, which implies ε={float(loss.at(_SHOWN_AT).amount):.4g} "
         f"with δ={_SHOWN_AT}. Neighbours: {loss.neighbours.words}."
     )
 
 
-def _output_constrained(loss: Loss) -> str:
+def _say_output_constrained(loss: Loss) -> str:
     return (
         f"Output-constrained privacy at {loss}, which is weaker than differential privacy: with "
         f"{loss.neighbours.words}, every answer stays at most {_times(loss.amount)} as likely, but only where that "
@@ -168,14 +168,14 @@ def _output_constrained(loss: Loss) -> str:
     )
 
 
-def _other(loss: Loss) -> str:
+def _say_other(loss: Loss) -> str:
     return f"{loss.kind.capitalize()} privacy at {loss}. Neighbours: {loss.neighbours.words}."
 
 
 _WORDS: Final[Mapping[Kind, Callable[[Loss], str]]] = {
-    Kind.PURE: _pure,
-    Kind.APPROXIMATE: _approximate,
-    Kind.ZCDP: _concentrated,
-    Kind.OUTPUT_CONSTRAINED: _output_constrained,
-    Kind.METRIC: _other,
+    Kind.PURE: _say_pure,
+    Kind.APPROXIMATE: _say_approximate,
+    Kind.ZCDP: _say_concentrated,
+    Kind.OUTPUT_CONSTRAINED: _say_output_constrained,
+    Kind.METRIC: _say_other,
 }

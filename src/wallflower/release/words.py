@@ -28,7 +28,7 @@ def readable(value: object) -> str:
         case bool() | None:
             return {True: "yes", False: "no", None: "none"}[value]
         case float():
-            return _rounded(value)
+            return _round(value)
         case int():
             return f"{value:,}"
         case {"context": str() as context}:
@@ -77,7 +77,7 @@ def _part(item: object) -> str:
     return readable(item)
 
 
-def _rounded(value: float) -> str:
+def _round(value: float) -> str:
     if value.is_integer() and abs(value) < 2**53:
         return f"{int(value):,}"
     return f"{value:,.1f}" if abs(value) >= 1 else f"{value:.3g}"

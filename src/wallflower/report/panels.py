@@ -44,7 +44,7 @@ def size_of(pictured: Picture | None) -> tuple[float, float]:
     """Inches across and up that a picture needs, with what stands beside it."""
     match pictured:
         case Bars():
-            return _WIDE, _bars_height(list(map(_wrapped, pictured.labels)))
+            return _WIDE, _bars_height(list(map(_wrap_label, pictured.labels)))
         case Choices():
             return _WIDE, _MARGIN + _ROW * sum(len(values) + 1 for _, values in pictured.groups)
         case HeatMap():
@@ -52,7 +52,7 @@ def size_of(pictured: Picture | None) -> tuple[float, float]:
         case Figures():
             return _WIDE, max(SIZE[1], _MARGIN + _ROW * len(pictured.labels))
         case Ranks():
-            return _WIDE, _bars_height(list(map(_wrapped, pictured.labels)))
+            return _WIDE, _bars_height(list(map(_wrap_label, pictured.labels)))
         case _:
             return SIZE
 
@@ -92,7 +92,7 @@ def _draw_ranks(axes: Any, ranks: Ranks, release: Release[Any]) -> None:
     for place, label in enumerate(ranks.labels):
         axes.plot([0], [place], "o", color=ACCENT, markersize=15, alpha=0.25 if place else 0.6)
         axes.annotate(f"{place + 1}", (0, place), ha="center", va="center", weight="bold")
-        axes.annotate(_wrapped(label), (0, place), (16, 0), textcoords="offset points", va="center")
+        axes.annotate(_wrap_label(label), (0, place), (16, 0), textcoords="offset points", va="center")
     axes.set_xlim(-0.3, 6)
     axes.set_ylim(len(ranks.labels) - 0.4, -0.6)
     axes.set_xticks([])
@@ -221,7 +221,7 @@ def _draw_heat_map(axes: Any, heat: HeatMap, release: Release[Any]) -> None:
 
 
 def _draw_bars(axes: Any, bars: Bars, release: Release[Any]) -> None:
-    labels = list(map(_wrapped, bars.labels))
+    labels = list(map(_wrap_label, bars.labels))
     places, apart = range(len(labels)), (_bars_height(labels) - _MARGIN) / len(labels)
     axes.set_title(fill(release.question, _TITLE))
     axes.barh(places, bars.lengths, height=min(0.6, 0.3 / apart), color=ACCENT, alpha=0.45, linewidth=0)
@@ -248,10 +248,10 @@ def _draw_bars(axes: Any, bars: Bars, release: Release[Any]) -> None:
     axes.set_xlabel(f"{said}\nwhiskers: 95 % intervals" if bars.intervals else said)
 
 
-def _wrapped(label: str) -> str:
+def _wrap_label(label: str) -> str:
     """A label in a few short lines, broken before × where it has any; what does not fit is left out.
 
-    >>> _wrapped("age × hours_per_week × education_num")
+    >>> _wrap_label("age × hours_per_week × education_num")
     'age × hours_per_week\\n× education_num'
     """
     most = LABEL - 2

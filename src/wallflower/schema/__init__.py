@@ -6,157 +6,19 @@ A schema is written before anybody looks at the data, so a refusal here may repe
 from __future__ import annotations
 
 import json
-import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields, replace
-from datetime import datetime, timedelta
-from numbers import Integral, Real
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, Self, TypedDict
 
 from wallflower.errors import ParameterError, SourceError
 from wallflower.schema.columns import FORMAT, Format, call_or_refuse, list_names
-from wallflower.schema.description import ColumnWords, TableWords, names_of
+from wallflower.schema.description import TableWords, names_of
+from wallflower.schema.facts import DEFAULTS, TEXTS, Column
 from wallflower.units import Protection
 
-
-@dataclass(frozen=True, slots=True)
-class Column(ColumnWords):
-    """The public facts of one column. A number is read as `(value - center) / scale`. Its `meaning` and `measure` are
-    words for readers, and part of no question.
-
-    name        how the source calls it
-    low         no value of a number column is less
-    high        no value of a number column is greater
-    center      what is subtracted from a number
-    scale       what it is divided by then
-    integer     numbers are whole
-    edges       cut a number column into one more public bins, from the left: a value on an edge is above it
-    categories  all labels there can be, of a column of labels
-    identifier  neither number nor label: it only serves to find a record
-    time        public, cell by cell: when an observation was made, and nothing about what was observed
-    unit        makes a number of a date or a time: so many of it since `since`
-    since       a date; left out: since midnight
-    layout      how a text states a date or a time; left out: as 2001-12-31 or 2001-12-31 23:59:59
-    missing     what stands for every cell that is empty
-    weight      lets a column of labels into distances: labels that differ are so far apart
-    other       the category of all labels that are not listed, and is one of them
-    public      everybody may know which label, or which bin, each record has: such a column is not protected
-    """
-
-    name: str
-    _: KW_ONLY
-    low: float | None = None
-    high: float | None = None
-    center: float = 0
-    scale: float = 1
-    integer: bool = False
-    edges: tuple[float, ...] | None = None
-    categories: tuple[str | int, ...] | None = None
-    identifier: bool = False
-    time: bool = False
-    unit: str | None = None
-    since: str | None = None
-    layout: str | None = None
-    missing: float | str | None = None
-    weight: float | None = None
-    other: str | None = None
-    public: bool = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.strip():
-            raise ParameterError("a column has no name; every column needs one. Give it the name it has in the data.")
-        for fact in ("low", "high", "center", "scale", "weight"):
-            if getattr(self, fact) is not None or fact in ("center", "scale"):
-                object.__setattr__(self, fact, _finite(f"{self.name}.{fact}", getattr(self, fact)))
-        if self.edges is not None:
-            edges = tuple(_finite(f"{self.name}.edges", edge) for edge in _many(self.edges))
-            object.__setattr__(self, "edges", edges)
-        if self.categories is not None:
-            labels = tuple(_label(self.name, label) for label in _many(self.categories))
-            is_new = self.other is not None and str(self.other) not in map(str, labels)
-            object.__setattr__(self, "categories", (*labels, _label(self.name, self.other)) if is_new else labels)
-        if self.missing is not None and self.categories is None:
-            object.__setattr__(self, "missing", _finite(f"{self.name}.missing", self.missing))
-        self.require_words(f"{self.name}.")
-        for broken, rule in self._rules():
-            if broken:
-                raise ParameterError(f"column {self.name!r}: {rule}. Correct the schema.")
-
-    @property
-    def kind(self) -> str:
-        if self.identifier or self.time:
-            return "identifier" if self.identifier else "time"
-        return "category" if self.categories is not None else "integer" if self.integer else "number"
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The categories as text, which is how cells are compared with them."""
-        return tuple(map(str, self.categories or ()))
-
-    @property
-    def width(self) -> int:
-        """How many coordinates of a point it is: two labels need one, more of them one each."""
-        return 1 if len(self.labels) < 3 else len(self.labels)
-
-    @property
-    def origin(self) -> datetime | None:
-        """The date that its numbers begin at."""
-        return None if self.since is None else datetime.fromisoformat(self.since)
-
-    def facts(self) -> dict[str, Any]:
-        """What was stated but for words, without what was left at its default, as plain JSON."""
-        stated = {name: value for name in _DEFAULTS if (value := getattr(self, name)) != _DEFAULTS[name]}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in stated.items()}
-
-    def _rules(self) -> Iterable[tuple[bool, str]]:
-        edges, labels = self.edges or (), self.labels
-        yield not isinstance(self.integer, bool), "integer is true or false"
-        yield not isinstance(self.identifier, bool), "identifier is true or false"
-        yield not isinstance(self.time, bool), "time is true or false"
-        yield not self.scale > 0, "scale must be above zero"
-        yield self.low is not None and self.high is not None and not self.low < self.high, "low must be below high"
-        yield self.edges == () or list(edges) != sorted(set(edges)), "edges must increase, and there must be one"
-        yield self.categories == () or len(set(labels)) < len(labels), "categories must differ, and there must be one"
-        own = set(self.facts()) - {"missing", "weight", "other", "public"}
-        yield bool(labels) and own != {"categories"}, "a column of labels has categories and no numbers"
-        yield self.weight is not None and not (labels and self.weight > 0), "weight is above zero, and that of labels"
-        yield self.other is not None and not labels, "other belongs to categories"
-        yield not isinstance(self.public, bool), "public is true or false"
-        yield self.public and not labels and self.edges is None, "public belongs to categories or edges"
-        yield bool(labels) and self.missing is not None and str(self.missing) not in labels, "missing is no category"
-        yield from self._date_rules()
-        yield from self._filling_rules()
-        yield self.identifier and set(self.facts()) != {"identifier"}, "an identifier is neither numbers nor labels"
-        yield self.time and set(self.facts()) != {"time"}, "a time is neither numbers, labels nor an identifier"
-
-    def _date_rules(self) -> Iterable[tuple[bool, str]]:
-        yield self.unit is not None and self.unit not in UNITS, f"unit is one of {list_names(UNITS)}"
-        yield self.since is not None and not _is_date(self.since), "since is a date, such as 2000-01-01, in UTC"
-        yield self.since is not None and self.unit is None, "since belongs to a unit, such as days"
-        yield self.layout is not None and not _is_layout(self.layout), "layout is a text such as %d.%m.%Y"
-        yield self.layout is not None and self.unit is None, "layout belongs to a unit, such as days"
-
-    def _filling_rules(self) -> Iterable[tuple[bool, str]]:
-        if isinstance(self.missing, str) or self.missing is None or self.categories is not None:
-            return
-        low, high = -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high
-        yield not low <= self.missing <= high, "missing lies outside of its bounds"
-        yield self.integer and self.missing != math.floor(self.missing), "missing is no whole number"
-
-
-UNITS: Final[Mapping[str, timedelta]] = {
-    "seconds": timedelta(seconds=1),
-    "minutes": timedelta(minutes=1),
-    "hours": timedelta(hours=1),
-    "days": timedelta(days=1),
-    "weeks": timedelta(weeks=1),
-}
-TEXTS: Final = ("category", "identifier", "time")  # kinds of columns that are read as they are written
-_DEFAULTS: Final[Mapping[str, Any]] = {
-    item.name: item.default for item in fields(Column) if item.compare and item.name != "name"
-}
+__all__ = ["Column", "Schema", "WayToRead"]
 
 
 class WayToRead(TypedDict, total=False):
@@ -246,7 +108,7 @@ class Schema(TableWords):
         stated: dict[str, Any] = {fact: values for fact, values in given.items() if values}
         names = tuple(columns)
         for values in stated.values():
-            _known(values, names, "the schema's columns")
+            _require_known(values, names, "the schema's columns")
         made = [Column(key, **{fact: values[key] for fact, values in stated.items() if key in values}) for key in names]
         return cls(name=name, columns=tuple(made), rows=rows, clip=clip)
 
@@ -267,18 +129,18 @@ class Schema(TableWords):
     def from_json(cls, stored: Any) -> Self:
         """The schema that `to_json` described."""
         names = (item.name for item in sorted(fields(cls), key=lambda item: not item.compare))
-        _known(_table(stored, "the schema"), names, "a schema")
+        _require_known(_table(stored, "the schema"), names, "a schema")
         if "protects" in stored:
             stored = {**stored, "protects": Protection.from_json(_table(stored["protects"], "protects"))}
         if "file" in stored:
-            _known(_table(stored["file"], "file"), FORMAT, "file")
+            _require_known(_table(stored["file"], "file"), FORMAT, "file")
             stored = {**stored, "file": Format(**stored["file"])}
         columns = stored.get("columns")
         if columns is None:
             return cls(**stored)
         pairs = [(name, {}) for name in columns] if isinstance(columns, list) else _table(columns, "columns").items()
         for name, facts in pairs:
-            _known(_table(facts, f"column {name!r}"), (*_DEFAULTS, *names_of(Column)), f"column {name!r}")
+            _require_known(_table(facts, f"column {name!r}"), (*DEFAULTS, *names_of(Column)), f"column {name!r}")
         return cls(**{**stored, "columns": tuple(Column(name, **facts) for name, facts in pairs)})
 
     def to_json(self) -> dict[str, Any]:
@@ -288,7 +150,7 @@ class Schema(TableWords):
         stated: dict[str, Any] = {"name": self.name, "rows": self.rows, "clip": self.clip, "account": self.account}
         stated |= self.words()
         stated |= {"without": list(self.without), "protects": protects}
-        stated |= {"file": None if self.file is None else self.file.stated, "columns": columns}
+        stated |= {"file": None if self.file is None else self.file.stated_parts, "columns": columns}
         return {key: value for key, value in stated.items() if value}
 
     def bare(self) -> Schema:
@@ -340,9 +202,9 @@ class Schema(TableWords):
     def but_read(self, written: WayToRead) -> Schema:
         """The same, with what is said besides of how the source is written and what is left out of it."""
         given = {name: value for name, value in written.items() if value}
-        _known(given, (*FORMAT, "without"), "how a source is read")
+        _require_known(given, (*FORMAT, "without"), "how a source is read")
         left = (*self.without, *_leave_out(given.pop("without", ())))
-        stated = {**({} if self.file is None else self.file.stated), **given}
+        stated = {**({} if self.file is None else self.file.stated_parts), **given}
         return replace(self, file=Format(**stated) if stated else None, without=tuple(dict.fromkeys(left)))  # type: ignore[arg-type]
 
     def rescale(self, scales: Mapping[str, float]) -> Schema:
@@ -356,28 +218,6 @@ class Schema(TableWords):
         return replace(self, columns=tuple(known.get(name) or Column(name) for name in names))
 
 
-def _finite(what: str, value: object) -> int | float:
-    try:
-        number = int(value) if isinstance(value, Integral) else float(value) if isinstance(value, Real) else math.nan
-    except OverflowError:
-        number = math.inf
-    if isinstance(value, bool) or not -1e308 <= number <= 1e308:
-        raise ParameterError(f"{what} is not a finite number. Correct the schema.")
-    return number
-
-
-def _many(values: object) -> Sequence[Any]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ParameterError("edges and categories are lists, such as [1, 2] or ['F', 'M']. Correct the schema.")
-    return tuple(values)
-
-
-def _label(name: str, label: object) -> str | int:
-    if not isinstance(label, str | int) or label == "":
-        raise ParameterError(f"{name}.categories: a label is a text or a whole number, not empty. Correct the schema.")
-    return str(label).lower() if isinstance(label, bool) else label  # as Arrow writes true and false
-
-
 def _leave_out(names: object) -> tuple[str, ...]:
     given = None if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
     if given is None or not all(isinstance(name, str) for name in given):
@@ -385,18 +225,7 @@ def _leave_out(names: object) -> tuple[str, ...]:
     return given
 
 
-def _is_date(text: object) -> bool:
-    try:
-        return isinstance(text, str) and datetime.fromisoformat(text).tzinfo is None
-    except ValueError:
-        return False
-
-
-def _is_layout(text: object) -> bool:
-    return isinstance(text, str) and "%" in text
-
-
-def _known(given: Iterable[str], allowed: Iterable[str], where: str) -> None:
+def _require_known(given: Iterable[str], allowed: Iterable[str], where: str) -> None:
     allowed = tuple(allowed)
     unknown = sorted(set(map(str, given)) - set(allowed))
     if unknown:

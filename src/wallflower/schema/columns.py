@@ -76,7 +76,7 @@ class Format:
             )
 
     @property
-    def stated(self) -> dict[str, str]:
+    def stated_parts(self) -> dict[str, str]:
         """What was not left out."""
         return {name: value for name in FORMAT if (value := getattr(self, name)) is not None}
 
@@ -238,10 +238,10 @@ def join_list(names: Iterable[str], mark: str = ",") -> str:
     >>> join_list(["age", "Salary, paid"])
     'age,"Salary, paid"'
     """
-    return mark.join(_quoted(name) if re.search(r'[,;"]|^\s|\s$', name) else name for name in names)
+    return mark.join(_quote(name) if re.search(r'[,;"]|^\s|\s$', name) else name for name in names)
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from wallflower.errors import ParameterError
 
 
-def _said(help_: str) -> Any:
+def _words_field(help_: str) -> Any:
     return field(default=None, compare=False, repr=False, metadata={"help": help_})
 
 
@@ -35,20 +35,20 @@ class Description:
 class ColumnWords(Description):
     """What a column is."""
 
-    meaning: str | None = _said("what the column says of a record")
-    measure: str | None = _said("the unit that its numbers are in, such as kg")
+    meaning: str | None = _words_field("what the column says of a record")
+    measure: str | None = _words_field("the unit that its numbers are in, such as kg")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableWords(Description):
     """What a table is."""
 
-    title: str | None = _said("what the table is called, in words")
-    owner: str | None = _said("who is responsible for it")
-    period: str | None = _said("the time that it covers")
-    population: str | None = _said("whom or what its records are about")
-    licence: str | None = _said("the terms under which its answers may be used")
-    description: str | None = _said("what else a reader should know")
+    title: str | None = _words_field("what the table is called, in words")
+    owner: str | None = _words_field("who is responsible for it")
+    period: str | None = _words_field("the time that it covers")
+    population: str | None = _words_field("whom or what its records are about")
+    licence: str | None = _words_field("the terms under which its answers may be used")
+    description: str | None = _words_field("what else a reader should know")
 
 
 def names_of(kind: type[Description]) -> tuple[str, ...]:

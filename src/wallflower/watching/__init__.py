@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import index
 from pathlib import Path
 from threading import RLock
@@ -37,6 +37,7 @@ from wallflower.queries.watch import Watch
 from wallflower.queries.watch.claims import LiveStream
 from wallflower.queries.watch.detectors import Decisions as Found
 from wallflower.release import declaration_of, default_analyst, require_use
+from wallflower.watching.decisions import Decisions
 from wallflower.watching.frames import rows_of
 from wallflower.watching.hold import Hold
 from wallflower.watching.payer import OpenEpoch, Payer
@@ -48,50 +49,6 @@ __all__ = ["Decisions", "Watching", "watching"]
 USUAL: Final = 1000  # what a plan on a stream reckons with, if its schema states no rows
 
 BLOCK: Final = 4096  # words drawn ahead of single decisions
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Decisions:
-    """What a batch came to.
-
-    first      the number of its first observation
-    flags      whether each is flagged
-    scores     noisy scores, if the query has them
-    exhausted  these are the last there will be; if fewer than were asked for, the rest was not looked at
-    skipped    where nobody looked, or nobody knows any more what was found: flag and score mean nothing there
-    """
-
-    first: int
-    flags: NDArray[np.bool_]
-    scores: NDArray[np.int64] | None
-    exhausted: bool
-    skipped: NDArray[np.bool_]
-
-    @property
-    def outliers(self) -> list[bool | None]:
-        """The flags, None where an observation was skipped."""
-        return self._known(self.flags)
-
-    @property
-    def noisy_scores(self) -> list[int | None] | None:
-        """The scores, if there are any, None where an observation was skipped."""
-        return None if self.scores is None else self._known(self.scores)
-
-    def _known(self, values: NDArray[Any]) -> list[Any]:
-        return [
-            None if skipped else value for value, skipped in zip(values.tolist(), self.skipped.tolist(), strict=True)
-        ]
-
-    def __len__(self) -> int:
-        return len(self.flags)
-
-    def and_then(self, later: Decisions) -> Decisions:
-        """These decisions, followed by later ones."""
-        scores = None
-        if self.scores is not None and later.scores is not None:
-            scores = np.concatenate([self.scores, later.scores])
-        flags, skipped = ((self.flags, later.flags), (self.skipped, later.skipped))
-        return Decisions(self.first, np.concatenate(flags), scores, later.exhausted, np.concatenate(skipped))
 
 
 def watching(
@@ -137,7 +94,7 @@ def watching(
             "a new baseline when the usual has drifted."
         )
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    kept = _remembered(state, state_key)
+    kept = _open_state(state, state_key)
     payer = Payer(
         query=query,
         claim=query.claim(LiveStream(columns=names, schema=facts)),
@@ -151,7 +108,7 @@ def watching(
     noise = system_noise()
     own = "watch-" + "".join(f"{word:016x}" for word in words(noise, 2).tolist())  # no other ledger has this charge
     try:
-        found = payer.opened(
+        found = payer.open_epoch(
             {"facts": facts.to_json()},
             lambda: rule.detector.secret(noise),
             rule.detector.is_over,
@@ -165,7 +122,7 @@ def watching(
     return Watching(rule, payer, kept, found, noise, holder=own)
 
 
-def _remembered(state: str | Path | None, key: str | Path | None) -> State | None:
+def _open_state(state: str | Path | None, key: str | Path | None) -> State | None:
     if state is None and key is not None:
         raise ParameterError("state_key: it seals a state, and none is given. Name a state too, or leave it out.")
     return None if state is None else State(state, read_vault(None if key is None else Path(key)))
@@ -204,7 +161,7 @@ class Watching:
     @property
     def passed_over(self) -> int:
         """How many of the next observations are not looked at: a process that did not end well had noted them."""
-        return 0 if self.exhausted else self._hold.passed_over(self.position)
+        return 0 if self.exhausted else self._hold.count_barred(self.position)
 
     @property
     def exhausted(self) -> bool:
@@ -224,7 +181,7 @@ class Watching:
         try:
             word = self._ahead.pop()
         except IndexError:
-            word = self._drawn()
+            word = self._draw_block()
         return self._quick(entry, word)
 
     def decide_at(self, k: int, x: Observation, *, time: str | None = None) -> bool | None:
@@ -248,17 +205,17 @@ class Watching:
             self._require_open()
             asked = self._rule.in_spreads(rows_of(rows, self.columns), rows, times)
             start = self.position + 1 if first is None else first
-            again = self._told(start, len(asked))
+            again = self._recall(start, len(asked))
             if len(again) == len(asked) or self.exhausted:
                 return again
-            fresh = self._decided(asked[len(again) :])
+            fresh = self._decide_next(asked[len(again) :])
             return again.and_then(fresh) if len(again) else fresh
 
     def history(self, first: int, count: int) -> Decisions:
         """Decisions from number `first` on that were told before, `count` at most: nothing is looked at."""
         with self._lock:
             self._require_open()
-            return self._told(first, count)
+            return self._recall(first, count)
 
     def close(self) -> None:
         """Put the watch down. Without a state nothing is left of it."""
@@ -279,7 +236,7 @@ class Watching:
         words = "closed" if not self._is_open else "exhausted" if self.exhausted else "open"
         return f"Watching({self._payer.dataset!r}, charge {self.charge}, {self.position:,} decided, {words})"
 
-    def _told(self, start: int, count: int) -> Decisions:
+    def _recall(self, start: int, count: int) -> Decisions:
         """Decisions from `start` on that were told before, `count` at most."""
         last = self.position
         if isinstance(start, bool) or not hasattr(start, "__index__") or not (1 <= start <= last + 1 or self.exhausted):
@@ -294,21 +251,21 @@ class Watching:
                 "Open the watch with state=FILE to ask again."
             )
         start = index(start)  # SQLite would keep one of numpy as bytes
-        rows = [] if self._state is None else self._state.stored(self._epoch, start, known)
+        rows = [] if self._state is None else self._state.recall(self._epoch, start, known)
         flags = [flag for flag, _ in rows]
         return self._decisions(start, flags, [score or 0 for _, score in rows], [flag is None for flag in flags])
 
-    def _decided(self, rows: Any) -> Decisions:
+    def _decide_next(self, rows: Any) -> Decisions:
         """Decide what comes next: nothing is told before it is kept."""
         start, skipped = self.position + 1, min(self.passed_over, len(rows))
-        parts = list(self._looks(self._rule.measured(rows[skipped:]), self.position + len(rows)))
+        parts = list(self._looks(self._rule.measure(rows[skipped:]), self.position + len(rows)))
         unknown = np.zeros(skipped, dtype=np.int64)
         flags = np.concatenate([unknown, *(part.flags for part in parts)])
         scores = np.concatenate([unknown, *(part.scores for part in parts if part.scores is not None)])
-        self._epoch = self._kept(flags[skipped:], scores[skipped:], skipped)
+        self._epoch = self._keep(flags[skipped:], scores[skipped:], skipped)
         return self._decisions(start, flags, scores, np.arange(len(flags)) < skipped)
 
-    def _kept(self, flags: NDArray[Any], scores: NDArray[Any], skipped: int) -> Epoch:
+    def _keep(self, flags: NDArray[Any], scores: NDArray[Any], skipped: int) -> Epoch:
         """The epoch after so many that were skipped and these decisions, on disk if it has a state."""
         after = replace(
             self._epoch,
@@ -329,19 +286,19 @@ class Watching:
         detector = self._rule.detector
         while len(distances) and not detector.is_over(self._epoch.spent):
             found = detector.decide(
-                distances, self._epoch.secret, self._epoch.spent, self._noise, most=self._held(last)
+                distances, self._epoch.secret, self._epoch.spent, self._noise, most=self._hold_until(last)
             )
             self._epoch = replace(self._epoch, spent=found.spent)
             distances = distances[found.count :]
             yield found
 
-    def _held(self, last: int) -> int | None:
+    def _hold_until(self, last: int) -> int | None:
         """Hold all up to an observation; gives the most that may be spent on it. Without a state nothing goes on."""
         epoch, state = self._epoch, self._state
         if state is None:
             return None
         if not self._hold.cover(epoch.position, last, epoch.spent, self._rule.detector.ahead):
-            raise state.closed("a copy of it is taken up elsewhere: the ledger knows of later decisions")
+            raise state.close_epoch("a copy of it is taken up elsewhere: the ledger knows of later decisions")
         return self._hold.block.spent
 
     def _decisions(self, start: int, flags: Any, scores: Any, skipped: Any) -> Decisions:
@@ -353,7 +310,7 @@ class Watching:
             np.asarray(skipped, dtype=np.bool_),
         )
 
-    def _drawn(self) -> int:
+    def _draw_block(self) -> int:
         """The first word of a new block; the rest is kept for later."""
         with self._lock:
             self._require_open()

@@ -122,7 +122,7 @@ def fleet(
     noise = system_noise()
     own = "fleet-" + "".join(f"{word:016x}" for word in words(noise, 2).tolist())
     try:
-        found = payer.opened(
+        found = payer.open_epoch(
             {"facts": facts.to_json(), "fleet": True},
             lambda: (),
             rule.detector.is_over,
@@ -196,7 +196,7 @@ class Fleet:
         if len(asked) != len(keys):
             raise DataError("a batch has one stream, one time and one row for each observation. Pass as many of each.")
         measured = self._rule.in_spreads(asked, rows, [str(time) for time in times])
-        known = self._known(keys)
+        known = self._recall(keys)
         fresh: dict[Key, int] = {}
         for place, key in enumerate(keys):
             if key not in known and key[1] > self._barred:
@@ -204,7 +204,7 @@ class Fleet:
         again = np.array(
             [key in known or fresh.get(key, place) != place for place, key in enumerate(keys)], dtype=np.bool_
         )
-        decided = known | self._decided(fresh, measured)
+        decided = known | self._decide_fresh(fresh, measured)
         found = [decided.get(key, (None, None)) for key in keys]
         return FleetDecisions(
             np.array([bool(flag) for flag, _ in found], dtype=np.bool_),
@@ -236,20 +236,20 @@ class Fleet:
         words = "closed" if self._process is None else "open"
         return f"Fleet({self._payer.dataset!r}, charge {self.charge}, {self.streams:,} streams, {words})"
 
-    def _known(self, keys: Sequence[Key]) -> dict[Key, Row]:
+    def _recall(self, keys: Sequence[Key]) -> dict[Key, Row]:
         """What was told about these before; a time that is newer than all of its stream was not."""
         older = list({key for key in keys if key[1] <= self._newest.get(key[0], -1)})
-        return self._store.told(self._epoch, older) if older else {}
+        return self._store.recall(self._epoch, older) if older else {}
 
-    def _decided(self, fresh: dict[Key, int], rows: Any) -> dict[Key, Row]:
+    def _decide_fresh(self, fresh: dict[Key, int], rows: Any) -> dict[Key, Row]:
         """Decide about these, at these places of the batch: noted before the look, kept before it is told."""
         if not fresh:
             return {}
-        block = self._noted(min(time for _, time in fresh), max(time for _, time in fresh))
+        block = self._note_times(min(time for _, time in fresh), max(time for _, time in fresh))
         kept: dict[Key, Row] = {}
         after = replace(self._epoch, block=block, position=max(self._epoch.position, *(time for _, time in fresh)))
-        with self._store.keeping(after, kept):
-            distances = self._rule.measured(np.asarray(rows)[list(fresh.values())])
+        with self._store.keep(after, kept):
+            distances = self._rule.measure(np.asarray(rows)[list(fresh.values())])
             found = self._rule.detector.decide(distances, (), 0, self._noise)
             scores = [None] * len(fresh) if found.scores is None else found.scores.tolist()
             kept.update(zip(fresh, zip(map(int, found.flags.tolist()), scores, strict=True), strict=True))
@@ -258,13 +258,13 @@ class Fleet:
             self._newest[stream] = max(time, self._newest.get(stream, -1))
         return kept
 
-    def _noted(self, first: int, last: int) -> int:
+    def _note_times(self, first: int, last: int) -> int:
         """Note in the ledger all up to a time; gives the number of the row that does."""
         if self._hold is None:
             begun = max(self._epoch.position, first - 1)
             self._hold = Hold(self._payer.ledger, self._latest_block, position=begun, holder=self._holder)
         if not self._hold.cover(self._epoch.position, last, 0, self._rule.detector.ahead):
-            raise self._store.closed("a copy of it is taken up elsewhere: the ledger knows of later decisions")
+            raise self._store.close_epoch("a copy of it is taken up elsewhere: the ledger knows of later decisions")
         return self._hold.block.number
 
     def _require_open(self) -> None:

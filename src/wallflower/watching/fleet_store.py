@@ -81,7 +81,7 @@ class FleetStore:
             self._engine, self._place = open_engine(where)
         except LedgerError:
             raise _unusable("the store") from None
-        self._lock = self._locked(fleet)
+        self._lock = self._take_lock(fleet)
         try:
             with self._access() as db:
                 for statement in _TABLES:
@@ -97,7 +97,7 @@ class FleetStore:
         if found is None:
             return None
         if found["status"] == "closed" or _checksum(found["about"]) != found["checksum"]:
-            raise self.closed("what it must remember is damaged or was given up")
+            raise self.close_epoch("what it must remember is damaged or was given up")
         return Epoch(
             number=found["number"],
             about=json.loads(found["about"]),
@@ -124,7 +124,7 @@ class FleetStore:
             )
         return Epoch(number=number, about=about, secret=())
 
-    def closed(self, why: str) -> EpochClosed:
+    def close_epoch(self, why: str) -> EpochClosed:
         """Close the latest epoch for good; gives the error to raise."""
         with self._access() as db:
             self._run(db, "UPDATE fleet_epochs SET status = 'closed' WHERE fleet = :fleet")
@@ -161,7 +161,7 @@ class FleetStore:
         with self._access() as db:
             return {row.stream: row.newest for row in self._run(db, asked, epoch=epoch.number)}
 
-    def told(self, epoch: Epoch, keys: Sequence[Key]) -> dict[Key, Row]:
+    def recall(self, epoch: Epoch, keys: Sequence[Key]) -> dict[Key, Row]:
         """The decisions about these that were kept."""
         found: dict[Key, Row] = {}
         with self._access() as db:
@@ -182,7 +182,7 @@ class FleetStore:
         return found
 
     @contextmanager
-    def keeping(self, epoch: Epoch, kept: dict[Key, Row]) -> Iterator[None]:
+    def keep(self, epoch: Epoch, kept: dict[Key, Row]) -> Iterator[None]:
         """A transaction in which decisions are made: what stands in `kept` at its end is on disk when it has ended, and
         how far the fleet has come with it; or nothing.
         """
@@ -231,7 +231,7 @@ class FleetStore:
                 "may have looked at meanwhile."
             ) from None
 
-    def _locked(self, fleet: str) -> FileIO | sa.Connection:
+    def _take_lock(self, fleet: str) -> FileIO | sa.Connection:
         if self._engine.dialect.name == "sqlite":
             return lock_file(Path(str(self._engine.url.database)))
         number = int.from_bytes(hashlib.sha256(fleet.encode()).digest()[:8], "big", signed=True)

@@ -30,7 +30,7 @@ class Hold:
         self._notes, self._holder, self._begun_at = notes, holder, position
         self._barred = latest.last  # (B) whoever noted these may have looked at them
 
-    def passed_over(self, position: int) -> int:
+    def count_barred(self, position: int) -> int:
         """How many observations after this one are not looked at."""
         return max(0, self._barred - position)
 

@@ -29,7 +29,7 @@ class Memory(Protocol):
 
     def begin(self, about: dict[str, Any], secret: tuple[int, ...]) -> Epoch: ...
 
-    def closed(self, why: str) -> EpochClosed: ...
+    def close_epoch(self, why: str) -> EpochClosed: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Payer:
     state: Memory | None
     heed: Callable[[], None]  # refuses, or warns of, what is of no use; asked before the charge alone
 
-    def opened(
+    def open_epoch(
         self,
         facts: Mapping[str, Any],
         secret: Callable[[], tuple[int, ...]],
@@ -65,10 +65,10 @@ class Payer:
     ) -> OpenEpoch:
         """An epoch that was paid for and can go on; else one is paid for, and its secret drawn."""
         about = {"dataset": self.dataset, "label": self.query.label, "query": self.query.to_json(), **facts}
-        found = self._found(json.loads(canonical(about)), is_over, renew)
-        return found or self._paid(about, secret, key)
+        found = self._find_epoch(json.loads(canonical(about)), is_over, renew)
+        return found or self._pay(about, secret, key)
 
-    def _paid(self, about: dict[str, Any], secret: Callable[[], tuple[int, ...]], key: str) -> OpenEpoch:
+    def _pay(self, about: dict[str, Any], secret: Callable[[], tuple[int, ...]], key: str) -> OpenEpoch:
         self.heed()
         receipt = self.ledger.charge(
             self.dataset, self.query, analyst=self.analyst, key=key, claim=self.claim, declared=self.declared
@@ -85,7 +85,7 @@ class Payer:
             made = self.state.begin(about, made.secret)
         return OpenEpoch(epoch=made, block=Block(charge=receipt.id, epoch=epoch, hash=epoch), resumed=False)
 
-    def _found(self, asked: Mapping[str, Any], is_over: Callable[[int], bool], renew: bool) -> OpenEpoch | None:
+    def _find_epoch(self, asked: Mapping[str, Any], is_over: Callable[[int], bool], renew: bool) -> OpenEpoch | None:
         try:
             epoch = None if self.state is None else self.state.newest()
             if self.state is None or epoch is None:
@@ -118,9 +118,9 @@ class Payer:
         if epoch.exhausted:
             return block
         if epoch.position < block.settled:  # (B) whoever noted this had kept so many decisions
-            raise state.closed("it is an older copy: the ledger knows of later decisions")
+            raise state.close_epoch("it is an older copy: the ledger knows of later decisions")
         if epoch.position > block.last:
-            raise state.closed("it is newer than the ledger, which is an older copy")
+            raise state.close_epoch("it is newer than the ledger, which is an older copy")
         return block
 
     def _hash(self, charge: int) -> str:

@@ -79,7 +79,7 @@ class Rule:
         found = self._numbers(rows)
         return season.standardise(scale_columns(found.T, self._facts), places)
 
-    def measured(self, rows: Any) -> NDArray[np.int64]:
+    def measure(self, rows: Any) -> NDArray[np.int64]:
         """The distance of each observation."""
         found = self._numbers(rows)
         is_ready = self._is_plain or self._season is not None

@@ -98,7 +98,7 @@ class State:
         self._path = Path(path).expanduser().absolute()
         self._lock = lock_file(self._path)
         try:
-            self._db = self._connected()
+            self._db = self._connect()
         except BaseException:
             self._lock.close()
             raise
@@ -113,16 +113,16 @@ class State:
             found = "SELECT count(*), max(observation) FROM decisions WHERE epoch = ?"
             count, last = db.execute(found, (place,)).fetchone()
         if row is not None and row["status"] != "exhausted" and json.loads(row["about"]).get("form") != FORM:
-            raise self.closed("it was written by an earlier version, which noted nothing in the ledger beforehand")
+            raise self.close_epoch("it was written by an earlier version, which noted nothing in the ledger beforehand")
         if row is None or row["status"] == "closed" or _checksum(row["about"], row["secret"]) != row["checksum"]:
-            raise self.closed("what it must remember is damaged or was given up")
+            raise self.close_epoch("what it must remember is damaged or was given up")
         about = json.loads(row["about"])
-        if count != (last or 0) or self._witnessed(about) > count:
-            raise self.closed("it is an older copy: more was decided than it knows of")
+        if count != (last or 0) or self._read_witness(about) > count:
+            raise self.close_epoch("it is an older copy: more was decided than it knows of")
         return Epoch(
             number=place,
             about=about,
-            secret=tuple(json.loads(self._opened(row["secret"], row["about"]))),
+            secret=tuple(json.loads(self._unseal_secret(row["secret"], row["about"]))),
             block=row["block"],
             spent=row["spent"],
             exhausted=row["status"] == "exhausted",
@@ -132,7 +132,7 @@ class State:
     def begin(self, about: dict[str, Any], secret: tuple[int, ...]) -> Epoch:
         """Start an epoch that is paid for; it and its secret are on disk when this returns."""
         words = canonical(about)
-        kept = self._sealed(json.dumps(list(secret)), words)
+        kept = self._seal_secret(json.dumps(list(secret)), words)
         with self._access() as db:
             db.execute("UPDATE epochs SET status = 'closed' WHERE status = 'open'")
             (number,) = db.execute(_NEXT).fetchone()
@@ -160,13 +160,13 @@ class State:
         with self._access() as db:
             return int(db.execute(asked, (epoch.number,)).fetchone()[0])
 
-    def stored(self, epoch: Epoch, first: int, count: int) -> list[Row]:
+    def recall(self, epoch: Epoch, first: int, count: int) -> list[Row]:
         """Decisions as they were told."""
         asked = "SELECT flag, score FROM decisions WHERE epoch = ? AND observation BETWEEN ? AND ? ORDER BY observation"
         with self._access() as db:
             return [tuple(row) for row in db.execute(asked, (epoch.number, first, first + count - 1))]
 
-    def closed(self, why: str) -> EpochClosed:
+    def close_epoch(self, why: str) -> EpochClosed:
         """Close the latest epoch for good; gives the error to raise."""
         with self._access() as db:
             db.execute("UPDATE epochs SET status = 'closed' WHERE number = (SELECT max(number) FROM epochs)")
@@ -175,12 +175,12 @@ class State:
             "Start a new one, which is paid for (renew=True, --renew)."
         )
 
-    def _sealed(self, secret: str, about: str) -> str:
+    def _seal_secret(self, secret: str, about: str) -> str:
         if isinstance(self._vault, OpenVault):
             return secret
         return _SEALED + self._vault.seal(secret.encode("ascii"), about).hex()
 
-    def _opened(self, kept: str, about: str) -> str:
+    def _unseal_secret(self, kept: str, about: str) -> str:
         """The secret as it is; the epoch stays as it was where the key is missing or another one."""
         is_sealed = kept.startswith(_SEALED)
         if is_sealed is isinstance(self._vault, OpenVault):
@@ -218,7 +218,7 @@ class State:
             is_room = error.sqlite_errorcode & 0xFF in _ROOM
             raise (_unwritable(self._path) if is_room else _unusable(self._path, error)) from None
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         try:
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
             self._path.chmod(0o600)
@@ -239,7 +239,7 @@ class State:
             raise _unusable(self._path)
         return db
 
-    def _witnessed(self, about: dict[str, Any]) -> int:
+    def _read_witness(self, about: dict[str, Any]) -> int:
         """How many decisions of this epoch were told at least; 0 if nobody knows."""
         name, _, count = os.pread(self._lock.fileno(), 200, 0).decode("ascii", "replace").partition(" ")
         return int(count) if name == about["epoch"] and count.strip().isdigit() else 0

@@ -9,9 +9,9 @@ from worlds import extension, outliers
 from wallflower.neighbours import extension as room
 from wallflower.neighbours import programme, region
 from wallflower.neighbours.extension import certify
-from wallflower.neighbours.fronts import dissect, factor, solve
 from wallflower.neighbours.pairs import plant
 from wallflower.neighbours.programme import Contest, decide, subgradients
+from wallflower.neighbours.programme.fronts import dissect, factor, solve
 
 GAP = 1 / 256
 
@@ -179,9 +179,9 @@ def test_spreading_keeps_everybody_served_and_relieves():
     points = np.random.default_rng(2).uniform(0, 1, (2000, 2))
     tree = plant(points, 14 / (np.pi * 2000))
     demand = room.uniform(tree, 5)
-    before, total = np.maximum(demand.loads - 3, 0).sum(), demand.served(5)
+    before, total = np.maximum(demand.loads - 3, 0).sum(), demand.sum_service(5)
     room.spread(demand, tree, 5, 3.0)
-    assert demand.served(5) == pytest.approx(total, abs=1e-9)
+    assert demand.sum_service(5) == pytest.approx(total, abs=1e-9)
     assert (demand.flow >= 0).all()
     assert np.maximum(demand.loads - 3, 0).sum() < 0.5 * before
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wallflower as wf
-from scripted import Scripted
+from scripted_noise import Scripted
 from wallflower.data import Schema, load, scans
 from wallflower.data.scans import load_into
 from wallflower.errors import DataError, EngineMismatch

@@ -77,7 +77,7 @@ class SparkEngine:
         text = os.fspath(source)
         if text.startswith(CATALOG):
             table = text.removeprefix(CATALOG)
-            frame = _session.run(lambda: self._sql.table(table), _not_found(text))
+            frame = _session.run(lambda: self._sql.table(table), _no_table(text))
             return SparkSource(self, frame, table.rpartition(".")[2].strip("`"))
         scheme, mark, _ = text.partition("://")
         if mark:
@@ -89,7 +89,7 @@ class SparkEngine:
 
     def _parquet(self, source: str, place: str) -> SparkSource:
         read = self._sql.read
-        frame = _session.run(lambda: read.parquet(place), _not_found(source))
+        frame = _session.run(lambda: read.parquet(place), _no_table(source))
         inside = _session.run(lambda: read.option("recursiveFileLookup", "true").parquet(place).columns)
         stem = source.rstrip("/").rpartition("/")[2].removesuffix(".parquet")
         return SparkSource(self, frame, stem, frozenset(frame.columns) - frozenset(inside))
@@ -101,7 +101,7 @@ class SparkEngine:
             for cells in chunks:
                 parcels.append(tasks.Parcel(len(cells[0]), None, None, bundle_cells(cells)))
                 step()
-        return SparkSheet.kept(self, self.run(lambda context: context.parallelize(parcels, max(1, len(parcels)))))
+        return SparkSheet.persist(self, self.run(lambda context: context.parallelize(parcels, max(1, len(parcels)))))
 
     def run(self, call: Callable[[Any], Any]) -> Any:
         """What a job gives, or a refusal."""
@@ -134,7 +134,7 @@ class SparkSource:
             return chosen.mapInArrow(tasks.Fitter(fit), tasks.PARCEL).rdd.map(_parcel)
 
         with progress.steps(words, 1) as step:
-            sheet = SparkSheet.kept(self.engine, _session.run(parcels))
+            sheet = SparkSheet.persist(self.engine, _session.run(parcels))
             step()
         return sheet
 
@@ -153,7 +153,7 @@ class SparkSheet:
         self.n = sum(rows for rows, _, _ in heads)
 
     @classmethod
-    def kept(cls, engine: SparkEngine, parcels: Any) -> SparkSheet:
+    def persist(cls, engine: SparkEngine, parcels: Any) -> SparkSheet:
         """A table whose parcels are written down, for as long as somebody has it."""
         written = parcels.persist(_pyspark.StorageLevel.DISK_ONLY)
         sheet = cls(engine, written)
@@ -296,7 +296,7 @@ def _drop(held: Any) -> None:
         _session.run(held.destroy if hasattr(held, "destroy") else held.unpersist)
 
 
-def _not_found(source: str) -> SourceError:
+def _no_table(source: str) -> SourceError:
     return SourceError(
         f"{source}: Spark finds no table there, or may not read it. Check the name, and what the cluster may read."
     )

@@ -142,19 +142,19 @@ def start(master: str) -> OwnSession:
     is_local = master == "local" or master.startswith("local[")
     settings = {name: wanted for name, (wanted, _) in {**DEMANDS, **({} if is_local else BETWEEN_MACHINES)}.items()}
     settings |= {**OWN, "spark.local.dir": folder, "spark.sql.warehouse.dir": f"{folder}/warehouse"}
-    settings["spark.driver.extraJavaOptions"] = f"-Djava.io.tmpdir={folder} -XX:-UsePerfData {_hushed(folder)}"
+    settings["spark.driver.extraJavaOptions"] = f"-Djava.io.tmpdir={folder} -XX:-UsePerfData {_hush(folder)}"
     if is_local:
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     try:
         with _environment(is_local, folder), _unheard():
             builder = _sql.SparkSession.builder.master(master).appName("wallflower")
-            return OwnSession(run(lambda: builder.config(map=settings).getOrCreate(), _not_started(master)), folder)
+            return OwnSession(run(lambda: builder.config(map=settings).getOrCreate(), _no_session(master)), folder)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def _hushed(folder: str) -> str:
+def _hush(folder: str) -> str:
     """How Java is told to log nothing: what it says of a failure may quote records."""
     Path(folder, "log4j2.properties").write_text(_NO_LOG)
     return f"-Dlog4j2.configurationFile=file:{folder}/log4j2.properties"
@@ -220,7 +220,7 @@ def _failure(said: str) -> SourceError:
     )
 
 
-def _not_started(master: str) -> SourceError:
+def _no_session(master: str) -> SourceError:
     return SourceError(
         f"Spark did not start on {master[:60]!r}. It needs Java 17 (JAVA_HOME), and a cluster needs "
         "spark.authenticate.secret, in its conf/spark-defaults.conf and in that of this machine (SPARK_CONF_DIR)."

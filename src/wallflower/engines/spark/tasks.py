@@ -137,10 +137,10 @@ class Dealer:
     def __call__(self, parcels: Iterable[Parcel]) -> Iterator[tuple[int, bytes]]:
         tiling, start = read_plan(self.plan.value), 0
         for parcel in parcels:
-            yield from guard(partial(self._dealt, parcel, tiling, start))
+            yield from guard(partial(self._deal, parcel, tiling, start))
             start += parcel.rows
 
-    def _dealt(self, parcel: Parcel, tiling: Tiling, start: int) -> list[tuple[int, bytes]]:
+    def _deal(self, parcel: Parcel, tiling: Tiling, start: int) -> list[tuple[int, bytes]]:
         values = self.shape(_cells(parcel, self.columns, 1))
         tile = tiling.assign(values, start)
         order = np.argsort(tile, kind="stable")
@@ -158,9 +158,9 @@ class Sorter:
     def __call__(self, dealt: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
         pieces = list(dealt)
         if pieces:
-            yield from guard(lambda: self._ordered(pieces))
+            yield from guard(lambda: self._sort(pieces))
 
-    def _ordered(self, pieces: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    def _sort(self, pieces: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
         values = sort_block(values_of(pieces, self.width))
         return [(pieces[0][0], values[at : at + CHUNK].tobytes()) for at in range(0, len(values), CHUNK)]
 
@@ -217,9 +217,9 @@ class Grouper:
     group: int
 
     def __call__(self, parcel: Parcel) -> Parcel:
-        return guard(lambda: self._picked(parcel))
+        return guard(lambda: self._pick(parcel))
 
-    def _picked(self, parcel: Parcel) -> Parcel:
+    def _pick(self, parcel: Parcel) -> Parcel:
         cells = unbundle_cells(parcel.cells)
         mine = self.codes([cells[column] for column in self.columns]) == self.group
         return Parcel(int(mine.sum()), None, None, bundle_cells([column[mine] for column in cells]))

@@ -1,0 +1,267 @@
+"""Draft a schema for a file: what is public is asked for or said by options, and no value is taken from a record.
+
+Read are the names and types of columns, and how many records there are. Parquet, Excel, Arrow and databases declare
+types. Those of a text file are told by its cells, which the draft says; `--types` states them instead. Bounds and
+categories are values of records, so they are only ever what was said, and a spread is only ever said or paid for.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from wallflower.cli.domain import bounds_fact
+from wallflower.cli.options import numbers, way_to_read
+from wallflower.cli.show import notice, show, sign_of_life
+from wallflower.data import Column, Schema, load, survey
+from wallflower.errors import DataError, ParameterError, SourceError
+from wallflower.ledger import Ledger
+from wallflower.machine.files import write_text
+from wallflower.privacy import Loss
+from wallflower.queries.scale import Scale
+from wallflower.rehearsal import TYPES, Draft, labels_fact
+from wallflower.release import default_analyst, pay
+from wallflower.release import notice as notice_records
+from wallflower.schema.columns import FORMAT
+from wallflower.units import Protection
+
+_DATES: Final = ("date", "time of day")
+
+
+def init(given: dict[str, Any]) -> None:
+    """Look at names and types, take or ask for what is public, write the schema and say what to do next."""
+    written = way_to_read(given)
+    output = given["output"] or Path(f"{_stem(given['source'])}.toml")
+    if output.suffix.lower() != ".toml":
+        raise ParameterError(f"{output}: a schema is drafted as TOML. Let the name end in .toml.")
+    if output.exists() and not given["force"]:
+        raise SourceError(f"{output}: there is such a file already, and nothing was written. Name another, or --force.")
+    told = survey(given["source"], **written)
+    types = {column["name"]: column["type"] for column in told["columns"]}
+    draft = Draft(given["dataset"] or told["name"], told["rows"], told["declared"], types)
+    _take(draft, given)
+    is_asked = given["ask"] and sys.stdin.isatty()
+    if is_asked:
+        _ask(draft)
+    protection = _protection(given, is_asked)
+    if given["location"] and given["epsilon"] is None:
+        raise ParameterError("location: bounds and centres are paid for. Add an epsilon, or leave it out.")
+    if given["epsilon"] is not None:
+        _buy_spreads(draft, given, protection)
+    draft.scale_by_bounds()
+    schema = _schema(draft, given, protection)
+    write_text(output, _text(draft, schema, given))
+    _check(given["source"], schema)
+    _finish(draft, output, given)
+
+
+def _take(draft: Draft, given: Mapping[str, Any]) -> None:
+    """What options say of columns."""
+    for text in given["types"] or ():
+        name, kind = _pair(draft, text, "types")
+        if kind not in TYPES:
+            raise ParameterError(f"types: {kind[:40]!r} is not a type; it is one of {', '.join(TYPES)}. Choose one.")
+        draft.types[name] = kind
+        if kind == "identifier":
+            draft.facts.setdefault(name, {})["identifier"] = True
+    for option, read in _FACTS.items():
+        for text in given[option] or ():
+            name, said = _pair(draft, text, option)
+            draft.facts.setdefault(name, {}).update(read(name, said))
+
+
+def _pair(draft: Draft, text: str, option: str) -> tuple[str, str]:
+    name, sign, rest = text.rpartition("=") if option == "weight" else text.partition("=")
+    name = name.strip().strip('"')
+    if not sign or name not in draft.types:
+        raise ParameterError(
+            f"{option}: {text[:40]!r} names no column; there are {', '.join(draft.types)}. Write it as NAME=..."
+        )
+    return name, rest.strip()
+
+
+def _number_of(name: str, text: str) -> float:
+    found = numbers(text)
+    if len(found) != 1:
+        raise ParameterError(f"{name}: one number is needed. Write it as {name}=1.5.")
+    return found[0]
+
+
+def _date_fact(name: str, text: str) -> dict[str, Any]:
+    unit, _, rest = text.partition(",")
+    since, _, layout = rest.partition(",")
+    facts = {"unit": unit.strip(), "since": since.strip() or None, "layout": layout.strip() or None}
+    return {key: value for key, value in facts.items() if value is not None}
+
+
+def _filling_fact(_: str, text: str) -> dict[str, Any]:
+    try:
+        return {"missing": float(text)}
+    except ValueError:
+        return {"missing": text}
+
+
+_FACTS: Final[Mapping[str, Callable[[str, str], dict[str, Any]]]] = {
+    "bounds": bounds_fact,
+    "values": labels_fact,
+    "date": _date_fact,
+    "missing": _filling_fact,
+    "other": lambda _, text: {"other": text},
+    "scale": lambda name, text: {"scale": _number_of(name, text)},
+    "weight": lambda name, text: {"weight": _number_of(name, text)},
+}
+
+
+# Questions in the terminal
+
+
+def _ask(draft: Draft) -> None:
+    """What no option has said, column by column; an empty answer leaves it open."""
+    notice("What is public? Answer from a codebook, a form or a law, never from the data. Empty: nothing is.")
+    for name, kind in draft.types.items():
+        if kind == "leave" or name in draft.facts:
+            continue
+        if kind in ("number", "integer"):
+            _prompt(draft, name, "bounds", f"{name}, numbers. Public bounds LOW,HIGH")
+        elif kind in _DATES:
+            _prompt(draft, name, "date", f"{name}, dates. UNIT,SINCE such as days,2000-01-01")
+        else:
+            _prompt(draft, name, "values", f"{name}, text. Its public categories A,B,...")
+
+
+def _prompt(draft: Draft, name: str, fact: str, words: str) -> None:
+    while said := typer.prompt(words, default="", show_default=False, err=True).strip():
+        try:
+            facts = _FACTS[fact](name, said)
+            Column(name, **facts)
+        except ParameterError as refusal:
+            notice(str(refusal))
+            continue
+        draft.facts.setdefault(name, {}).update(facts)
+        return
+
+
+def _protection(given: Mapping[str, Any], is_asked: bool) -> Protection | None:
+    """What a row is and whose loss the budget bounds; left out where nobody says."""
+    rows, unit = given["rows"], given["protects"]
+    if is_asked and rows is None and unit is None:
+        rows = typer.prompt("What is a row: people (one person's) or time (a moment of a stream)", "people", err=True)
+    if rows is None and unit is None and given["units_per_person"] == 1:
+        return None
+    made = {"rows": rows or "people", "unit": unit or "record", "units_per_person": given["units_per_person"]}
+    return Protection.from_json(made)
+
+
+def _buy_spreads(draft: Draft, given: Mapping[str, Any], protection: Protection | None) -> None:
+    """Spreads, and bounds if they are wanted, of the columns of numbers that nobody has stated a scale of, by the
+    question `scale`: one charge for all."""
+    stated = {name for name, facts in draft.facts.items() if "scale" in facts}
+    wanted = tuple(name for name, column in draft.columns.items() if column.kind in _NUMBERS and name not in stated)
+    if not wanted:
+        raise ParameterError("epsilon: every column of numbers has a scale already. Leave it out; nothing was spent.")
+    query = Scale(loss=Loss(given["epsilon"]), columns=wanted, location=given["location"])
+    table = load(given["source"], schema=_schema(draft, given, protection))
+    with Ledger.open(given["ledger"]) as ledger, sign_of_life(query.question):
+        notice_records(table, ledger, source=given["source"])
+        made = pay(query, table, ledger, analyst=default_analyst(), anyway=given["anyway"]).answer()
+    draft.left = made.left
+    for name, spread in made.value["scale"].items():
+        draft.facts.setdefault(name, {})["scale"] = float(f"{spread:.4g}")
+        draft.notes[name] = f"scale: released under {query.loss}, entry {made.ledger_id} of the ledger"
+    for name, (low, high) in made.extras.get("bounds", {}).items():
+        facts = {"low": low, "high": high} | draft.facts[name] | {"center": (low + high) / 2}
+        if _is_sound(name, facts):  # what was said of the column comes first
+            draft.facts[name], draft.notes[name] = facts, f"bounds, center and {draft.notes[name]}"
+    notice(f"{made.words} {made.price}")
+
+
+def _is_sound(name: str, facts: Mapping[str, Any]) -> bool:
+    try:
+        Column(name, **facts)
+    except ParameterError:
+        return False
+    return True
+
+
+# The text of the schema
+
+
+def _schema(draft: Draft, given: Mapping[str, Any], protection: Protection | None) -> Schema:
+    schema = draft.schema(account=given["account"], protection=protection)
+    stated: Any = {name: value for name, value in way_to_read(given).items() if name in FORMAT}
+    return schema.but_read(stated)
+
+
+def _text(draft: Draft, schema: Schema, given: Mapping[str, Any]) -> str:
+    """The schema as TOML, with a reason for each line and the columns that are left out."""
+    head = [
+        "# What is public about this table. Everything here was said, or paid for; nothing was taken from a record but",
+        "# the names of the columns, their types and how many records there are.",
+        *([] if draft.declared else [f"# Its types were told by the cells of {Path(str(given['source'])).name}."]),
+        "#",
+        "# clip: a value outside its bounds is moved to the nearest bound. scale: what counts as one unit of distance.",
+        "",
+    ]
+    lines: list[str] = []
+    for line in schema.to_toml().splitlines():
+        lines.append(line)
+        name = next((name for name in draft.notes if line == f"[columns.{_quote_name(name)}]"), None)
+        if name is not None:
+            lines.append(f"# {draft.notes[name]}")
+    hints = _HINTS if draft.declared else _HINTS | {"text": _HINTS["text"] + "; " + _HINTS["date"]}
+    open_ = [
+        f"# [columns.{_quote_name(name)}]  {hints.get(kind, hints['text'])}"
+        for name, kind in draft.types.items()
+        if name not in draft.columns and kind != "leave"
+    ]
+    left = ["", "# Not read, until something public is said of them:", *open_] if open_ else []
+    return "\n".join([*head, *lines, *left]) + "\n"
+
+
+def _quote_name(name: str) -> str:
+    text = Schema.of([name]).to_toml()
+    return text.partition("[columns.")[2].rpartition("]")[0]
+
+
+_HINTS: Final = {
+    "text": 'text: categories = ["...", "..."], and a weight to let it into distances',
+    "date": 'date: unit = "days", since = "2000-01-01"',
+    "time of day": 'time of the day: unit = "hours"',
+}
+
+
+def _check(source: str, schema: Schema) -> None:
+    """Whether the file fits what was said; if not, the draft is there to be corrected."""
+    try:
+        load(source, schema=schema)
+    except (DataError, SourceError) as refusal:
+        notice(f"The file does not fit the draft yet: {refusal}")
+
+
+def _finish(draft: Draft, output: Path, given: Mapping[str, Any]) -> None:
+    notice(f"wrote {output}: {len(draft.columns)} columns can be read, {len(draft.types)} are there.")
+    notice("Read it, correct it, and then:")
+    show(next_command(given["source"], output, given, draft.left))
+
+
+def next_command(source: str, schema: Path, given: Mapping[str, Any], left: Loss | None = None) -> str:
+    """What to type next: a count at the radius where one in fifty is an outlier, both for one charge that fits."""
+    ledger = ["--ledger", str(given["ledger"])] if given.get("ledger") else []
+    amount = _FIRST if left is None else min(_FIRST, left.amount)
+    asked = ["--neighbours", "5", "--share", "2%", "--epsilon", f"{float(amount):g}"]
+    return shlex.join(["wallflower", "count", str(source), "--schema", str(schema), *asked, *ledger])
+
+
+_FIRST: Final = Fraction(9, 10)  # within the starter cap
+_NUMBERS: Final = ("number", "integer")
+
+
+def _stem(source: str) -> str:
+    place = source.partition("?")[0].rstrip("/")
+    return Path(place).name.partition(".")[0] or "schema"

@@ -1,0 +1,275 @@
+"""A question asked of a stream: one decision for each observation, as it comes."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final
+
+import typer
+
+from wallflower.cli.options import DATA, OUTPUT, READING, facts_of
+from wallflower.cli.remote import open_remote
+from wallflower.cli.show import notice, say_cap
+from wallflower.cli.watch.fleet_lines import decide_fleet, require_fleet
+from wallflower.data import Schema
+from wallflower.data.lines import STDIN, Stream, stream
+from wallflower.errors import BudgetExhausted, ParameterError, PrivacyError, SourceError
+from wallflower.ledger import Ledger
+from wallflower.queries.watch.seasons import Seasons
+from wallflower.query.forms import Question
+from wallflower.schema.columns import Selection, call_or_refuse, list_names
+from wallflower.watching import Decisions, Watching, watching
+
+_ASK: Final[Mapping[str, Any]] = {
+    "json_lines": Annotated[
+        bool,
+        typer.Option(
+            "--json-lines",
+            help="decide as observations come: CSV, JSON lines or Parquet in, one JSON object a decision out",
+            rich_help_panel=OUTPUT,
+        ),
+    ],
+    "fleet": Annotated[
+        bool,
+        typer.Option(
+            "--fleet",
+            help="decide for many streams: JSON lines with stream, time and value in, one JSON object a decision out",
+            rich_help_panel=OUTPUT,
+        ),
+    ],
+    "state": Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="keep every decision there before it is told; the same again after a crash; of a fleet a file or a "
+            "PostgreSQL URL",
+            rich_help_panel=DATA,
+        ),
+    ],
+    "state_key": Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="seal the secret of the state with this key, made by `sensors store-key`",
+            rich_help_panel=DATA,
+        ),
+    ],
+    "goes_on": Annotated[
+        bool,
+        typer.Option(
+            "--continue",
+            help="the source goes on where the state ends; left out: it starts again with observation 1",
+            rich_help_panel=DATA,
+        ),
+    ],
+    "renew": Annotated[
+        bool,
+        typer.Option("--renew", help="pay again if what the state holds cannot go on", rich_help_panel=DATA),
+    ],
+}
+FLAGS: Final = ("json_lines", "fleet", "goes_on", "renew")
+
+_TABLE_ONLY: Final = {
+    "as_json": "--json",
+    "dry_run": "--dry-run",
+    "plot": "--plot",
+    "report": "--report",
+    "time": "--time",
+    **{name: f"--{name}" for name in READING},
+}
+_STREAM_ONLY: Final = {"state": "--state", "state_key": "--state-key", "goes_on": "--continue", "renew": "--renew"}
+_BASELINE: Final = {"mean": None, "covariance": None, "centre": "mean", "variance": "covariance"}
+_WORDS: Final = {True: "true", False: "false", None: 'null, "skipped": true'}
+_PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {".toml": tomllib.loads, ".json": json.loads}
+
+
+class QuestionInterruption(PrivacyError):
+    """Ctrl-C while a question was being asked; says what became of the budget."""
+
+    exit_code: ClassVar[int] = 130
+
+
+def ask_options(question: Question) -> Mapping[str, Any]:
+    """What may be said besides, if the question can be asked of a stream."""
+    return _ASK if question.streams else {}
+
+
+def require_fitting(given: dict[str, Any]) -> None:
+    """Refuse options that belong to the other way of asking, before anything is read."""
+    require_fleet(given)
+    given["json_lines"] = given["json_lines"] or given["fleet"]
+    if not given["json_lines"] and given["source"] == STDIN:
+        raise ParameterError(
+            "standard input is a stream and has no end that is known. Add --json-lines, or name a file."
+        )
+    unfit = _TABLE_ONLY if given["json_lines"] else _STREAM_ONLY
+    for name, words in unfit.items():
+        if given.get(name):
+            raise ParameterError(
+                f"{words}: does not go {'with' if given['json_lines'] else 'without'} --json-lines, which decides as "
+                f"observations come. Leave it out, or {'leave that out' if given['json_lines'] else 'add that'}."
+            )
+    if given["goes_on"] and given["state"] is None:
+        raise ParameterError("--continue: goes on from a state, and none is given. Add --state FILE, or leave it out.")
+
+
+def decide(query: Any, given: Mapping[str, Any]) -> None:
+    """Write one JSON object for each observation of the source, as soon as it is decided."""
+    facts = facts_of(given["schema"], query.wants())
+    dataset = given["dataset"] or (facts.name if facts else None) or _stem(given["source"])
+    if given["fleet"]:
+        if fate := decide_fleet(query, given, dataset):
+            raise QuestionInterruption(f"Interrupted; {fate}")
+        return
+    watch: Watching | None = None
+    try:
+        wanted = Selection(names=query.columns or (facts.numbers if facts else ()) or None)
+        found = stream(given["source"], wanted, time=None if query.season is None else query.season.time)
+        with Ledger.open(given["ledger"]) as ledger:
+            watch = _open_watch(query, found, facts, ledger, dataset, given)
+            with watch:
+                _follow(watch, found, goes_on=given["goes_on"])
+        return
+    except KeyboardInterrupt:
+        pass
+    raise QuestionInterruption(f"Interrupted; {_fate(watch, given['state'])}")
+
+
+def fill(given: dict[str, Any]) -> None:
+    """Take from the baseline what no option says; an option that says the same in another way wins too.
+
+    One by phase is taken whole, from a file or, by the number of its entry, from the ledger.
+    """
+    said = given.get("baseline")
+    if said is None:
+        return
+    found = _fetch_baseline(int(said), given) if said.isdigit() else _read_baseline(Path(said))
+    stored = found.get("baseline", found)  # a scale with locations has one of its own
+    if "phase" in stored:
+        given["baseline"] = Seasons.of(stored)
+        return
+    given["baseline"] = None
+    allowed = {name: rival for name, rival in _BASELINE.items() if name in given}
+    said = {name for name in allowed if given[name] is not None}
+    for name, value in _require_known(stored, allowed).items():
+        if not {name, allowed[name]} & said:
+            given[name] = _numbers(name, value)
+
+
+def _open_watch(
+    query: Any, found: Stream, facts: Schema | None, ledger: Ledger, dataset: str, given: Mapping[str, Any]
+) -> Watching:
+    own = {name: given[name] for name in ("analyst", "key", "state", "state_key", "renew", "anyway")}
+    try:
+        watch = watching(query, ledger=ledger, dataset=dataset, columns=found.columns, schema=facts, **own)
+    except BudgetExhausted:
+        say_cap(ledger, dataset)
+        raise
+    if watch.resumed:
+        start = "goes on from there" if given["goes_on"] else "starts with observation 1 again (--continue: it goes on)"
+        notice(f"Taken up again after {watch.position:,} decisions; nothing was charged. The source {start}.")
+        if watch.passed_over:
+            notice(
+                f"The next {watch.passed_over:,} observations are passed over: a process that did not end well may "
+                "have told its decisions about them."
+            )
+    else:
+        notice(f"{query.cost()} was charged to {dataset} for the whole stream (entry {watch.charge}).")
+        say_cap(ledger, dataset)
+    return watch
+
+
+def _follow(watch: Watching, found: Stream, *, goes_on: bool) -> None:
+    following = watch.position + 1 if goes_on else 1
+    for batch in found.batches:
+        told = watch.decide_many(batch.rows, first=following, times=batch.times)
+        following += len(told)
+        _write(told)
+        if told.exhausted:
+            _tell(f'{{"observation": {following}, "outlier": null, "exhausted": true}}\n')
+            notice("The watch is exhausted and looks no further. A new one is paid for anew; with a state, by --renew.")
+            return
+
+
+def _write(told: Decisions) -> None:
+    flags = [_WORDS[flag] for flag in told.outliers]
+    scores = ["" if score is None else f', "score": {score}' for score in told.noisy_scores or [None] * len(told)]
+    pairs = enumerate(zip(flags, scores, strict=True), told.first)
+    _tell("".join(f'{{"observation": {place}, "outlier": {flag}{score}}}\n' for place, (flag, score) in pairs))
+
+
+def _tell(lines: str) -> None:
+    sys.stdout.write(lines)
+    sys.stdout.flush()
+
+
+def _fate(watch: Watching | None, state: str | None) -> str:
+    if watch is None:
+        return "the ledger shows whatever was charged (wallflower ledger list)."
+    told = f"{watch.position:,} observations were decided and stay charged (entry {watch.charge})"
+    return f"{told}; the same --state takes it up again." if state else f"{told}."
+
+
+def _stem(source: str) -> str:
+    if source == STDIN:
+        raise ParameterError(
+            "--dataset: standard input has no name, and the budget hangs on one. Add --dataset NAME, or name it in the "
+            "schema."
+        )
+    return Path(Path(source).name.removesuffix(".gz")).stem
+
+
+def _fetch_baseline(charge: int, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a baseline of the ledger, or of the service, came to."""
+    if given["server"]:
+        found = next((made.to_dict() for made in open_remote(given).releases() if made.ledger_id == charge), None)
+    else:
+        with Ledger.open(given.get("ledger")) as ledger:
+            found = ledger.release(charge)
+    if found is None or not (found["kind"] == "baseline" or "baseline" in (found["value"] or ())):
+        raise ParameterError(
+            f"--baseline: entry {charge} released no baseline. It is a file, or the number of an entry of the ledger "
+            "that `wallflower baseline` has made, or `wallflower scale --location`. Look for it with "
+            "`wallflower ledger list`."
+        )
+    value: Mapping[str, Any] = found["value"]
+    return value
+
+
+def _read_baseline(path: Path) -> Mapping[str, Any]:
+    parse = _PARSERS.get(path.suffix.lower())
+    if parse is None:
+        raise SourceError(
+            f"{path}: a baseline is a file that ends in {list_names(_PARSERS)}. Write it as one of these."
+        )
+    refusal = SourceError(f"{path}: the baseline cannot be opened, or is not what its name says. Check the file.")
+    stored = call_or_refuse(lambda: parse(path.read_text(encoding="utf-8")), lambda _: refusal)
+    if isinstance(stored, dict) and isinstance(stored.get("value"), dict):
+        stored = stored["value"]  # a release, as `wallflower baseline --json` prints it
+    if not isinstance(stored, dict):
+        raise ParameterError(f"{path}: a list is not known; a baseline has {list_names(_BASELINE)}. Correct it.")
+    known: Mapping[str, Any] = stored
+    return known
+
+
+def _require_known(stored: Mapping[str, Any], allowed: Mapping[str, Any]) -> Mapping[str, Any]:
+    unknown = sorted(set(stored) - set(allowed))
+    if unknown:
+        raise ParameterError(
+            f"baseline: {list_names(unknown)} is not known; a baseline has {list_names(allowed)}. Correct it."
+        )
+    return stored
+
+
+def _numbers(name: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_numbers(name, item) for item in value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ParameterError(
+            f"baseline: its {name} holds something that is no number. Write numbers, or lists of them."
+        )
+    return float(value)

@@ -1,0 +1,240 @@
+"""What comes out of the door: a private answer, and everything that may be said about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
+
+from wallflower.machine.lazy import Lazy
+from wallflower.privacy import Loss
+from wallflower.query import COVERS, A, Quality
+from wallflower.release.guarantee import Facts, Guarantee, certainty
+from wallflower.release.rows import Row, rows_of_value, to_csv, to_frame
+from wallflower.release.words import readable
+
+if TYPE_CHECKING:
+    import pyarrow as _pa
+else:
+    _pa = Lazy("pyarrow")
+
+
+class Artist(Protocol):
+    """Who draws releases: `report`, which knows every question, as `wallflower/__init__.py` tells the door."""
+
+    def figure(self, release: Release[Any], /, **asked: Any) -> Any: ...
+
+    def card(self, release: Release[Any], /) -> str: ...
+
+    def write_one(self, path: Path, release: Release[Any], /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Release(Generic[A]):
+    """A private answer and everything that may be said about it.
+
+    Only the value, and what is computed from it, depends on the records.
+
+    value       the private answer: a number, a list or a mapping, by its question
+    interval    its two ends, where the mechanism has one
+    covers      what the interval is, as a rule a 95 % confidence interval
+    words       what the value says, in a sentence
+    guarantee   what was promised, and to whom
+    mechanism   how it was made
+    proof       where the promise is proved
+    status      how far the proof reaches
+    kind        the word of its question, such as count
+    label       the lasting name of its question in ledgers, such as outlier-count/2
+    question    its question, in words
+    parameters  what was asked for, exactly, as plain JSON
+    dataset     the name that the budget hangs on
+    facts       the public facts that it rests on
+    analyst     who asked
+    ledger_id   its charge in the ledger
+    left        what the analyst could still spend on this data set afterwards
+    booked      what the account was charged, in the unit that it protects
+    limit       what the account may spend in all
+    protects    whom the account protects, in words
+    terms       what was asked for, in words
+    charged_at  when it was charged
+    quality     how far it can be relied on, and by which public rule
+    notes       caveats, in words
+    extras      more that follows from the value, by name
+    version     of the library that made it
+    replayed    it was paid for earlier, under the same key
+    brief       the value in short, where it is too long to be read
+    """
+
+    value: A
+    interval: tuple[float, float] | None
+    covers: str = COVERS
+    words: str
+    guarantee: Guarantee
+    mechanism: str
+    proof: str
+    status: str
+    kind: str
+    label: str
+    question: str
+    parameters: Mapping[str, Any]
+    dataset: str
+    facts: Facts
+    analyst: str
+    ledger_id: int
+    left: Loss
+    booked: Loss | None = None
+    limit: Loss | None = None
+    protects: str = ""
+    terms: str = ""
+    charged_at: str = ""
+    quality: Quality | None = None
+    notes: tuple[str, ...] = ()
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    version: str
+    replayed: bool = False
+    brief: str = ""
+
+    artist: ClassVar[Artist]
+    models: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}  # what a release of each kind can be used for, if it can
+
+    @property
+    def model(self) -> Any:
+        """What was fitted, to be used on any records: that is post-processing and costs nothing."""
+        make = self.models.get(self.kind)
+        if make is None:
+            raise AttributeError(f"a release of {self.kind} is an answer, not a model.", name="model", obj=self)
+        return make(self.value)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What its model does, as if it were the release's own: `found.predict(records)`."""
+            if name.startswith("_") or self.kind not in self.models:
+                raise AttributeError(f"a release has no {name!r}.", name=name, obj=self)
+            return getattr(self.model, name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values, exact where it matters."""
+        plain = {item.name: getattr(self, item.name) for item in fields(self)}
+        return plain | {
+            "interval": None if self.interval is None else list(self.interval),
+            "guarantee": self.guarantee.to_json(),
+            "parameters": dict(self.parameters),
+            "facts": self.facts.to_json(),
+            "left": _loss_json(self.left),
+            "booked": None if self.booked is None else _loss_json(self.booked),
+            "limit": None if self.limit is None else _loss_json(self.limit),
+            "quality": None if self.quality is None else asdict(self.quality),
+            "notes": list(self.notes),
+            "extras": dict(self.extras),
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Release[Any]:
+        """The release that `to_dict` described; unknown entries of a newer version are left out."""
+        known = {item.name: stored[item.name] for item in fields(cls) if item.name in stored}
+        facts, interval = stored["facts"], stored["interval"]
+        booked, limit, quality = stored.get("booked"), stored.get("limit"), stored.get("quality")
+        return Release(
+            **known
+            | {
+                "interval": None if interval is None else (interval[0], interval[1]),
+                "guarantee": Guarantee.from_json(stored["guarantee"]),
+                "facts": Facts(**{**facts, "columns": tuple(facts["columns"])}),
+                "left": Loss.from_json(stored["left"]),
+                "booked": None if booked is None else Loss.from_json(booked),
+                "limit": None if limit is None else Loss.from_json(limit),
+                "quality": None if quality is None else Quality(quality["label"], quality["rule"]),
+                "notes": tuple(stored["notes"]),
+            }
+        )
+
+    def to_json(self) -> str:
+        """One JSON object, as text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def to_arrow(self) -> Any:
+        """A pyarrow Table of one row, to be stacked with others of its kind; lists and mappings are JSON in it."""
+        low, high = self.interval or (None, None)
+        promise, double = self.guarantee, _pa.float64()
+        numbers = {"low": low, "high": high, "epsilon": promise.epsilon, "delta": promise.delta, "rho": promise.rho}
+        words = {name: getattr(self, name) for name in ("mechanism", "proof", "status", "label", "analyst", "version")}
+        nested = isinstance(self.value, list | Mapping)
+        value = json.dumps(self.value, ensure_ascii=False) if nested else self.value
+        row = {"dataset": self.dataset, "kind": self.kind, "value": value, "ledger_id": self.ledger_id, **words}
+        row |= {"guarantee": str(promise.kind), "adjacency": str(promise.adjacency), "n": self.facts.n}
+        row |= {"parameters": json.dumps(dict(self.parameters), sort_keys=True)}
+        columns = {name: _pa.array([value]) for name, value in row.items()}
+        return _pa.table(columns | {name: _pa.array([value], type=double) for name, value in numbers.items()})
+
+    def to_csv(self) -> str:
+        """The value as the text of a CSV file: a row for each part of it, with its interval where it has one."""
+        return to_csv(self._rows())
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with the rows of `to_csv`."""
+        return to_frame(self._rows())
+
+    def report(self, path: str | Path) -> Path:
+        """Write the release as one HTML page, complete in itself, and return where it is."""
+        place = Path(path)
+        self.artist.write_one(place, self)
+        return place
+
+    def plot(self, **asked: Any) -> Any:
+        """A matplotlib Figure: the value with its interval, and what each ε would have given. A detector draws what is
+        asked for: scores of `records`, why a `record` has its score, a map of two `columns`."""
+        return self.artist.figure(self, **asked)
+
+    def _rows(self) -> list[Row]:
+        intervals = self.extras.get("intervals") or (None if self.interval is None else [self.interval])
+        return rows_of_value(self.value, intervals)
+
+    def _repr_html_(self) -> str:
+        return self.artist.card(self)
+
+    def __repr__(self) -> str:
+        return f"Release({self.kind} of {self.dataset}: {self.said}, {self.guarantee.loss}, ledger {self.ledger_id})"
+
+    def __str__(self) -> str:
+        lines = [self.question, f"  {self.said}", f"  {self.words}"]
+        lines += [] if self.quality is None else [f"  {self.standing}"]
+        lines += [f"  {self.guarantee.words}", f"  {self.dataset}, ledger entry {self.ledger_id}. {self.price}"]
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+
+    @property
+    def standing(self) -> str:
+        """How far the answer can be relied on, as a sentence."""
+        words = "" if self.quality is None else str(self.quality)
+        return f"{words[:1].upper()}{words[1:].rstrip('.')}." if words else ""
+
+    @property
+    def moment(self) -> str:
+        """When it was charged, to the second."""
+        return f"{self.charged_at[:19].replace('T', ' ')} UTC" if self.charged_at else ""
+
+    @property
+    def price(self) -> str:
+        """What the answer took from the budget, what is left of it, and what that means for a person."""
+        if self.booked is None or self.limit is None:
+            return f"{self.left} is left for {self.analyst}."
+        stated = "" if self.booked.amount == self.guarantee.loss.amount else f" (stated: {self.guarantee.loss})"
+        words = f"It cost {self.booked}{stated}; {self.left} of {self.limit} is left for {self.analyst}."
+        meaning = certainty(self.booked)
+        return words if meaning is None else f"{words} {meaning}"
+
+    @property
+    def said(self) -> str:
+        """The value and its interval, rounded for reading."""
+        if self.brief:
+            return self.brief
+        if self.interval is None:
+            return readable(self.value)
+        low, high = map(readable, self.interval)
+        return f"{readable(self.value)} ({self.covers} {low} to {high})"
+
+
+def _loss_json(loss: Loss) -> dict[str, Any]:
+    return {**Guarantee(loss).to_json()["loss"], "exact": str(loss)}
