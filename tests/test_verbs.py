@@ -40,12 +40,12 @@ reveal_type(people.baseline(low=0, high=1, epsilon="0.5"))
 reveal_type(people.ask(wf.Baseline(low=0, high=1, loss=wf.Loss("0.5"))))
 """
 REVEALED = [
-    "wallflower.release.Release[Any]",  # a number, or rows where it counts by group
-    "wallflower.release.Release[Any]",
+    "wallflower.release.answer.Release[Any]",  # a number, or rows where it counts by group
+    "wallflower.release.answer.Release[Any]",
     "wallflower.query.plan.Plan",
     "wallflower.query.plan.Plan",
-    "wallflower.release.Release[dict[str, Any]]",
-    "wallflower.release.Release[dict[str, Any]]",
+    "wallflower.release.answer.Release[dict[str, Any]]",
+    "wallflower.release.answer.Release[dict[str, Any]]",
 ]
 WRONG = {
     'people.count(neighbors=5, radius=1.3, epsilon="0.5")': 'Unexpected keyword argument "neighbors"',

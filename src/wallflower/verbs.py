@@ -14,7 +14,7 @@ from wallflower.queries.explain.detectors import Detector
 from wallflower.queries.watch.seasons import ReleasedBaseline, Seasons
 from wallflower.query import ReleaseLike
 from wallflower.query.plan import Plan
-from wallflower.release import Release
+from wallflower.release.answer import Release
 from wallflower.schema import Schema
 
 
