@@ -27,7 +27,7 @@ def number_names(asked: Iterable[str], columns: Sequence[str], schema: Schema) -
 
 def measured_names(asked: Iterable[str] | None, columns: Sequence[str], schema: Schema) -> tuple[str, ...]:
     """The columns asked for, or all: numbers, and labels that have a weight."""
-    measured = schema.measured
+    measured = schema.distance_columns
     names = pick(measured if asked is None else asked, columns)
     for name in names:
         if name not in measured:

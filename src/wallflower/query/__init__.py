@@ -147,7 +147,7 @@ class Query(ABC, Generic[D, A]):
 
         An `n` of 0 says that nobody knows how many observations there will be.
         """
-        return Claim(loss=self.cost(), columns=facts.dimension, steps=facts.n or None, names=self.named())
+        return Claim(loss=self.cost(), columns=facts.dimension, steps=facts.n or None, names=self.record_name())
 
     @abstractmethod
     def plan(self, *, n: int, dimension: int) -> Plan:
@@ -204,7 +204,7 @@ class Query(ABC, Generic[D, A]):
         """What an answer takes; this default is for a question that goes through the records once."""
         return Effort(steps=10_000.0 * n * dimension, memory=200.0 * n * dimension)
 
-    def named(self) -> str | None:
+    def record_name(self) -> str | None:
         """The record that the question names, if it names one: whoever is refused learns that it is not there."""
         return None
 

@@ -181,7 +181,7 @@ class Schema(TableWords):
         return tuple(column.name for column in self.columns or () if column.kind not in TEXTS)
 
     @property
-    def measured(self) -> tuple[str, ...]:
+    def distance_columns(self) -> tuple[str, ...]:
         """The columns that distances are taken over: numbers, and labels with a weight."""
         return tuple(c.name for c in self.columns or () if c.kind not in TEXTS or c.weight is not None)
 

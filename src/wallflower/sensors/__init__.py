@@ -190,9 +190,9 @@ def _exchange(sent: PerturbedReadings) -> dict[str, _findings.Report]:
 
 def _side(sent: PerturbedReadings, role: _rounds.Role) -> _rounds.Holdings:
     """What one server holds; here both have every reading."""
-    every = _holdings.list_readings(sent.parameters, role, sent.decoded(role))
+    every = _holdings.list_readings(sent.parameters, role, sent.decode_frames(role))
     present = np.ones(len(every.ids), dtype=np.bool_)
-    return _holdings.hold(sent.parameters, role, WINDOW, every, present, lambda: sent.decoded(role))
+    return _holdings.hold(sent.parameters, role, WINDOW, every, present, lambda: sent.decode_frames(role))
 
 
 def _send_frame(parameters: Parameters, kind: _frames.Kind, arrays: dict[str, NDArray[Any]]) -> _frames.Frame:

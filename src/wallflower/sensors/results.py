@@ -80,7 +80,7 @@ class PerturbedReadings:
     @property
     def readings(self) -> Floats:
         """The perturbed readings as the analyst has them, in their own units and in the order they were given."""
-        seen = _holdings.list_readings(self.parameters, "analyst", self.decoded("analyst"))
+        seen = _holdings.list_readings(self.parameters, "analyst", self.decode_frames("analyst"))
         rows = seen.values[np.searchsorted(seen.ids, self.ids)]
         own, grid = self.parameters.columns, float(self.parameters.grid)
         scale, center = ([float(getattr(column, name)) for column in own] for name in ("scale", "center"))
@@ -126,7 +126,7 @@ class PerturbedReadings:
             f"{self.parameters.settings.mode}, {self.loss} a reading)"
         )
 
-    def decoded(self, role: str) -> Iterator[_frames.Frame]:
+    def decode_frames(self, role: str) -> Iterator[_frames.Frame]:
         return (_frames.decode(body, parameters=self.parameters.hash) for body in self.frames[role])
 
     def tag_key(self, _: int) -> bytes | None:

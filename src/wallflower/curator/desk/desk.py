@@ -290,7 +290,7 @@ class Desk:
 
     def _require_nameable(self, caller: Caller, name: str, query: Query[Any, Any]) -> None:
         """Whoever may name any record can find out who is in the table, so the steward says which may be named."""
-        record = query.named()
+        record = query.record_name()
         if record is not None and not caller.is_steward and record not in self.shelf.find(name).records:
             raise Refusal(
                 "forbidden",

@@ -150,7 +150,7 @@ class GroupCount:
         facts = {column.name: column for column in data.schema.columns or ()}
         if self.public:
             _require_public([facts[name] for name in by])
-        columns = self.columns or tuple(name for name in data.schema.measured if name not in by)
+        columns = self.columns or tuple(name for name in data.schema.distance_columns if name not in by)
         view = GroupView(
             points=view_all(data, pick(columns, data.columns), self.neighbours),
             table=data,

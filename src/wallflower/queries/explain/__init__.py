@@ -182,7 +182,7 @@ class Explain(Query[Case | TiledCase, Value]):
         named = () if self.identifier is None else (Column(self.identifier, identifier=True),)
         return Schema(columns=found + named, clip=self.domain.clip)
 
-    def named(self) -> str:
+    def record_name(self) -> str:
         return self.record if self.identifier is None else f"{self.identifier}={self.record}"
 
     def view(self, data: Any) -> Case | TiledCase:

@@ -29,7 +29,7 @@ def columns_for(blank: Blank, schema: Schema) -> tuple[Column, ...]:
         case "numbers":
             return tuple(column for column in known if column.name in schema.numbers)
         case "measured":
-            return tuple(column for column in known if column.name in schema.measured)
+            return tuple(column for column in known if column.name in schema.distance_columns)
         case "groups":
             return tuple(column for column in known if column.labels or column.name in schema.numbers)
         case "labels" | "times" | "identifiers":
