@@ -84,7 +84,7 @@ SERVING: Final = {
     "Declaration": ("of",),
     "Facts": ("of", "to_json"),
     "Guarantee": ("to_json", "from_json", "adjacency", "kind"),
-    "Schema": ("notes", "but_read", "rescale", "bare", "measured"),
+    "Schema": ("notes", "but_read", "rescale", "bare", "distance_columns"),
     "Column": ("labels", "width", "origin", "facts", "kind"),
     "Points": ("places", "times", "rescale"),
     "Table": ("require", "points", "rescale", "codes", "coordinates", "cells", "row", "times"),
@@ -92,7 +92,7 @@ SERVING: Final = {
     "Protection": ("to_json", "from_json", "neighbours"),
     "Watching": ("let_go",),
     "Model": ("score", "ends", "thresholds", "parts", "split_score", "score_column", "map_scores", "of", "from_json"),
-    "PerturbedReadings": ("decoded", "tag_key", "sizes"),
+    "PerturbedReadings": ("decode_frames", "tag_key", "sizes"),
     "RemoteQuote": ("from_json",),
 }
 DOORS: Final = (
