@@ -37,7 +37,7 @@ class CurveLabel:
 
     @property
     def column(self) -> str:
-        """Its name in a table."""
+        """The name of the method as a column of a table."""
         return f"{self.key}_{self.guarantee.replace(' ', '_')}" if self.why else self.key
 
 

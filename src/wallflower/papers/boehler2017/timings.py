@@ -41,7 +41,7 @@ def timings(points: int, repetitions: int) -> Section:
 
 
 def milliseconds(sheet: Sheet) -> float:
-    """Of the paper's correction."""
+    """How many milliseconds the paper's correction takes."""
     (taken,) = (float(row[2]) for row in sheet.rows if row[0] == CORRECTION)
     return taken
 

@@ -96,7 +96,7 @@ class SensorStream:
 
     @property
     def widths(self) -> list[Fraction]:
-        """Of the box."""
+        """The widths of the box."""
         return [(column.high - column.low) / column.scale for column in self.columns]
 
     @property
@@ -173,7 +173,7 @@ def available(makers: Iterable[Callable[[], list[SensorStream]]], say: Callable[
 
 
 def _round(length: Fraction) -> Fraction:
-    """To the next multiple of 1/64, which is a whole number of steps and of units."""
+    """A length rounded to a multiple of 1/64, which is a whole number of steps and of units."""
     return Fraction(round(64 * length), 64)
 
 

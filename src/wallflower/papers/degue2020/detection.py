@@ -170,7 +170,7 @@ def lowest(distances: Floats, flag: Callable[[Floats], Floats | Bools], far: flo
 
 
 def chance(steps: Floats, epsilon: float) -> Floats:
-    """That the staircase flags, by how many moves the distance is beyond the threshold."""
+    """The chance that the staircase flags, by how many moves the distance is beyond the threshold."""
     below: Floats = np.exp(epsilon * np.minimum(steps, 1 - steps)) / (1 + np.exp(epsilon))
     return np.where(steps <= 0, below, 1 - below)
 

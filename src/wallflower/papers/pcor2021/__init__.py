@@ -111,7 +111,7 @@ def _sections(size: Size, say: Callable[[str], None]) -> Iterator[Section]:
 
 
 def _surveys(size: Size, say: Callable[[str], None]) -> tuple[list[Survey], list[Survey]]:
-    """Of the full registers and of the reduced ones: salaries, and homicides if they are at hand."""
+    """Surveys of the full registers and of the reduced ones: salaries, and homicides if they are at hand."""
     salaries = _at_hand((ontario, fewer_salaries), say) or (synthetic_salaries(), fewer_synthetic_salaries())
     killed = _at_hand((homicides, fewer_homicides), say)
     full, reduced = (

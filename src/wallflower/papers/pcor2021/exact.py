@@ -173,7 +173,7 @@ class Margins:
         )
 
     def _scores(self, each: Fraction) -> Floats:
-        """In steps of the grid."""
+        """The scores in steps of the grid."""
         cap = REACH * float(enough(self.contexts, each))
         heights = np.minimum(cap, self.populations / float(scale_of(self.contexts, self.most, each)))
         found: Floats = np.floor(GRID * np.minimum(heights, np.clip(self.margins, -cap, cap)))
@@ -181,7 +181,7 @@ class Margins:
 
 
 def margins_of(register: Register, detector: Detector, count: int, *, seed: int) -> Iterator[Margins]:
-    """Of the first `count` records in random order that have a valid context, as far as `likely` looks."""
+    """The margins of the first `count` records in random order that have a valid context, as far as `likely` looks."""
     tried = (Margins(table, detector, register.most) for _, table in likely(register, detector, seed))
     return islice((found for found in tried if found.valid.any()), count)
 

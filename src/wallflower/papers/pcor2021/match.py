@@ -41,7 +41,7 @@ class Neighbours:
 
 
 def find_matches(survey: Survey, size: Neighbours) -> Found:
-    """For the three detectors and every number of records removed."""
+    """Matches for the three detectors and every number of records removed."""
     return {
         (detector, removed): matches(
             survey.outliers(detector)[: size.outliers], removed, size.many(detector, size.each), RATE

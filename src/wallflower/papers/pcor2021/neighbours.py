@@ -76,7 +76,7 @@ def without(register: Register, row: int, detector: Detector, removed: Ints) -> 
 
 
 def matches(asked: Sequence[Outlier], removed: int, repetitions: int, rate: float) -> list[Match]:
-    """For every outlier, so many times, with so many random records of others removed."""
+    """A match for every outlier, so many times, with so many random records of others removed."""
     found, seeds = [], numbers()
     for outlier in asked:
         before = _evaluate(outlier)
@@ -88,7 +88,7 @@ def matches(asked: Sequence[Outlier], removed: int, repetitions: int, rate: floa
 
 
 def match_chosen_records(outlier: Outlier, added: Sequence[float], rate: float) -> Iterator[Match]:
-    """One record more that has the outlier's own values, so that it is in every context, and one of the metrics."""
+    """Matches with one record added, which has the outlier's values, so is in every context, and a chosen metric."""
     register, before = outlier.register, _evaluate(outlier)
     codes = np.vstack([register.codes, register.codes[outlier.row]])
     for metric in added:

@@ -209,7 +209,7 @@ def _agrees(does: bool, why: str, within: str = "") -> tuple[str, str]:
 
 
 def _is_rising(numbers: Sequence[float]) -> bool:
-    """As far as so few runs can tell."""
+    """Whether the numbers rise, as far as so few runs can tell."""
     return all(one <= other + NEARLY for one, other in pairwise(numbers))
 
 

@@ -328,7 +328,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
 
     @property
     def _at_some_radius(self) -> Self:
-        """The count as it is asked once there is a radius: its noise is that of any."""
+        """The count at its radius, or at any where that is still to be drawn: the noise is the same."""
         return self if self.share is None else self.at_radius(1.0)
 
     @property

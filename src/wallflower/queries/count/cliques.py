@@ -201,7 +201,7 @@ def _spread(left: Bits, beside: Bits, weight: Floats, order: Ints, bound: Floats
 
 @kernel
 def _exponent(power: np.uint64) -> int:
-    """Of a power of two, in a word."""
+    """The exponent of a power of two that is given as a word."""
     found = 0
     for step in (32, 16, 8, 4, 2, 1):
         if power >> np.uint64(step + found):

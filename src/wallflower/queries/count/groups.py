@@ -289,7 +289,7 @@ def _groups_on_tiles(points: Any, table: Any, by: tuple[str, ...], sizes: list[i
 
 
 def _require_public(columns: list[Column]) -> None:
-    """Refuse to take groups for public that nobody has said it of."""
+    """Refuse to take groups for public where the schema does not say that they are."""
     private = [column.name for column in columns if not column.public]
     if private:
         raise DataError(

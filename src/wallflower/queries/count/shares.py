@@ -34,7 +34,7 @@ class CountAtRadius(int):
         return made
 
     def extend_reading(self, reading: Reading) -> Reading:
-        """What is read off the count, and its radius."""
+        """The reading of the count, with the radius put before its words."""
         words = f"At a radius of {self.radius:.3g}: {reading.words[0].lower()}{reading.words[1:]}"
         return replace(reading, words=words, extras={"radius": self.radius, **reading.extras})
 

@@ -74,7 +74,7 @@ class Coins:
         return int.from_bytes(block, "big")
 
     def uniform(self) -> float:
-        """From 0 to below 1, in steps of 2^-53."""
+        """A number from 0 to below 1, in steps of 2^-53."""
         return (self.word() >> 11) * 2.0**-53
 
     def shuffle(self, items: Sequence[int]) -> list[int]:

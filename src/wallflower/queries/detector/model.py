@@ -76,7 +76,7 @@ class Model:
 
     @property
     def thresholds(self) -> Floats:
-        """Those that one is chosen among, rising."""
+        """The candidates that a threshold is chosen among, rising."""
         return np.linspace(*self.ends, THRESHOLDS)
 
     def decision_function(self, records: object) -> Floats:

@@ -312,14 +312,14 @@ class Explain(Query[Case | TiledCase, Value]):
         return Option(mechanism=way, figures=figures, note=_NOTES["dp" if self.mode == "dp" else way])
 
     def outlook(self, size: int) -> _forecast.Outlook:
-        """Under the model of `forecast`, in mode dp."""
+        """What to expect in mode dp, under the model of `forecast`."""
         model = _forecast.spread(self.sizes)
         return _forecast.outlook(
             model, self.detector_for(size), size, parts=self.parts(), top=self.top, clear=self.clear
         )
 
     def expected_utility(self, way: str, size: int) -> float:
-        """Under the model of `forecast`, in mode ocdp."""
+        """The utility to expect in mode ocdp, under the model of `forecast`."""
         model = _forecast.spread(self.sizes)
         if way == "uniform":
             return model.best_of(self.samples)

@@ -165,7 +165,7 @@ class Parameters:
 
     @cached_property
     def hash(self) -> bytes:
-        """By which frames name it."""
+        """The hash by which frames name this set."""
         return hashlib.sha256(self.body).digest()
 
     def _lengths(self) -> list[tuple[str, Fraction]]:
@@ -278,7 +278,7 @@ def _fraction(value: Any, name: str) -> Fraction:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON: fractions as text, settings with their mode."""
+    """A value as JSON has it: fractions as text, settings with their mode."""
     if isinstance(value, Fraction):
         return str(value)
     if isinstance(value, tuple):

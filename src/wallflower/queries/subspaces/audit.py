@@ -159,7 +159,7 @@ def _counted_laws(query: Subspaces) -> list[Law]:
 
 
 def _count_laws(query: Subspaces) -> list[Law]:
-    """Of the count alone: there is but one column to choose."""
+    """The laws of the count alone: there is but one column to choose."""
     tables = ([(left,) for left, _ in table] for table in (BOTH.first, BOTH.second))
     return [law_of(partial(_count, query, _points(table))) for table in tables]
 
@@ -323,7 +323,7 @@ def _released_scores(query: Subspaces, values: Floats) -> list[int]:
 
 
 def _unit(query: Subspaces, values: Floats) -> float:
-    """By how much a release takes one record to move them."""
+    """By how much one record moves the scores, according to a release."""
     return float(query.score_family(_points(values), query.family.subspaces(("x1", "x2")))[1])
 
 

@@ -147,7 +147,7 @@ class Sparse:
 
     @property
     def scale(self) -> Fraction:
-        """Of the noise on a query, in coarse steps; never below what a table can hold."""
+        """The scale of the noise on a query, in coarse steps; never below what a table can hold."""
         return _scale(self.epsilon, self._moves, self.adaptive)
 
     @property

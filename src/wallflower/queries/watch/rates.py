@@ -270,7 +270,7 @@ _SHARED: Final[Mapping[Mechanism, _Shared]] = {
 
 
 def _scales(mechanism: Mechanism, **setting: Unpack[Setting]) -> tuple[float, float]:
-    """Of the noise on the query and on the threshold: the budget is split 1 : moves^(2/3), which is the best split."""
+    """The scales of the noise on query and threshold: the budget is split 1 : moves^(2/3), which is the best split."""
     unit = setting["rho"] / setting["epsilon"]
     if mechanism == "paper":
         return 4 * unit, 2 * unit

@@ -69,7 +69,7 @@ class Table:
         return len(self.thresholds) // 2 - 1
 
     def probability(self, k: int) -> Fraction:
-        """That step k is flagged, exactly."""
+        """The exact probability that step k is flagged."""
         return Fraction(int(self.thresholds[self._place(k)]), WHOLE)
 
     def flag(self, k: int, word: int) -> bool:

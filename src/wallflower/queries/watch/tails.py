@@ -53,7 +53,7 @@ class PassTable:
         _prove(self.thresholds.tolist(), lower_exponential(1 / self.scale))
 
     def probability(self, gap: int) -> Fraction:
-        """That a query passes which is `gap` steps short of the threshold, exactly."""
+        """The exact probability that a query passes that is `gap` steps short of the threshold."""
         if gap <= 0:
             return Fraction(1)
         return Fraction(int(self.thresholds[min(gap, len(self.thresholds)) - 1]), WHOLE)

@@ -73,7 +73,7 @@ class Results:
         return [*((OURS, epsilon) for epsilon in self.epsilons), *((rival, None) for rival in self.rivals)]
 
     def values(self, table: str, who: str, epsilon: str | None, measure: str) -> list[float]:
-        """Of one table and one contestant, fit by fit."""
+        """The values of one table and one contestant, fit by fit."""
         wanted = (table, who, epsilon)
         return [
             getattr(trial, measure)

@@ -95,7 +95,7 @@ def _over_all_cliques(
 
 @lru_cache(maxsize=2**14)
 def _largest_sum(rows: tuple[tuple[float, ...], ...], room: float) -> float:
-    """Of shares from 0 to 1 that no row has too little room for. Most tables of a world have a programme in common."""
+    """The largest sum of shares from 0 to 1 that every row has room for; many tables of a world share a programme."""
     solved = _optimize.linprog(-np.ones(len(rows[0])), A_ub=rows, b_ub=np.full(len(rows), room), bounds=(0, 1))
     return round(-float(solved.fun), 4)
 

@@ -45,12 +45,12 @@ def bracket(query: Explain, points: Points) -> Law:
 
 
 def _chance(query: Explain, case: Any, first: int) -> float:
-    """That the smaller context is chosen, given the first word: over both sides of the coin."""
+    """The chance that the smaller context is chosen, given the first word: over both sides of the coin."""
     return sum(_share(query, case, first, coin) for coin in (0, 1)) / 2
 
 
 def _share(query: Explain, case: Any, first: int, coin: int) -> float:
-    """Of the second words with this coin, those that choose the smaller context: all from some on, or none."""
+    """The share of second words with this coin that choose the smaller context: all from some word on, or none."""
 
     def is_small(word: int) -> bool:
         (found,) = query.answer(case, _TwoWords(first, word << 1 | coin))  # type: ignore[arg-type]

@@ -60,7 +60,7 @@ def text_of(detector: Detector | str) -> str:
 
 
 def name_of(detector: Detector | str) -> str:
-    """Its name alone.
+    """The name of a detector, without its settings.
 
     >>> name_of("lof:k=5")
     'lof'

@@ -118,7 +118,7 @@ def _draw(
 
 
 def _one_block(space: Space, blocks: Blocks) -> Blocks:
-    """The same as one block, kept."""
+    """All blocks as one, kept in memory."""
     taking, scores = np.empty(space.count, np.bool_), np.empty(space.count, np.int32)
 
     def keep(first: int, here: Bools, found: Counts) -> None:
@@ -151,7 +151,7 @@ def _tally(blocks: Blocks, span: tuple[int, int] | None) -> Tally:
 
 
 def _tally_sparsely(blocks: Blocks) -> Tally:
-    """The same, where so many scores are possible that most of them are none's."""
+    """How many contexts have each score, where most of the possible scores are the score of none."""
     total = np.empty(0, np.int64), np.empty(0, np.int64)
     for some, counts in blocks(lambda first, taking, scores: np.unique(scores[taking], return_counts=True)):
         scores, place = np.unique(np.append(total[0], some), return_inverse=True)

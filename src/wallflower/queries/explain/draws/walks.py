@@ -188,7 +188,7 @@ def _draw_evenly(count: int, noise: Noise) -> Iterator[int]:
 
 
 def _shuffle(items: list[int], noise: Noise) -> Iterator[int]:
-    """In even order, drawn as far as they are wanted."""
+    """The items in random order, drawn one by one as far as they are wanted."""
     for first in range(len(items)):
         other = first + noise.below(len(items) - first)
         items[first], items[other] = items[other], items[first]

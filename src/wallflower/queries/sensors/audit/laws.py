@@ -98,7 +98,7 @@ def attack_laws() -> Iterator[Finding]:
 
 
 def _columns_law(reading: Reading, more: Fraction) -> Law:
-    """Of both columns together, so that noise of one that is that of the other shows."""
+    """The law of both columns together: a draw that both columns share shows in it."""
 
     def perturb(*batches: Words) -> tuple[Ints, int]:
         noise, places = _WrittenWords(*batches), np.tile(reading, (len(batches[0]), 1))

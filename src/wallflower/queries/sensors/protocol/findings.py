@@ -96,7 +96,7 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Report:
-    """One server's: what it found of the readings that both had, and those it could not judge."""
+    """The report of one server: what it found of the readings that both had, and which it could not judge."""
 
     found: Frame | None
     unjudged: Frame

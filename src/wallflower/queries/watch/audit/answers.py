@@ -106,7 +106,7 @@ def _sorted_chances(detector: Any, stream: list[int]) -> list[float]:
 
 
 def _every_word(detector: Any, stream: list[int]) -> list[float]:
-    """The same from the detector itself, word by word."""
+    """The same chances from the detector itself, word by word."""
     distances = np.array(stream, dtype=np.int64)
     found = law_of(lambda noise: tuple(detector.decide(distances, (), 0, noise).flags.tolist()))
     return [round(chance, 9) for _, chance in sorted(found.items())]

@@ -56,7 +56,7 @@ def laws_on(query: Watch, pair: Pair) -> tuple[Law, Law]:
 
 
 def _law(query: Watch, stream: Stream, least: float, share: Fraction = Fraction(1)) -> Law:
-    """Of the flags, or of the scores where those are told."""
+    """The law of the flags, or of the scores where those are released."""
     detector = detector_of(query)
     distances = np.array([round(k * detector.move) for k in stream], dtype=np.int64)
 

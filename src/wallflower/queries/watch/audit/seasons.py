@@ -106,7 +106,7 @@ def laws(part: Part, epsilon: Fraction, form: Callable[[Cells], Cells] = lambda 
 
 
 def _chance(part: Part, cells: Cells, epsilon: Fraction, phase: int, edge: float) -> float:
-    """That a phase is at least so large, by the draws that make it so."""
+    """The chance that a phase is at least so large, by the draws that make it so."""
 
     def reaches(word: int) -> tuple[bool, float]:
         noise = Draws(*(word if place == phase else 0 for place in range(cells.phases)))
@@ -129,7 +129,7 @@ def width_laws(epsilon: Fraction) -> Iterator[tuple[Law, Law]]:
 
 
 def _width_law(epsilon: Fraction, entries: tuple[int, ...]) -> Law:
-    """As `exponential` has it, from the scores that it is given."""
+    """The law of `exponential`, computed from the scores that it is given."""
     widths, scores = cells_of(*entries).scores(AT)
     weights = np.exp(float(epsilon) / (2 * estimates.QUARTERS) * np.array(scores, dtype=np.float64))
     return dict(zip(widths.tolist(), (weights / weights.sum()).tolist(), strict=True))

@@ -76,7 +76,7 @@ class _Side:
         return np.asarray(sure + self._short(gaps, self.decay))
 
     def near_or_far(self, gaps: Ints, beyond: int) -> Floats:
-        """With the first test of an adaptive detector: e^(-(g + beyond)/2b), where the second says no."""
+        """The chance to pass a test of an adaptive detector: the far one, e^(-(g + beyond)/2b), else the near one."""
         half = math.sqrt(self.decay)
         far = self._short(gaps, half) - self._short(gaps, half**3)
         return np.asarray(self.near(gaps) + half**beyond * far)

@@ -178,7 +178,7 @@ class Learner:
         )
 
     def _together(self, n: int, dimension: int) -> str:
-        """That columns share what they have in common; the figures are those of a column by itself."""
+        """A remark where columns are learnt of together: the figures are those of a column by itself."""
         needed = is_needed(dimension, n, self.loss.epsilon)
         return f"; {dimension} columns of so few observations are learnt of together" if needed else ""
 

@@ -68,7 +68,7 @@ class Pool:
         return self.means([cells.entries for cells in self.columns], MOVE, epsilon, noise)
 
     def width(self, at: Ints, epsilon: Fraction, noise: Noise) -> float:
-        """One for all columns and phases.  (P3)"""
+        """One width for all columns and phases.  (P3)"""
         widths, scores = self.scores(at)
         return float(widths[exponential(scores, sensitivity=QUARTERS, epsilon=epsilon, noise=noise)]) / QUARTILE
 
