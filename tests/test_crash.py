@@ -24,6 +24,7 @@ SCRIPT = textwrap.dedent(
     """
     import os, signal, sys, time
     import wallflower.ledger as book
+    import wallflower.ledger.rows as rows
     from above import Above
     from wallflower.data import Points
     from wallflower.ledger import Ledger
@@ -50,7 +51,8 @@ SCRIPT = textwrap.dedent(
         reach(f"{event} written, not committed")
         return entry
 
-    append, book.append = book.append, writing
+    append = book.append
+    book.append = rows.append = writing
     around(Above, "view", "before the view", "after the view")
     around(Ledger, "charge", "before the charge", "after the charge")
     around(Above, "reading", "after the answer")

@@ -17,9 +17,10 @@ import wallflower as wf
 from scripted_noise import Scripted
 from wallflower import progress
 from wallflower.cli import build
-from wallflower.data import Schema, TiledTable, load, scans, texts
+from wallflower.data import Schema, TiledTable, load, scans
 from wallflower.data import fingerprints as prints
 from wallflower.data.scans import load_into
+from wallflower.data.sources import texts
 from wallflower.errors import DataError, EngineMismatch, ParameterError, SourceError
 from wallflower.ledger import Ledger
 from wallflower.neighbours import spreads

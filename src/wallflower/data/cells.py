@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.data.texts import MISSING
+from wallflower.data.sources.texts import MISSING
 from wallflower.errors import DataError
 from wallflower.machine.lazy import Lazy
 from wallflower.schema import Column, Schema

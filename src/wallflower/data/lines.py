@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.data.sources import number_columns
-from wallflower.data.texts import name_columns
+from wallflower.data.sources.texts import name_columns
 from wallflower.errors import DataError, SourceError
 from wallflower.machine.lazy import Lazy
 from wallflower.schema.columns import Selection, call_or_refuse

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from wallflower.data import Table, load
 from wallflower.data.cells import fit_cells, is_text, not_numbers, text_bytes
-from wallflower.data.databases import scan
 from wallflower.data.sources import pair_of, parts_of, read, require_fitting, select, suffix_of
-from wallflower.data.stores import find_parts, is_stored
-from wallflower.data.texts import json_parts, not_open, not_readable, scan_lines, type_cells
+from wallflower.data.sources.databases import scan
+from wallflower.data.sources.stores import find_parts, is_stored
+from wallflower.data.sources.texts import json_parts, not_open, not_readable, scan_lines, type_cells
 from wallflower.data.tiled_table import TiledTable
 from wallflower.engines import Cells, Engine, Source
 from wallflower.engines.local import LocalEngine

@@ -262,7 +262,7 @@ def test_the_interval_of_a_share_holds_it_in_95_of_100_batches(of, share):
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "jsonl", "parquet"])
 def test_a_file_is_scored_part_by_part_as_it_is_whole(ending, tmp_path, monkeypatch):
-    monkeypatch.setattr("wallflower.data.texts._BLOCK", 1 << 12)
+    monkeypatch.setattr("wallflower.data.sources.texts._BLOCK", 1 << 12)
     monkeypatch.setattr("wallflower.data.scans.CHUNK", 300)
     path, model = tmp_path / f"new.{ending}", fitted()
     rows = [dict(zip(NAMES, row, strict=True)) for row in RECORDS[:1000].tolist()]
@@ -283,7 +283,7 @@ def test_a_file_is_scored_part_by_part_as_it_is_whole(ending, tmp_path, monkeypa
 
 
 def test_what_is_wrong_far_down_is_refused_without_quoting_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("wallflower.data.texts._BLOCK", 1 << 12)
+    monkeypatch.setattr("wallflower.data.sources.texts._BLOCK", 1 << 12)
     model, head = fitted(), ["a,b,c"] + ["1,2,3"] * 2000
     for last, said in (
         ("4711,x,1", "holds text"),

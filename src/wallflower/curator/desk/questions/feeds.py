@@ -35,7 +35,7 @@ def read_feed(text: str, columns: Sequence[str]) -> Observations:
     if not lines:
         raise DataError("observations: there are none. Choose a file, or type a line for each observation.")
     if len(lines) > MOST + 1:
-        raise DataError(f"observations: there are more than {MOST:,}. Observations fewer at a time, or over HTTP.")
+        raise DataError(f"observations: there are more than {MOST:,}. Send fewer at a time, or over HTTP.")
     is_json = lines[0][1].lstrip()[0] in "{["
     found = list(_json_rows(lines, columns) if is_json else _csv_rows(lines, columns))
     times = [time for _, time in found if time is not None]

@@ -12,9 +12,9 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from wallflower.data.databases import ask
-from wallflower.data.texts import GUESSED, json_lines, not_open, not_readable, reader_of, type_cells
-from wallflower.data.workbooks import WORKBOOKS, workbook
+from wallflower.data.sources.databases import ask
+from wallflower.data.sources.texts import GUESSED, json_lines, not_open, not_readable, reader_of, type_cells
+from wallflower.data.sources.workbooks import WORKBOOKS, workbook
 from wallflower.errors import DataError, ParameterError, SourceError
 from wallflower.machine.lazy import Lazy
 from wallflower.schema import Schema

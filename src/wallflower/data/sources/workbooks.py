@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from wallflower.data.texts import name_columns
+from wallflower.data.sources.texts import name_columns
 from wallflower.errors import DataError, SourceError
 from wallflower.machine.lazy import Lazy
 from wallflower.schema.columns import Selection, arrow_of, list_names, too_large
