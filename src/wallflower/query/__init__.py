@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from wallflower.errors import ParameterError
 from wallflower.machine.lazy import is_there, load
@@ -38,6 +38,9 @@ from wallflower.query.plan import Quality as Quality
 from wallflower.query.plan import Scale as Scale
 from wallflower.schema import Schema
 from wallflower.units import Claim
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 class Status(StrEnum):
@@ -258,7 +261,7 @@ def settle(query: Query[Any, Any]) -> None:
         object.__setattr__(query, item.name, value)
 
 
-def require_settings_of_mode(query: Query[Any, Any]) -> None:
+def require_settings_of_mode(query: DataclassInstance) -> None:
     """Refuse a setting of a mode that was not chosen: it would be read, and change nothing."""
     for item in fields(query):
         when: Condition | None = item.metadata.get("when")

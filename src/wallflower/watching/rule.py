@@ -98,7 +98,7 @@ class Rule:
         is_other = self._season is not None or self.query.scores or mode_of(self.query) != "staircase"
         if is_other or not self._is_plain:
             return None
-        table = Table.of(self.detector.epsilon)
+        table = Table.of(self.query.deciding_epsilon)  # as the staircase has it
         quick = _quick_number if self.is_single else _quick_row
         return quick(self.gauge, self.detector.threshold, table)
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     import wallflower.queries.watch.forecast.plans as _plans
     import wallflower.queries.watch.forecast.worth as _worth
     import wallflower.queries.watch.seasons.drift as _drift
+    from wallflower.queries.watch.detectors import Detector
     from wallflower.queries.watch.seasons.drift import Drift
 else:
     _worth = Lazy("wallflower.queries.watch.forecast.worth")
@@ -276,13 +277,13 @@ class Watch(Query[Points, dict[str, Any]]):
             truth=self.threshold if self.outlier_from is None else self.outlier_from,
         )
 
-    def detector(self, made: Gauge) -> Any:
+    def detector(self, made: Gauge) -> Detector:
         """Who decides, for distances of this gauge."""
         return self.detector_of(made.steps(self.threshold), made.move)
 
-    def detector_of(self, threshold: int, move: int) -> Any:
+    def detector_of(self, threshold: int, move: int) -> Detector:
         """Who decides, for distances in steps of which one entry moves them by no more than so many."""
-        return MODES[mode_of(self)](self, {"threshold": threshold, "move": move})
+        return MODES[mode_of(self)](self, threshold, move)
 
     def require_reach(self, made: Gauge) -> None:
         """Refuse a threshold that no observation within the bounds can reach: every flag would be false."""

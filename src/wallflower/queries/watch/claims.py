@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.queries.watch.gauge import Gauge
+from wallflower.queries.watch.parameters import WatchSettings
 from wallflower.query import PublicFacts
 from wallflower.schema import Schema
 from wallflower.units import Claim
@@ -37,7 +37,7 @@ class LiveStream:
         return len(self.columns)
 
 
-def claim_of(query: Any, facts: PublicFacts, gauge: Gauge) -> Claim:
+def claim_of(query: WatchSettings, facts: PublicFacts, gauge: Gauge) -> Claim:
     """What the watch states, for observations measured by this gauge."""
     loss = _loss(query)
     whole_stream = loss.neighbours is Neighbours.PERSON
@@ -53,7 +53,7 @@ def claim_of(query: Any, facts: PublicFacts, gauge: Gauge) -> Claim:
     )
 
 
-def _loss(query: Any) -> Loss:
+def _loss(query: WatchSettings) -> Loss:
     """The loss in the unit that says most of it: a window with pure or concentrated loss is so much an entry.  (W)"""
     loss: Loss = query.cost()
     if query.window is None or loss.kind is Kind.APPROXIMATE:

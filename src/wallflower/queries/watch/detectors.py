@@ -47,6 +47,14 @@ class Detector(Protocol):
     """Decides whether distances (in steps of the gauge, signed where it has signs) are far."""
 
     @property
+    def threshold(self) -> int:
+        """From how many steps on a distance is far."""
+
+    @property
+    def move(self) -> int:
+        """By how many steps one entry moves a distance at most."""
+
+    @property
     def limit(self) -> int | None:
         """How much may be spent before the watch is exhausted; None: it never is."""
 

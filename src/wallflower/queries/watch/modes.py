@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.machine.lazy import Lazy
 from wallflower.privacy import Kind, Loss, Neighbours, zcdp_of_epsilon
 from wallflower.queries.watch.gauge import STATISTICS, Bounds
+from wallflower.queries.watch.parameters import OwnBounds, WatchSettings
 from wallflower.query import require_settings_of_mode
-from wallflower.schema import Schema
+from wallflower.schema import Column, Schema
 
 if TYPE_CHECKING:
     import wallflower.queries.watch.detectors as _detectors
+    from wallflower.queries.watch.detectors import Detector
 else:
     _detectors = Lazy("wallflower.queries.watch.detectors")
 
 LEVELS: Final = ("event", "person", "paper")
 
 
-def bounds_of(query: Any, dimension: int, schema: Schema | None) -> Bounds:
+def bounds_of(query: OwnBounds, dimension: int, schema: Schema | None) -> Bounds:
     """The public bounds of every column: the question's own, or where it has none the schema's, scaled as the numbers
     are. So what a plan says, which knows no schema, holds for the answer too."""
     stated = {column.name: column for column in (schema.columns or ())} if schema is not None else {}
@@ -35,14 +37,14 @@ def bounds_of(query: Any, dimension: int, schema: Schema | None) -> Bounds:
     return Bounds(low=tuple(float(low) for low, _ in ends), high=tuple(float(high) for _, high in ends))  # type: ignore[arg-type]
 
 
-def _ends(query: Any, column: Any) -> tuple[float | None, float | None]:
+def _ends(query: OwnBounds, column: Column) -> tuple[float | None, float | None]:
     center, scale = float(column.center), float(column.scale)
     low = query.low if query.low is not None or column.low is None else (column.low - center) / scale
     high = query.high if query.high is not None or column.high is None else (column.high - center) / scale
     return low, high
 
 
-def check_numbers(query: Any) -> None:
+def check_numbers(query: WatchSettings) -> None:
     if query.level not in LEVELS:
         raise ParameterError(f"level: {query.level!r} is not known; it is one of {', '.join(LEVELS)}.")
     if query.statistic not in STATISTICS:
@@ -69,7 +71,7 @@ def check_numbers(query: Any) -> None:
             raise ParameterError(f"{name}: {value!r} is not a whole number from 1 to 1,000,000,000; pass one.")
 
 
-def loss_at_level(query: Any) -> Loss:
+def loss_at_level(query: WatchSettings) -> Loss:
     """The loss, said of whom it protects at this level."""
     loss = query.loss
     if not isinstance(loss, Loss):
@@ -83,7 +85,7 @@ def loss_at_level(query: Any) -> Loss:
     return loss.under(wanted)
 
 
-def check_mode(query: Any) -> None:
+def check_mode(query: WatchSettings) -> None:
     kind, person = query.loss.kind, query.level == "person"
     if kind not in (Kind.PURE, Kind.APPROXIMATE, Kind.ZCDP) or (kind is not Kind.PURE and not person):
         raise LossMismatch(
@@ -109,7 +111,7 @@ def check_mode(query: Any) -> None:
             raise ParameterError(f"watch: {rule}. Leave out what does not belong.")
 
 
-def check_drift(query: Any) -> None:
+def check_drift(query: WatchSettings) -> None:
     """What is learnt anew goes with a season, one entry at a time."""
     if query.relearn is None:
         return
@@ -127,7 +129,7 @@ def check_drift(query: Any) -> None:
             raise ParameterError(words)
 
 
-def mode_of(query: Any) -> str:
+def mode_of(query: WatchSettings) -> str:
     if query.level != "person":
         return {"event": "staircase", "paper": "paper"}[query.level]
     if query.loss.kind is not Kind.PURE:
@@ -135,19 +137,20 @@ def mode_of(query: Any) -> str:
     return "sparse" if query.window is None else "staircase in a window"
 
 
-def _every(query: Any, public: dict[str, int]) -> Any:
+def _every(query: WatchSettings, threshold: int, move: int) -> Detector:
     loss, spread = query.loss, query.window or query.steps or 1
     rho = loss.rho if loss.kind is Kind.ZCDP else _zcdp_of(loss)
-    return _detectors.Every(**public, loss=Loss.zcdp(rho / spread), steps=query.steps)  # (G) (W)
+    return _detectors.Every(threshold=threshold, move=move, loss=Loss.zcdp(rho / spread), steps=query.steps)  # (G) (W)
 
 
 def _zcdp_of(loss: Loss) -> Fraction:
     return Fraction(zcdp_of_epsilon(float(loss.epsilon), float(loss.delta))) * Fraction(10**9 - 1, 10**9)
 
 
-def _sparse(query: Any, public: dict[str, Any]) -> Any:
+def _sparse(query: WatchSettings, threshold: int, move: int) -> Detector:
     return _detectors.Sparse(
-        **public,
+        threshold=threshold,
+        move=move,
         epsilon=query.loss.epsilon,
         cutoff=query.cutoff,
         two_sided=query.monotone,
@@ -155,14 +158,19 @@ def _sparse(query: Any, public: dict[str, Any]) -> Any:
     )
 
 
-MODES: Final[Mapping[str, Callable[[Any, dict[str, Any]], Any]]] = {
-    "staircase": lambda query, public: _detectors.Staircase(
-        **public, epsilon=query.deciding_epsilon, scores=query.scores
+def _staircase_in_window(query: WatchSettings, threshold: int, move: int) -> Detector:
+    assert query.window is not None
+    return _detectors.Staircase(threshold=threshold, move=move, epsilon=query.loss.epsilon / query.window)  # (W)
+
+
+MODES: Final[Mapping[str, Callable[[WatchSettings, int, int], Detector]]] = {
+    "staircase": lambda query, threshold, move: _detectors.Staircase(
+        threshold=threshold, move=move, epsilon=query.deciding_epsilon, scores=query.scores
     ),
-    "staircase in a window": lambda query, public: _detectors.Staircase(
-        **public, epsilon=query.loss.epsilon / query.window
-    ),  # (W)
+    "staircase in a window": _staircase_in_window,
     "sparse": _sparse,
     "gaussian": _every,
-    "paper": lambda query, public: _detectors.PaperDetector(**public, epsilon=query.loss.epsilon),
+    "paper": lambda query, threshold, move: _detectors.PaperDetector(
+        threshold=threshold, move=move, epsilon=query.loss.epsilon
+    ),
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.machine.lazy import Lazy
 from wallflower.queries.watch.modes import mode_of
+from wallflower.queries.watch.parameters import WatchSettings
 from wallflower.query import PublicFacts, Reading
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ SPOKEN: Final = 12  # times of flagged observations
 STAYS: Final = (1, 10, 100)  # for how many observations a person's loss is stated
 
 
-def reading(query: Any, value: Mapping[str, Any], facts: PublicFacts) -> Reading:
+def reading(query: WatchSettings, value: Mapping[str, Any], facts: PublicFacts) -> Reading:
     """How many were flagged, when, and what may be relied on."""
     flags, decided = len(value["flagged"]), value["decided"]
     over = "" if decided == facts.n else f" Then the watch was exhausted; {facts.n - decided:,} were not looked at."
@@ -43,7 +44,7 @@ def at_times(value: Mapping[str, Any], most: int) -> str:
     return f": {', '.join(times[:most])}{more}" if times else ""
 
 
-def _assumptions(query: Any) -> list[str]:
+def _assumptions(query: WatchSettings) -> list[str]:
     """What the guarantee takes for granted and nothing enforces."""
     rules = {
         f"one entry changes by at most {query.change:g}" if query.change else "": query.change is not None,

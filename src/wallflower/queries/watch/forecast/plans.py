@@ -34,6 +34,7 @@ from wallflower.queries.watch.forecast.worth import (
 )
 from wallflower.queries.watch.gauge import FINE, Gauge
 from wallflower.queries.watch.modes import mode_of
+from wallflower.queries.watch.parameters import WatchSettings
 from wallflower.query import Label, Option, Plan, Quality, Tradeoff, least_amount
 
 ROC_EPSILONS: Final = ("0.05", "0.1", "0.2", "0.35", "0.5", "0.75", "1", "1.5", "2", "4")
@@ -45,19 +46,19 @@ UNEVEN: Final = 10.0  # columns whose spreads differ by more are hardly of one u
 
 
 @lru_cache(maxsize=PLANS)
-def prospect(query: Any, dimension: int) -> Outlook | None:
+def prospect(query: WatchSettings, dimension: int) -> Outlook | None:
     """How often a watch would be right; None where too little is public."""
     if not _is_stated(query, dimension):
         return None
     return _outlook(query, query.gauge(dimension), scene(_bare(query), dimension))
 
 
-def _outlook(query: Any, gauge: Gauge, seen: Population) -> Outlook:
+def _outlook(query: WatchSettings, gauge: Gauge, seen: Population) -> Outlook:
     share = query.outlier_share if query.outlier_share is not None else seen.share
     return outlook(query.detector(gauge), seen, share)
 
 
-def plan_of(query: Any, *, n: int, dimension: int) -> Plan:
+def plan_of(query: WatchSettings, *, n: int, dimension: int) -> Plan:
     """What to expect of a watch."""
     ahead = prospect(query, dimension)
     told = _limits(query, dimension) if ahead is None else _forecast(query, dimension)
@@ -67,7 +68,7 @@ def plan_of(query: Any, *, n: int, dimension: int) -> Plan:
     )
 
 
-def _end_clause(query: Any, n: int, ahead: Outlook | None) -> str:
+def _end_clause(query: WatchSettings, n: int, ahead: Outlook | None) -> str:
     """When a watch is exhausted, where that is before the last of `n` observations: it is blind to what comes later."""
     if query.steps is not None and query.steps < n:
         after = f"after {query.steps:,}"
@@ -80,7 +81,7 @@ def _end_clause(query: Any, n: int, ahead: Outlook | None) -> str:
     return f"; {after} of {n:,} observations it is exhausted, and later ones are not looked at"
 
 
-def tradeoffs_of(query: Any, dimension: int) -> tuple[Tradeoff, ...]:
+def tradeoffs_of(query: WatchSettings, dimension: int) -> tuple[Tradeoff, ...]:
     """ROC curves over thresholds, at ten losses and at that of the query."""
     if not _is_stated(query, dimension):
         raise ParameterError("variance: trade-offs need the public variance of the statistic, and low and high.")
@@ -89,7 +90,7 @@ def tradeoffs_of(query: Any, dimension: int) -> tuple[Tradeoff, ...]:
     return tuple(made for amount in amounts if (made := _tradeoff(_at(query, amount), amount, gauge, seen)))
 
 
-def quality_of(query: Any, dimension: int, ahead: Outlook | None, *, decided: int, n: int) -> Quality:
+def quality_of(query: WatchSettings, dimension: int, ahead: Outlook | None, *, decided: int, n: int) -> Quality:
     """How far flags can be relied on, by what is public and by how many observations were looked at."""
     found = _quality(query, dimension, ahead)
     if decided >= n:
@@ -102,7 +103,7 @@ def quality_of(query: Any, dimension: int, ahead: Outlook | None, *, decided: in
     )
 
 
-def _quality(query: Any, dimension: int, ahead: Outlook | None) -> Quality:
+def _quality(query: WatchSettings, dimension: int, ahead: Outlook | None) -> Quality:
     if ahead is None:
         told = _limits(query, dimension)
         return Quality("use with care" if told["useful"] else "unreliable", str(told["verdict"]))
@@ -116,7 +117,7 @@ def _quality(query: Any, dimension: int, ahead: Outlook | None) -> Quality:
     return Quality(label, rule)
 
 
-def notes_of(query: Any, dimension: int, ahead: Outlook | None) -> tuple[str, ...]:
+def notes_of(query: WatchSettings, dimension: int, ahead: Outlook | None) -> tuple[str, ...]:
     """What whoever reads the flags must know."""
     if ahead is None:
         return ()
@@ -135,7 +136,7 @@ def figures_of(ahead: Outlook) -> dict[str, float]:
     }
 
 
-def cautions_of(query: Any, gauge: Gauge) -> tuple[str, ...]:
+def cautions_of(query: WatchSettings, gauge: Gauge) -> tuple[str, ...]:
     """What public facts of the columns warn of, where they are added up."""
     statement = query.statement(len(gauge.bounds.low))
     if not statement.is_sum:
@@ -173,12 +174,12 @@ def _percent(share: float) -> str:
 # Where observations are stated
 
 
-def _is_stated(query: Any, dimension: int) -> bool:
+def _is_stated(query: WatchSettings, dimension: int) -> bool:
     return query.low is not None and query.high is not None and query.statement(dimension).is_enough
 
 
 @lru_cache(maxsize=PLANS)
-def _forecast(query: Any, dimension: int) -> dict[str, Any]:
+def _forecast(query: WatchSettings, dimension: int) -> dict[str, Any]:
     ahead = prospect(query, dimension)
     assert ahead is not None
     gauge, seen = query.gauge(dimension), scene(_bare(query), dimension)
@@ -197,7 +198,7 @@ def _forecast(query: Any, dimension: int) -> dict[str, Any]:
     }
 
 
-def _verdict(query: Any, dimension: int, ahead: Outlook, smallest: str | None) -> str:
+def _verdict(query: WatchSettings, dimension: int, ahead: Outlook, smallest: str | None) -> str:
     said = (
         f"{_percent(ahead.true_positive)} of outliers and {_percent(ahead.false_positive)} of the others would be "
         f"flagged, and {_percent(ahead.right)} of flags would be right"
@@ -218,7 +219,7 @@ def _verdict(query: Any, dimension: int, ahead: Outlook, smallest: str | None) -
     return f"not useful: {said}{advice}"
 
 
-def _at_loss(query: Any, amount: str, gauge: Gauge, seen: Population) -> Outlook:
+def _at_loss(query: WatchSettings, amount: str, gauge: Gauge, seen: Population) -> Outlook:
     """The same watch at another loss; one that is too small for the tables of its mechanism is a coin."""
     try:
         return _outlook(_at(query, amount), gauge, seen)
@@ -233,7 +234,7 @@ def _option(ahead: Outlook) -> Option:
     return Option(mechanism=ahead.mechanism, figures=figures, note=_NOTES.get(ahead.mechanism, ""))
 
 
-def _tradeoff(query: Any, amount: str, gauge: Gauge, seen: Population) -> Tradeoff | None:
+def _tradeoff(query: WatchSettings, amount: str, gauge: Gauge, seen: Population) -> Tradeoff | None:
     try:
         drawn = curve(query.detector(gauge), seen)
     except ParameterError:  # too little for the tables of this mechanism
@@ -242,12 +243,12 @@ def _tradeoff(query: Any, amount: str, gauge: Gauge, seen: Population) -> Tradeo
     return Tradeoff(amount=amount, setting=setting, alarms=drawn.false_positive, found=drawn.true_positive)
 
 
-def _at(query: Any, amount: str) -> Any:
+def _at(query: WatchSettings, amount: str) -> WatchSettings:
     loss = query.loss
     return replace(query, loss=Loss(amount, delta=loss.delta, kind=loss.kind, neighbours=loss.neighbours))
 
 
-def _bare(query: Any) -> Any:
+def _bare(query: WatchSettings) -> WatchSettings:
     """The same observations, whoever is protected and however it is decided."""
     truth = query.threshold if query.outlier_from is None else query.outlier_from
     if not truth > 0:
@@ -256,7 +257,9 @@ def _bare(query: Any) -> Any:
             "outlier, or a threshold above 0."
         )
     public = {name: getattr(query, name) for name in _OBSERVED}
-    return type(query)(threshold=truth, outlier_from=truth, loss=Loss("1"), **public)
+    made: type[Any] = type(query)
+    bare: WatchSettings = made(threshold=truth, outlier_from=truth, loss=Loss("1"), **public)
+    return bare
 
 
 _OBSERVED: Final = (
@@ -276,7 +279,7 @@ _OBSERVED: Final = (
 # Where nothing is stated
 
 
-def _limits(query: Any, dimension: int) -> dict[str, Any]:
+def _limits(query: WatchSettings, dimension: int) -> dict[str, Any]:
     """What holds for all observations: the chance of one at the threshold, and of one just short of it."""
     gauge = None if query.low is None or query.high is None else query.gauge(dimension)
     detector = query.detector_of(FINE * FINE, FINE) if gauge is None else query.detector(gauge)
