@@ -6,10 +6,13 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from types import FunctionType
+from typing import Any
 
 import pytest
 
 from sources import MODULES, PACKAGE, tree
+from wallflower.machine.jit import Kernel
 
 HEAVY = ("numba", "sqlalchemy", "scipy", "pyarrow", "duckdb", "matplotlib", "sklearn", "opendp", "alembic")
 PARTIES = "import sys, wallflower.cli, wallflower.parties.startup"
@@ -77,6 +80,40 @@ def test_kernels_name_each_other_without_a_module() -> None:
             if isinstance(node, ast.FunctionDef) and "kernel" in map(ast.unparse, node.decorator_list):
                 reached = {ast.unparse(part.value) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
                 assert not reached & modules, f"{path.name}: {node.name} reaches a kernel through a module"
+
+
+def first(number: float) -> float:
+    return second(number) + third(0)
+
+
+def other(number: float) -> float:
+    return second(number)
+
+
+def second(number: float) -> float:
+    return third(number) / 2
+
+
+def third(number: float) -> float:
+    return number / 2
+
+
+CALLS = {"first": ("second", "third"), "other": ("second",), "second": ("third",), "third": ()}
+
+
+def test_a_name_leads_to_compiled_code_only_after_all_that_the_code_calls() -> None:
+    """Another thread may compile a function as soon as its name leads to it."""
+
+    class Names(dict[str, Any]):
+        def __setitem__(self, name: str, value: Any) -> None:
+            waiting = [called for called in CALLS[name] if isinstance(self[called], Kernel)]
+            assert not waiting, f"{name} can be called, and {waiting} cannot be compiled into it yet"
+            super().__setitem__(name, value)
+
+    names = Names()
+    names.update({each.__name__: Kernel(FunctionType(each.__code__, names)) for each in (first, other, second, third)})
+    assert names["first"](12) == 3.0
+    assert not any(isinstance(names[name], Kernel) for name in CALLS)
 
 
 LIGHT = """

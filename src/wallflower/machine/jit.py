@@ -53,15 +53,14 @@ class Kernel:
 
     @cached_property
     def _ready(self) -> Any:
-        """Compiled code cannot call a `Kernel`, so every module within reach gets what its own stand for."""
+        """Compiled code cannot call a `Kernel`, so every module within reach gets what its own stand for. A name
+        changes after those that its function calls: another thread may compile it as soon as the name leads there."""
         with _turn:
-            reached = [self]
-            while reached:
-                names = reached.pop()._function.__globals__
-                for name, value in list(names.items()):
-                    if isinstance(value, Kernel):
-                        names[name] = value._dispatcher
-                        reached.append(value)
+            modules, kernels = _within_reach(self)
+            for kernel in kernels:
+                for names in modules:
+                    for name in [name for name, value in names.items() if value is kernel]:
+                        names[name] = kernel._dispatcher
         return self._dispatcher
 
     @cached_property
@@ -71,6 +70,30 @@ class Kernel:
             return _numba.njit(nogil=True, cache=True)(self._function)
         except RuntimeError:  # numba found no folder that it may write to
             return _numba.njit(nogil=True)(self._function)
+
+
+def _within_reach(kernel: Kernel) -> tuple[list[dict[str, Any]], list[Kernel]]:
+    """The names of all modules that a kernel leads to, and the kernels among them, each after those that it calls."""
+    modules, reached = dict[int, dict[str, Any]](), [kernel]
+    for each in reached:
+        names = each._function.__globals__
+        if id(names) not in modules:
+            modules[id(names)] = names
+            reached += [value for value in names.values() if isinstance(value, Kernel)]
+    ordered = dict[Kernel, None]()
+    for each in reached:
+        _put_behind_calls(each, ordered, set())
+    return list(modules.values()), list(ordered)
+
+
+def _put_behind_calls(kernel: Kernel, ordered: dict[Kernel, None], callers: set[Kernel]) -> None:
+    if kernel in ordered or kernel in callers:
+        return
+    names = kernel._function.__globals__
+    for name in kernel._function.__code__.co_names:
+        if isinstance(names.get(name), Kernel):
+            _put_behind_calls(names[name], ordered, callers | {kernel})
+    ordered[kernel] = None
 
 
 class _Thread(local):
