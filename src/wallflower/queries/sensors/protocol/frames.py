@@ -175,7 +175,7 @@ def _head(body: bytes, most: int) -> Frame:
         raise FrameError(f"header: it takes {_HEADER.size} bytes and not all are there. Send the whole frame.")
     magic, version, kind, columns, sensor, window, seq, count, parameters = _HEADER.unpack_from(body)
     if magic != MAGIC or version != VERSION or kind not in tuple(Kind):
-        raise FrameError(f"header: not a frame of version {VERSION}. Send what `frames.encoded` makes.")
+        raise FrameError(f"header: not a frame of version {VERSION}. Send what `frames.encode` makes.")
     if max(sensor, window) > BIGGEST:
         raise FrameError("header: the number of a sensor or a window is below 2**63.")
     if count > most:
