@@ -182,3 +182,11 @@ def test_noise_is_handed_over() -> None:
 def test_rooms_never_import_the_list_of_questions() -> None:
     for path in (PACKAGE / "queries").glob("*/*.py"):
         assert not {name for name in imports(path) if name.startswith("wallflower.queries.QUERIES")}
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if place(path).startswith("queries/")], ids=place)
+def test_no_question_is_handed_on_without_its_type(path: Path) -> None:
+    """Else mypy takes any setting for granted, also where it decides how much noise there is."""
+    for node in nodes(path):
+        if isinstance(node, ast.arg) and node.arg == "query" and node.annotation is not None:
+            assert ast.unparse(node.annotation) != "Any", f"{place(path)}:{node.lineno}"

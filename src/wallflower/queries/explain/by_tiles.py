@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from wallflower.errors import DataError, EngineMismatch
 from wallflower.queries.explain.case import require_columns
 from wallflower.queries.explain.detectors import Detector
 from wallflower.queries.explain.detectors.names import name_of
+from wallflower.queries.explain.parameters import Settings
 from wallflower.queries.explain.space.cells import DIVISIONS, CellTable, cell_table, is_divided
 from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.tallies import add_up
@@ -56,7 +57,7 @@ class TiledCase:
         return f"TiledCase(at most {self.n} records, columns={self.columns!r})"
 
 
-def case_on_tiles(query: Any, table: TiledTable, detector: Detector) -> TiledCase:
+def case_on_tiles(query: Settings, table: TiledTable, detector: Detector) -> TiledCase:
     """The case, if it can be answered by counts and sums; refused by public facts, and by whether there is the record
     that was named."""
     require_decomposition(query, table.engine, detector)
@@ -64,12 +65,16 @@ def case_on_tiles(query: Any, table: TiledTable, detector: Detector) -> TiledCas
     facts = {column.name: column for column in table.schema.columns or ()}
     case = CaseCells(query.domains, tuple(facts[name] for name in query.columns))
     places = [table.columns.index(name) for name in query.columns]
-    found = _find_by_name(query, table, places) if query.identifier else _find_by_row(int(query.record), table, places)
+    found = (
+        _find_by_name(query.identifier, query.record, table, places)
+        if query.identifier
+        else _find_by_row(int(query.record), table, places)
+    )
     codes, metric = case(found)
     return TiledCase(table, case, {"codes": codes[0], "metric": metric}, query.most)
 
 
-def require_decomposition(query: Any, engine: str, detector: Detector) -> None:
+def require_decomposition(query: Settings, engine: str, detector: Detector) -> None:
     """Refuse what is not a matter of counts and sums."""
     cells = math.prod(query.sizes)
     parts = DIVISIONS[type(detector)](detector).parts if is_divided(detector) else 0
@@ -87,15 +92,13 @@ def require_decomposition(query: Any, engine: str, detector: Detector) -> None:
             raise EngineMismatch(engine, f"explain with {asked}", instead)
 
 
-def _find_by_name(query: Any, table: TiledTable, places: Sequence[int]) -> Cells:
-    column = table.identifier(query.identifier)
-    given = {"name": np.array(query.record.encode("utf-8"))}
+def _find_by_name(identifier: str, record: str, table: TiledTable, places: Sequence[int]) -> Cells:
+    column = table.identifier(identifier)
+    given = {"name": np.array(record.encode("utf-8"))}
     told = list(table.sheet.each("finding the record", [column, *places], find_records, given))
     found = [np.concatenate([each[str(at)] for each in told]) for at in range(len(places))]
     if len(found[0]) != 1:
-        raise DataError(
-            f"record: not exactly one has this {query.identifier}. Check what you asked for.", column=query.identifier
-        )
+        raise DataError(f"record: not exactly one has this {identifier}. Check what you asked for.", column=identifier)
     return found
 
 

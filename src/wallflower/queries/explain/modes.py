@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -19,13 +19,14 @@ from wallflower.queries.explain.detectors import ClampedGrubbs, Detector
 from wallflower.queries.explain.draws import best_first, direct, guided_search, walks
 from wallflower.queries.explain.draws.utilities import Overlap, Population, Rating, Utility
 from wallflower.queries.explain.exact import ASKED, ENGINES, HELD
+from wallflower.queries.explain.parameters import MarginSettings, SearchSettings, Settings
 from wallflower.queries.explain.space.blocks import SWEPT
 from wallflower.queries.explain.space.cells import CellTable, cells_of
 from wallflower.queries.explain.space.contexts import Space
 from wallflower.queries.explain.space.ranked_table import Floats, RankedTable
 from wallflower.units import Claim
 
-Way = Callable[[Any, RankedTable | CellTable, Detector, Utility, Noise], list[int]]
+Way = Callable[[SearchSettings, RankedTable | CellTable, Detector, Utility, Noise], list[int]]
 
 MISSED: Final = 100  # one in so many draws may be invalid where the record stands out enough
 REACH: Final = 3  # a context of all records scores so many times what is enough
@@ -33,7 +34,7 @@ DOUBTED: Final = 50  # about one in twice so many answers names a context where 
 _DOUBT: Final = Fraction(math.log(DOUBTED))
 
 
-def check(query: Any, detector: Detector, size: int) -> None:
+def check(query: Settings, detector: Detector, size: int) -> None:
     """Refuse by public facts, before anything is paid: too many contexts, or too much rounding."""
     bits, way = query.contexts.bit_length() - 1, query.way_of_search(size)
     asking = type(detector) not in ENGINES or not isinstance(query.utility, str)
@@ -59,7 +60,7 @@ def check(query: Any, detector: Detector, size: int) -> None:
             )
 
 
-def _try_out(query: Any, detector: Detector) -> None:
+def _try_out(query: Settings, detector: Detector) -> None:
     """Refuse foreign code that fails on made-up values: on records it would fail in silence, and be paid for."""
     values = np.append(np.linspace(0.0, 1.0, 99), 10.0)
     try:
@@ -74,7 +75,7 @@ def _try_out(query: Any, detector: Detector) -> None:
         ) from error
 
 
-def claim_more(stated: Claim, query: Any, detector: Detector) -> Claim:
+def claim_more(stated: Claim, query: MarginSettings, detector: Detector) -> Claim:
     """In mode dp: its squares, and what it costs a record that is replaced.  (Z) (X)"""
     deciding, each = query.parts()
     factor = direct.record_factor(detector)
@@ -82,13 +83,15 @@ def claim_more(stated: Claim, query: Any, detector: Detector) -> Claim:
     return replace(stated, rho=deciding**2 / 2 + query.top * each**2 / 8, own=own)
 
 
-def find_contexts(query: Any, data: Case | TiledCase, detector: Detector, noise: Noise) -> list[str]:
+def find_contexts(query: Settings, data: Case | TiledCase, detector: Detector, noise: Noise) -> list[str]:
     """The bits of the contexts to release."""
     table = data.table_for(detector)
     return [table.space.bits(index) for index in draw_contexts(query, table, data.n, detector, noise)]
 
 
-def draw_contexts(query: Any, table: RankedTable | CellTable, size: int, detector: Detector, noise: Noise) -> list[int]:
+def draw_contexts(
+    query: Settings, table: RankedTable | CellTable, size: int, detector: Detector, noise: Noise
+) -> list[int]:
     """The contexts to release, by index."""
     return (_by_margin if query.mode == "dp" else _by_search)(query, table, size, detector, noise)
 
@@ -120,7 +123,9 @@ def chance_of_none(margin: float, deciding: Fraction) -> float:
     return Additive("laplace", spread, Fraction(1)).upper_tail(1 - lacking)  # noise is as likely as its negative
 
 
-def _by_margin(query: Any, table: RankedTable | CellTable, size: int, detector: Detector, noise: Noise) -> list[int]:
+def _by_margin(
+    query: MarginSettings, table: RankedTable | CellTable, size: int, detector: Detector, noise: Noise
+) -> list[int]:
     deciding, each = query.parts()
     table, contexts = cells_of(table, detector), table.space.count
     if deciding and not _stands_out(table, detector, deciding, noise):
@@ -136,30 +141,32 @@ def _stands_out(table: RankedTable | CellTable, detector: Detector, epsilon: Fra
     return direct.best_margin(table, detector) + noise.laplace(spread) >= spread * _DOUBT
 
 
-def _by_search(query: Any, table: RankedTable | CellTable, size: int, detector: Detector, noise: Noise) -> list[int]:
+def _by_search(
+    query: SearchSettings, table: RankedTable | CellTable, size: int, detector: Detector, noise: Noise
+) -> list[int]:
     return _WAYS[query.way_of_search(size)](query, table, detector, _utility(query), noise)
 
 
-def _utility(query: Any) -> Utility:
+def _utility(query: SearchSettings) -> Utility:
     if isinstance(query.utility, str):
         return Overlap(query.near) if query.near is not None else Population()
     rated: Utility = query.utility
     return rated
 
 
-def _rate(query: Any, way: str, utility: Utility) -> Fraction:
+def _rate(query: SearchSettings, way: str, utility: Utility) -> Fraction:
     return walks.rate_of(way, query.loss.epsilon, utility=utility, samples=query.samples, top=query.top)  # (O)
 
 
 def _direct(
-    query: Any, table: RankedTable | CellTable, detector: Detector, utility: Utility, noise: Noise
+    query: SearchSettings, table: RankedTable | CellTable, detector: Detector, utility: Utility, noise: Noise
 ) -> list[int]:
     rate = _rate(query, "direct", utility)
     return direct.direct(table, detector, utility, rate=rate, top=query.top, noise=noise)
 
 
 def _best_first(
-    query: Any, table: RankedTable | CellTable, detector: Detector, utility: Utility, noise: Noise
+    query: SearchSettings, table: RankedTable | CellTable, detector: Detector, utility: Utility, noise: Noise
 ) -> list[int]:
     rate = _rate(query, "best-first", utility)
     drawn, finished = best_first.best_first(table, detector, utility, rate=rate, top=query.top, noise=noise)
@@ -167,18 +174,19 @@ def _best_first(
 
 
 def _uniform(
-    query: Any, table: RankedTable | CellTable, detector: Detector, utility: Utility, noise: Noise
+    query: SearchSettings, table: RankedTable | CellTable, detector: Detector, utility: Utility, noise: Noise
 ) -> list[int]:
     rate = _rate(query, "uniform", utility)
-    sampled = {"samples": query.samples, "rate": rate, "top": query.top, "noise": noise}
-    return walks.uniform(table, detector, utility, **sampled)
+    return walks.uniform(table, detector, utility, samples=query.samples, rate=rate, top=query.top, noise=noise)
 
 
 def _guided_search(
-    query: Any, table: RankedTable | CellTable, detector: Detector, utility: Utility, noise: Noise
+    query: SearchSettings, table: RankedTable | CellTable, detector: Detector, utility: Utility, noise: Noise
 ) -> list[int]:
-    asked = {"evaluations": max(query.samples, query.top), "top": query.top, "noise": noise}
-    return guided_search.guided_search(table, detector, utility, epsilon=query.loss.epsilon, **asked)
+    most = max(query.samples, query.top)
+    return guided_search.guided_search(
+        table, detector, utility, epsilon=query.loss.epsilon, evaluations=most, top=query.top, noise=noise
+    )
 
 
 def _start(table: RankedTable | CellTable, detector: Detector, ask: walks.ContextScores, noise: Noise) -> int | None:
@@ -196,7 +204,7 @@ def _given_start(space: Space, bits: str) -> int:
 
 def _walk_way(way: str, step: Callable[..., list[int]]) -> Way:
     def search(
-        query: Any, table: RankedTable | CellTable, detector: Detector, utility: Utility, noise: Noise
+        query: SearchSettings, table: RankedTable | CellTable, detector: Detector, utility: Utility, noise: Noise
     ) -> list[int]:
         ask = walks.score_contexts(table, detector, utility)
         start = _start(table, detector, ask, noise) if query.start is None else _given_start(table.space, query.start)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from wallflower.errors import ParameterError
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Tukey
 from wallflower.queries.explain.detectors.names import name_of
+from wallflower.queries.explain.parameters import ExplainSettings, Settings
 from wallflower.queries.explain.space.contexts import predicate
 from wallflower.query import require_settings_of_mode
 
@@ -18,14 +19,14 @@ UTILITIES: Final = ("population", "overlap")
 WITH_MARGIN: Final = (ClampedGrubbs, Distance, FixedBins, Tukey)
 
 
-def check(query: Any) -> None:
+def check(query: Settings) -> None:
     """Refuse what makes no question, and settle its mode and its loss."""
     _check_names(query)
     _check_numbers(query)
     _check_mode(query)
 
 
-def _check_names(query: Any) -> None:
+def _check_names(query: ExplainSettings) -> None:
     if not query.context or len({*query.columns, query.identifier}) < len(query.columns) + 1:
         raise ParameterError(
             "context, metric, identifier: name one context column or more, and each column for one purpose."
@@ -37,7 +38,7 @@ def _check_names(query: Any) -> None:
     query.domains  # noqa: B018 - refuses what has no public values
 
 
-def _check_numbers(query: Any) -> None:
+def _check_numbers(query: Settings) -> None:
     for name, least, most in (("top", 1, MOST), ("samples", 1, 100_000), ("size", 1, 10**9)):
         number = getattr(query, name)
         if number is not None and (
@@ -52,7 +53,7 @@ def _check_numbers(query: Any) -> None:
         raise ParameterError(f"clear: {query.clear!r} is not a share above 0; pass one such as 0.1.")
 
 
-def _check_mode(query: Any) -> None:
+def _check_mode(query: Settings) -> None:
     found = query.kind_of_detector
     if query.mode is None and found not in WITH_MARGIN:
         raise ParameterError(
@@ -79,7 +80,7 @@ def _loss_in_mode(loss: Loss, mode: str) -> Loss:
     return Loss(loss.amount, kind=kind, neighbours=Neighbours.ADD_REMOVE)
 
 
-def _check_choices(query: Any) -> None:
+def _check_choices(query: Settings) -> None:
     rated = hasattr(query.utility, "sensitivity")  # a function of the user's
     for name, known in (("utility", UTILITIES), ("search", (None, *SEARCHES))):
         if getattr(query, name) not in known and not (rated and name == "utility"):

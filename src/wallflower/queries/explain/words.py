@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from wallflower.queries.explain.detectors import Distance
 from wallflower.queries.explain.detectors.names import name_of
+from wallflower.queries.explain.parameters import ExplainSettings, MarginSettings, SearchSettings, Settings
 from wallflower.queries.explain.space.contexts import predicate
 from wallflower.query import Label, Quality, two_digits_up
 
@@ -15,13 +16,13 @@ SILENT: Final = 0.2  # of the answers about a clear outlier may be none
 Value = list[dict[str, str]]
 
 
-def says_nothing(query: Any, size: int) -> bool:
+def says_nothing(query: ExplainSettings, size: int) -> bool:
     """Whether everybody is an outlier in every context by the question alone: no table has so many neighbours."""
     detector = query.detector_for(size)
     return isinstance(detector, Distance) and detector.k >= size
 
 
-def verdict(query: Any, size: int, smallest: str | None) -> str:
+def verdict(query: Settings, size: int, smallest: str | None) -> str:
     """Whether to ask, and why."""
     if says_nothing(query, size):
         return f"not useful: of at most {size:,} records nobody has that many neighbours, so everybody is an outlier"
@@ -32,7 +33,7 @@ def verdict(query: Any, size: int, smallest: str | None) -> str:
     return f"not useful: {said}{advice}"
 
 
-def reading(query: Any, value: Value) -> str:
+def reading(query: Settings, value: Value) -> str:
     """What was released, as a sentence."""
     if not value and query.mode == "dp":
         return "None: no context makes this record an outlier clearly enough to say so at this loss."
@@ -43,7 +44,7 @@ def reading(query: Any, value: Value) -> str:
     return f"In {query.metric}, the record is an outlier among {found}{hedge}."
 
 
-def notes(query: Any, value: Value, size: int) -> tuple[str, ...]:
+def notes(query: Settings, value: Value, size: int) -> tuple[str, ...]:
     """Caveats of an answer."""
     if query.mode == "ocdp":
         return ()
@@ -56,7 +57,7 @@ def notes(query: Any, value: Value, size: int) -> tuple[str, ...]:
     return (_warning(seen.least_none),) if seen.least_none >= SURE else ()
 
 
-def quality(query: Any, value: Value, size: int) -> Quality:
+def quality(query: Settings, value: Value, size: int) -> Quality:
     """How far to rely on a context, or on none; where the record stands out as the plan assumes."""
     if says_nothing(query, size):
         return Quality("unreliable", "by this detector everybody is an outlier, whatever the records are")
@@ -82,7 +83,7 @@ def percent(share: float) -> str:
     return "under 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
 
 
-def _prospect(query: Any, size: int) -> str:
+def _prospect(query: SearchSettings, size: int) -> str:
     share = percent(query.expected_utility("direct", size))
     return (
         f"one of {query.contexts:,} contexts, with {share} of the records of the largest valid one expected (if "
@@ -90,7 +91,7 @@ def _prospect(query: Any, size: int) -> str:
     )
 
 
-def _outcome(query: Any, seen: Any) -> str:
+def _outcome(query: MarginSettings, seen: Any) -> str:
     if seen.least_none > SILENT:
         return f"it would say none {percent(seen.least_none)} of the time even for the clearest outlier possible"
     return (
@@ -100,7 +101,7 @@ def _outcome(query: Any, seen: Any) -> str:
     )
 
 
-def _clearness(query: Any) -> str:
+def _clearness(query: ExplainSettings) -> str:
     if issubclass(query.kind_of_detector, Distance):
         return "the record has nobody near"
     share, name = percent(query.clear), name_of(query.detector)
@@ -111,7 +112,7 @@ def _warning(least: float) -> str:
     return f"At this loss none is said at least {percent(least)} of the time, however clear the outlier."
 
 
-def _quality_of_search(query: Any, value: Value, size: int) -> Quality:
+def _quality_of_search(query: SearchSettings, value: Value, size: int) -> Quality:
     if value:
         return Quality("reliable", "in this mode only contexts are named in which the record is an outlier")
     if query.way_of_search(size) == "direct":

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final, Protocol
 
-from wallflower.privacy import Kind
+from wallflower.privacy import Kind, Loss
+from wallflower.queries.subspaces.choice import Draws
 from wallflower.query import Label, Quality
 
 NEAR_CHANCE: Final = 0.1  # of the way from chance to certainty
@@ -29,12 +30,33 @@ MECHANISM_NOTES: Final = {
 }
 
 
-def is_useful(query: Any, n: int, dimension: int) -> bool:
+class SubspacesSettings(Protocol):
+    """The question as these words see it. The front door imports them, so they cannot name its class."""
+
+    @property
+    def loss(self) -> Loss: ...
+    @property
+    def top(self) -> int: ...
+    @property
+    def counts(self) -> bool: ...
+    @property
+    def gap(self) -> float | None: ...
+
+    def candidates(self, dimension: int) -> int: ...
+    def pick_draws(self, n: int, dimension: int) -> Draws: ...
+    def lead(self, n: int) -> float: ...
+    def needed_lead(self, way: Draws, n: int, dimension: int) -> float: ...
+    def precision(self, n: int, dimension: int) -> float: ...
+    def lift(self, n: int, dimension: int) -> float: ...
+    def blur(self, n: int) -> float: ...
+
+
+def is_useful(query: SubspacesSettings, n: int, dimension: int) -> bool:
     """Whether names are better than chance, and counts, if there are any, tell something among so many records."""
     return query.lift(n, dimension) >= USEFUL and not _is_blurred(query, n)
 
 
-def verdict(query: Any, n: int, dimension: int, smallest: str | None) -> str:
+def verdict(query: SubspacesSettings, n: int, dimension: int, smallest: str | None) -> str:
     """Whether to ask, and why."""
     said, lift = _promise(query, n, dimension), query.lift(n, dimension)
     if is_useful(query, n, dimension):
@@ -45,7 +67,7 @@ def verdict(query: Any, n: int, dimension: int, smallest: str | None) -> str:
     return f"{how}: {said}{advice}"
 
 
-def notes(query: Any, n: int, dimension: int) -> tuple[str, ...]:
+def notes(query: SubspacesSettings, n: int, dimension: int) -> tuple[str, ...]:
     """Caveats of an answer."""
     counted = (UNPROVED,) if query.counts else ()
     if query.top == query.candidates(dimension):
@@ -56,7 +78,7 @@ def notes(query: Any, n: int, dimension: int) -> tuple[str, ...]:
     return (found, *counted)
 
 
-def quality(query: Any, n: int, dimension: int) -> Quality:
+def quality(query: SubspacesSettings, n: int, dimension: int) -> Quality:
     """How far to rely on the names, where the best stand out as the plan assumes, and on the counts."""
     label: Label = "reliable" if query.precision(n, dimension) >= RIGHT else "use with care"
     if query.top == query.candidates(dimension):
@@ -64,7 +86,7 @@ def quality(query: Any, n: int, dimension: int) -> Quality:
     return Quality(label if is_useful(query, n, dimension) else "unreliable", _promise(query, n, dimension))
 
 
-def _promise(query: Any, n: int, dimension: int) -> str:
+def _promise(query: SubspacesSettings, n: int, dimension: int) -> str:
     candidates = query.candidates(dimension)
     if query.top < candidates:
         wrong, chance = 1 - query.precision(n, dimension), 1 - query.top / candidates
@@ -82,7 +104,7 @@ def _promise(query: Any, n: int, dimension: int) -> str:
     return f"{said}; the noise of each count is within ±{query.blur(n):.3g} (95 %) among {n:,} records"
 
 
-def _is_blurred(query: Any, n: int) -> bool:
+def _is_blurred(query: SubspacesSettings, n: int) -> bool:
     return bool(query.counts and query.blur(n) > BLURRED * n)
 
 
