@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from dataclasses import Field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from wallflower.privacy import Loss
 from wallflower.queries.explain.detectors import Detector
 from wallflower.queries.explain.space.contexts import Domain
 
-if TYPE_CHECKING:
-    from wallflower.queries.explain.forecast import Outlook
+
+class Expectation(Protocol):
+    """What is expected of an answer in mode dp, as shares of answers and, `utility`, of the largest context."""
+
+    @property
+    def none(self) -> float: ...
+    @property
+    def least_none(self) -> float: ...
+    @property
+    def baseless(self) -> float: ...
+    @property
+    def invalid(self) -> float: ...
+    @property
+    def utility(self) -> float: ...
 
 
 class ExplainSettings(Protocol):
@@ -62,7 +74,7 @@ class MarginSettings(ExplainSettings, Protocol):
     def doubt(self) -> Fraction: ...
 
     def parts(self) -> tuple[Fraction, Fraction]: ...
-    def outlook(self, size: int) -> Outlook: ...
+    def outlook(self, size: int) -> Expectation: ...
 
 
 class SearchSettings(ExplainSettings, Protocol):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from wallflower.queries.explain.detectors import Distance
 from wallflower.queries.explain.detectors.names import name_of
-from wallflower.queries.explain.parameters import ExplainSettings, MarginSettings, SearchSettings, Settings
+from wallflower.queries.explain.parameters import Expectation, ExplainSettings, MarginSettings, SearchSettings, Settings
 from wallflower.queries.explain.space.contexts import predicate
 from wallflower.query import Label, Quality, two_digits_up
 
@@ -91,7 +91,7 @@ def _prospect(query: SearchSettings, size: int) -> str:
     )
 
 
-def _outcome(query: MarginSettings, seen: Any) -> str:
+def _outcome(query: MarginSettings, seen: Expectation) -> str:
     if seen.least_none > SILENT:
         return f"it would say none {percent(seen.least_none)} of the time even for the clearest outlier possible"
     return (
