@@ -235,12 +235,12 @@ def one_draw_for_all_counts(patch: pytest.MonkeyPatch) -> None:
 TABLE = Table.of
 
 
-def window_at_the_whole(query: Any, public: Any) -> Any:
-    return detectors.Staircase(**public, epsilon=query.loss.epsilon)
+def window_at_the_whole(query: Any, threshold: int, move: int) -> Any:
+    return detectors.Staircase(threshold=threshold, move=move, epsilon=query.loss.epsilon)
 
 
-def paper_at_its_own(query: Any, public: Any) -> Any:
-    return detectors.PaperDetector(**public, epsilon=4 * query.loss.epsilon)
+def paper_at_its_own(query: Any, threshold: int, move: int) -> Any:
+    return detectors.PaperDetector(threshold=threshold, move=move, epsilon=4 * query.loss.epsilon)
 
 
 def one_threshold(sparse: Any, noise: Any) -> Any:
@@ -259,9 +259,9 @@ def never_over(decide: Any) -> Callable[..., Any]:
     return decided
 
 
-def every_at_the_whole(query: Any, public: Any) -> Any:
+def every_at_the_whole(query: Any, threshold: int, move: int) -> Any:
     rho = query.loss.rho if query.loss.kind is Kind.ZCDP else watch_modes._zcdp_of(query.loss)
-    return detectors.Every(**public, loss=Loss.zcdp(rho), steps=query.steps)
+    return detectors.Every(threshold=threshold, move=move, loss=Loss.zcdp(rho), steps=query.steps)
 
 
 def words_twice(words: Any, noise: Any, size: int) -> Any:
@@ -548,7 +548,7 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         entry(
             watch_modes.MODES,
             "staircase in a window",
-            lambda query, public: detectors.Staircase(**public, epsilon=query.loss.epsilon),
+            window_at_the_whole,
         ),
     ),
     "person: one threshold for both sides": (WATCH, "person", put(detectors.Sparse, "secret", one_threshold)),
@@ -595,7 +595,7 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         entry(
             watch_modes.MODES,
             "paper",
-            lambda query, public: detectors.PaperDetector(**public, epsilon=4 * query.loss.epsilon),
+            paper_at_its_own,
         ),
     ),
     "gauge: moves by 1": (
