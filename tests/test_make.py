@@ -7,14 +7,17 @@ import re
 import shutil
 import subprocess
 import tomllib
+from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+DEBIAN = "3.11.2"
 PIN = re.compile(r"([\w.-]+)==([\w.]+)")
 
 
@@ -34,6 +37,16 @@ def test_what_is_installed_is_pinned_within_its_floor(extra: str) -> None:
         if name != "wallflower":
             assert name in known, f"{name} is not pinned in constraints.txt"
             assert known[name] in requirement.specifier, f"{name} {known[name]} is outside {requirement.specifier}"
+
+
+def test_every_pin_runs_on_the_oldest_python_that_is_at_hand() -> None:
+    """Debian 12 has 3.11.2, and `make` takes the Python that the machine has."""
+    for name in pins():
+        try:
+            needs = metadata(name)["Requires-Python"]
+        except PackageNotFoundError:  # of another Python or system
+            continue
+        assert SpecifierSet(needs or "").contains(DEBIAN), f"{name} needs Python {needs}; pin one that runs on {DEBIAN}"
 
 
 def test_the_package_has_the_extras_it_promises() -> None:
