@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import zipfile
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -59,8 +58,7 @@ def test_the_wheel_holds_every_file_of_the_package(dist: Path) -> None:
 
 @pytest.mark.slow
 def test_the_sdist_makes_the_same_wheel(dist: Path, tmp_path: Path) -> None:
-    with tarfile.open(next(dist.glob("*.tar.gz"))) as archive:
-        archive.extractall(tmp_path, filter="data")
+    run(["tar", "-xzf", str(next(dist.glob("*.tar.gz")))], tmp_path)
     inside = next(tmp_path.iterdir())
     run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)], inside)
     again, first = next(tmp_path.glob("*.whl")), next(dist.glob("*.whl"))
