@@ -35,6 +35,7 @@ from wallflower.machine.lazy import Lazy
 from wallflower.names import nearest_name
 from wallflower.schema import Column, Schema, WayToRead
 from wallflower.schema.columns import SourceTable, numbers_of, pick
+from wallflower.schema.rows import require_rows
 
 __all__ = [
     "Column",
@@ -168,13 +169,11 @@ class Table:
     name: str
 
     def __post_init__(self) -> None:
-        rows = self.schema.rows
         if self.n < 2:
             raise DataError(
                 f"{self.name}: fewer than two records, and one record has no neighbours. Load more of them."
             )
-        if rows is not None and rows != self.n:
-            raise DataError(f"{self.name}: the schema says {rows} records, the source has another number. Correct one.")
+        require_rows(self.schema, self.n, self.name)
         is_stated = self.schema.columns is not None
         object.__setattr__(self, "schema", self.schema.only(self.columns))
         counted = [column.name for column in self.schema.columns or () if column.unit is not None]

@@ -34,6 +34,7 @@ from wallflower.machine.lazy import Lazy
 from wallflower.names import nearest_name
 from wallflower.schema import Column, Schema, WayToRead
 from wallflower.schema.columns import Selection, call_or_refuse, list_names, numbers_of, text_array
+from wallflower.schema.rows import require_rows
 
 if TYPE_CHECKING:
     import pyarrow as _pa
@@ -100,8 +101,7 @@ def keep(
     called = name or facts.name or stem or "unnamed"
     if scan.rows < 2:
         raise DataError(f"{called}: fewer than two records, and one record has no neighbours. Load more of them.")
-    if facts.rows is not None and facts.rows != scan.rows:
-        raise DataError(f"{called}: the schema says {facts.rows} records, the source has another number. Correct one.")
+    require_rows(facts, scan.rows, called)
     stated = facts.columns is not None
     facts = facts.only(scan.columns)
     fit = Gauge(facts, stated, wanted, frozenset() if found is None else found.keys)

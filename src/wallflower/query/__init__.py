@@ -211,6 +211,10 @@ class Query(ABC, Generic[D, A]):
         """The record that the question names, if it names one: whoever is refused learns that it is not there."""
         return None
 
+    def require_bound(self, rows: int | None) -> None:
+        """Where the number of records is secret: refuse a question that relies on fewer than the public bound `rows`,
+        if there is one, so that no table is ever compared with less. Only a question that states a bound has one."""
+
     @classmethod
     @abstractmethod
     def example(cls) -> Self:

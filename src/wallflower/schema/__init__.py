@@ -38,7 +38,7 @@ class Schema(TableWords):
 
     name      what the budget hangs on
     columns   the public facts of each column; left out: all there are, as numbers
-    rows      the public number of records
+    rows      the public number of records; where `protects` says membership, which hides the number, a bound on it
     clip      move values into their bounds, rather than refuse them
     account   the budget it spends from, if not its own: tables about the same people share one
     protects  what a row is and whose loss that budget bounds

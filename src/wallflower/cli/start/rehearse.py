@@ -21,6 +21,7 @@ from wallflower.ledger import Ledger
 from wallflower.machine.lazy import Lazy
 from wallflower.query.forms import Question
 from wallflower.rehearsal import PLENTY, USUAL, Trial, make_up, try_question
+from wallflower.schema.rows import bounds_rows
 
 if TYPE_CHECKING:
     import wallflower.report as _report
@@ -67,7 +68,9 @@ def _deliver(trials: Sequence[Trial], table: Table, schema: Schema, *, as_json: 
         ]
         show_json({"made_up": True, "records": table.n, "columns": list(table.columns), "trials": told})
         return
-    more = "" if schema.rows in (None, table.n) else f" (the table has {schema.rows:,}: with more of them, less noise)"
+    most = "up to " if bounds_rows(schema) else ""
+    other = schema.rows is not None and schema.rows != table.n
+    more = f" (the table has {most}{schema.rows:,}: with more of them, less noise)" if other else ""
     notice(f"{table.n:,} made-up records in {table.dimension} columns{more}. Nothing is charged, and nothing was read.")
     for trial in trials:
         show(Text(f"\n{trial.kind}, on made-up records", style="bold"))

@@ -21,9 +21,9 @@ from wallflower.curator.desk.datasets.views import DatasetView
 from wallflower.curator.desk.logs import log_failure, tell
 from wallflower.curator.desk.metrics import Metrics
 from wallflower.curator.desk.problems import Refusal, unanswered_refusal, unrecorded_refusal
-from wallflower.curator.desk.questions.outlines import Outlines
+from wallflower.curator.desk.questions.outlines import Outlines, hides_size
 from wallflower.curator.desk.records import Records
-from wallflower.curator.settings import Settings
+from wallflower.curator.settings import Registration, Settings
 from wallflower.data import Table, TiledTable
 from wallflower.errors import LedgerUnreachable, ParameterError, PrivacyError, SourceError
 from wallflower.ledger import Ledger, Quote
@@ -78,6 +78,8 @@ class Desk:
             if dataset.source is not None:
                 self._compare(self.shelf.table(dataset.name), dataset.source)
             self._adopt(dataset.name, by="settings", reason="the settings say so")
+            if dataset.source is not None and hides_size(dataset.name, self.ledger.account(dataset.name)):
+                _warn_of_size(dataset)
 
     def close(self) -> None:
         self.records.close()
@@ -103,7 +105,8 @@ class Desk:
         """One data set."""
         found = self.shelf.find(name)
         facts, account = self.shelf.facts(found.name), self.ledger.account(found.name)
-        facts |= {"rows": None} if found.source is not None and self.outlines.hides_size(found.name) else {}
+        is_hidden = found.source is not None and hides_size(found.name, account)
+        facts |= {"rows": None} if is_hidden else {}
         shown = visible_account(account, caller, self.shelf)
         return DatasetView(name=found.name, facts=facts, budget=shown, left=account.left_for(caller.name))
 
@@ -132,7 +135,7 @@ class Desk:
         self.shelf.find(name)
         if key is not None:
             _require_key(key)
-        is_long = self.outlines.effort(name, query).seconds > self.settings.job_seconds
+        is_long = self.outlines.admit(name, query, caller.name).seconds > self.settings.job_seconds
         return Admission(caller=caller, dataset=name, query=query, key=key, anyway=anyway, is_long=is_long)
 
     def ask(self, admitted: Admission, hold: Callable[[], None]) -> Release[Any]:
@@ -313,6 +316,16 @@ def require_confirmation(limit: Limit, *, confirm: bool) -> None:
 def own_key(caller: Caller, key: str | None) -> str | None:
     """A key as the ledger has it: nobody can use up the keys of somebody else."""
     return None if key is None else f"{caller.name}/{key}"
+
+
+def _warn_of_size(dataset: Registration) -> None:
+    """Tell the steward, in the log, of a secret that analysts could find out by trying."""
+    if dataset.schema.rows is None:
+        tell(
+            "the number of records is secret, and refusals of explain can tell it",
+            dataset=dataset.name,
+            remedy="state a bound on it, as rows in the schema",
+        )
 
 
 def _require_key(key: str) -> None:

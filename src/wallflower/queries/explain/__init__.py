@@ -185,6 +185,13 @@ class Explain(Query[Case | TiledCase, Value]):
     def record_name(self) -> str:
         return self.record if self.identifier is None else f"{self.identifier}={self.record}"
 
+    def require_bound(self, rows: int | None) -> None:
+        if rows is not None and self.most < rows:
+            raise ParameterError(
+                f"size: {self.most:,} is stated, and by the schema of the data set it may have up to {rows:,} records. "
+                f"Pass {rows:,} or more."
+            )
+
     def view(self, data: Any) -> Case | TiledCase:
         table = data if isinstance(data, Table | Points | TiledTable) else load(data, schema=self.wants())
         most = self.most

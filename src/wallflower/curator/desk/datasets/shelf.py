@@ -22,7 +22,8 @@ from wallflower.schema.columns import pick
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The public facts of a data set without a table. An `n` of 0: nobody knows how many observations there will be."""
+    """The public facts of a data set, but for how many records it has. An `n` of 0: nobody knows how many observations
+    there will be."""
 
     schema: Schema
     n: int = 0
@@ -110,8 +111,8 @@ class Shelf:
             raise Refusal("busy", "The data set cannot be read at the moment. Tell the steward.") from None
 
     def stream(self, name: str, columns: Sequence[str] | None = None) -> Stream:
-        """What is public of a data set without a table, as far as these columns go."""
-        schema = self.find(name).schema
+        """What is public of a data set without its table, as far as these columns go."""
+        schema = self.schema(name)
         return Stream(schema.only(pick(columns, schema.numbers)) if columns else schema)
 
     def schema(self, name: str) -> Schema:

@@ -12,13 +12,13 @@ from wallflower.curator.desk.datasets.shelf import Shelf
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.settings import Settings
 from wallflower.data import TiledTable
-from wallflower.ledger import Ledger
+from wallflower.ledger import Account, Ledger
 from wallflower.ledger.chain import canonical
 from wallflower.names import account_name
 from wallflower.privacy import Neighbours
 from wallflower.progress import Effort
 from wallflower.query import Plan, Query
-from wallflower.release import plan_for
+from wallflower.release import plan_for, require_room
 from wallflower.release.scales import rescale
 from wallflower.release.views import view_of
 from wallflower.units import Claim
@@ -36,6 +36,17 @@ class Outline:
     claim: Claim
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What a question would look at, of which only public facts are used, and how many records to reckon with. It is
+    no table where there is none, and where the question may not see it: then it `is_blind`."""
+
+    view: Any
+    n: int
+    is_table: bool = False
+    is_blind: bool = False
+
+
 class Outlines:
     """The outlines of questions about the data sets on a shelf. The same one is worked out once."""
 
@@ -46,45 +57,45 @@ class Outlines:
 
     def find(self, name: str, query: Query[Any, Any]) -> Outline:
         """The outline of a question about this data set."""
-        key = (name, f"{query.label} {self.hides_size(name)}", canonical(query.to_json()))
+        is_hidden = hides_size(name, self._ledger.account(name))
+        key = (name, f"{query.label} {is_hidden}", canonical(query.to_json()))
         with self._lock:
             found = self._known.get(key)
         if found is None:
-            found = self._work_out(name, query)
+            found = self._work_out(query, self._sight(name, query, is_hidden=is_hidden))
             with self._lock:
                 self._known[key] = found
                 while len(self._known) > _MOST_OUTLINES:
                     self._known.popitem(last=False)
         return found
 
-    def effort(self, name: str, query: Query[Any, Any]) -> Effort:
-        """What a question takes; one that takes more memory than it may is refused, before anything is paid."""
-        view, n = self._facts(name, query)
-        effort = query.effort(n=n, dimension=view.dimension)
-        most = min(n, AT_A_TIME) if self._is_kept(name) else n
-        self._require_memory(query, query.effort(n=most, dimension=view.dimension))
+    def admit(self, name: str, query: Query[Any, Any], analyst: str) -> Effort:
+        """What a question takes; refused, before anything is paid, are one that takes more memory than it may and one
+        that no theorem lets look at this table."""
+        seen = self._sight(name, query, is_hidden=hides_size(name, self._ledger.account(name)))
+        if seen.is_blind:
+            require_room(self._ledger.quote(name, query, analyst=analyst, claim=query.claim(seen.view)))
+        effort = query.effort(n=seen.n, dimension=seen.view.dimension)
+        most = min(seen.n, AT_A_TIME) if self._is_kept(name) else seen.n
+        self._require_memory(query, query.effort(n=most, dimension=seen.view.dimension))
         return effort
 
-    def hides_size(self, name: str) -> bool:
-        """Whether it is protected that somebody is there at all, and so how many there are."""
-        account = self._ledger.account(name)
-        return account.members.get(account_name(name) or name, account.protection).unit == "membership"
+    def _work_out(self, query: Query[Any, Any], seen: Sight) -> Outline:
+        plan = plan_for(query, seen.view) if seen.is_table else query.plan(n=seen.n, dimension=seen.view.dimension)
+        return Outline(plan=plan, claim=query.claim(seen.view))
 
-    def _work_out(self, name: str, query: Query[Any, Any]) -> Outline:
-        view, n = self._facts(name, query)
-        is_known = self._shelf.find(name).source is not None and n == view.n
-        plan = plan_for(query, view) if is_known else query.plan(n=n, dimension=view.dimension)
-        return Outline(plan=plan, claim=query.claim(view))
-
-    def _facts(self, name: str, query: Query[Any, Any]) -> tuple[Any, int]:
-        """What a question would look at, of which only public facts are used here, and how many records to reckon
-        with: of a stream, or where that is secret and the question states no bound, as many as usual."""
-        found = self._shelf.find(name)
-        if found.source is not None:
-            view = view_of(query, rescale(query, self._shelf.table(name), self._ledger), self._ledger)
-            is_bounded = query.cost().neighbours is Neighbours.ADD_REMOVE
-            return view, view.n if is_bounded or not self.hides_size(name) else USUAL
-        return self._shelf.stream(name, getattr(query, "columns", None)), found.schema.rows or USUAL
+    def _sight(self, name: str, query: Query[Any, Any], *, is_hidden: bool) -> Sight:
+        """What is looked at before anything is paid. Where the number of records is secret, a question that states no
+        bound of it never meets the table, since a refusal by the table could tell it."""
+        found, columns = self._shelf.find(name), getattr(query, "columns", None)
+        if found.source is None:
+            return Sight(view=self._shelf.stream(name, columns), n=found.schema.rows or USUAL)
+        if is_hidden and query.cost().neighbours is not Neighbours.ADD_REMOVE:
+            return Sight(view=self._shelf.stream(name, columns), n=USUAL, is_blind=True)
+        if is_hidden:
+            query.require_bound(found.schema.rows)
+        view = view_of(query, rescale(query, self._shelf.table(name), self._ledger), self._ledger)
+        return Sight(view=view, n=view.n, is_table=True)
 
     def _is_kept(self, name: str) -> bool:
         """Whether an engine keeps the table, so that some records of it are in memory at a time."""
@@ -100,3 +111,8 @@ class Outlines:
                 f"may have {most / 2**20:,.0f} MiB here. Nothing was charged. Ask about fewer columns, neighbours or "
                 "contexts, or ask the steward for more (`question_bytes`).",
             )
+
+
+def hides_size(name: str, account: Account) -> bool:
+    """Whether it is protected that somebody is in a data set at all, and so how many are."""
+    return account.members.get(account_name(name) or name, account.protection).unit == "membership"

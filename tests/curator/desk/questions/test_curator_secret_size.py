@@ -1,0 +1,126 @@
+"""How many records there are, where that is secret: no plan and no refusal of the service depends on it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_client import Browser, text
+from served import Caller, Service, run_service, settings
+
+from wallflower.curator.settings import Registration
+from wallflower.errors import DataError, Untranslatable
+from wallflower.queries import QUERIES
+from wallflower.remote import connect
+from wallflower.schema import Schema
+from wallflower.schema.rows import bounds_rows
+from wallflower.units import Protection
+
+NUMBERS, BOUND = (30, 31, 64), 64
+AROUND = (1, 3, *range(28, 33), *range(62, 67), 10**6)
+MEMBERSHIP = Protection(unit="membership")
+COUNT = {"radius": 0.5, "epsilon": "0.25", "anyway": True}
+EXPLAIN = {
+    "anyway": True,
+    "record": "3",
+    "metric": "b",
+    "context": ["a"],
+    "domain": {"columns": {"a": {"edges": [5, 10]}, "b": {"low": 0, "high": 100}}, "clip": True},
+    "epsilon": "0.25",
+}
+
+
+def people(folder: Path, number: int, bound: int | None = BOUND) -> Registration:
+    """A table of so many people, none of whom is in another, and what is public of it."""
+    source = folder / f"people-{number}.csv"
+    source.write_text("a,b\n" + "".join(f"{row}.{number},{row * row % 97}.{number}\n" for row in range(number)))
+    schema = replace(Schema.of(["a", "b"], rows=bound), protects=MEMBERSHIP)
+    return Registration(name=f"people-{number}", source=str(source), schema=schema, records=("3",))
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    tables = tuple(people(tmp_path, number) for number in NUMBERS)
+    with run_service(replace(settings(tmp_path), datasets=tables)) as running:
+        yield running
+
+
+@pytest.fixture
+def ana(service: Service) -> Caller:
+    return service.token("ana")
+
+
+def tell(ana: Caller, path: str, body: dict[str, Any]) -> set[tuple[int, str]]:
+    """What is answered about each of the tables, but for its name."""
+    found = [(n, ana.post(f"/v1/datasets/people-{n}/{path}", body)) for n in NUMBERS]
+    return {(answer.status, answer.content.decode().replace(f"people-{n}", "people")) for n, answer in found}
+
+
+@pytest.mark.parametrize("neighbours", AROUND)
+def test_more_neighbours_than_records_are_planned_and_refused_as_few_are(ana: Caller, neighbours: int) -> None:
+    asked = {**COUNT, "neighbours": neighbours}
+    for path in ("ask/count", "plan/count"):
+        [(status, said)] = tell(ana, path, asked)
+        assert "number of records is secret" in said
+        assert status == (403 if path == "ask/count" else 200)
+
+
+@pytest.mark.parametrize("question", [kind for kind in QUERIES if kind.kind != "explain"], ids=lambda kind: kind.kind)
+def test_every_question_without_a_bound_is_refused_for_its_unit_first(service: Service, question: Any) -> None:
+    found, query = set(), question.example()
+    remote = connect(service.url, service.token("ana").token)
+    for number in NUMBERS:
+        with pytest.raises(Untranslatable) as refusal:
+            remote.open(f"people-{number}").ask(query, anyway=True)
+        found.add(str(refusal.value).replace(f"people-{number}", "people"))
+    assert len(found) == 1
+
+
+def test_a_size_below_the_public_bound_is_refused_whatever_the_table(ana: Caller) -> None:
+    for size in AROUND:
+        for path in ("ask/explain", "plan/explain"):
+            if size < BOUND:
+                [(status, said)] = tell(ana, path, {**EXPLAIN, "size": size})
+                assert status == 422
+                assert f"it may have up to {BOUND} records" in json.loads(said)["detail"]
+    [(status, _)] = tell(ana, "plan/explain", {**EXPLAIN, "size": BOUND})
+    assert status == 200
+    asked = [ana.post(f"/v1/datasets/people-{n}/ask/explain", {**EXPLAIN, "size": BOUND}) for n in NUMBERS]
+    assert [answer.status for answer in asked] == [200, 200, 200]
+    assert [answer.json["facts"]["n"] for answer in asked] == [BOUND] * len(NUMBERS)
+
+
+def test_the_planner_of_an_explanation_fills_in_the_bound_and_tells_no_more(service: Service, ana: Caller) -> None:
+    pages, shown = Browser(service).sign_in(ana.token), set()
+    for number in NUMBERS:
+        page = text(pages.get(f"/ui/datasets/people-{number}/plan/explain"))
+        assert f'name="size" value="{BOUND}"' in page
+        shown.add(re.sub(f'people-{number}|name="nonce" value="[0-9a-f]+"', "", page))
+    assert len(shown) == 1
+
+
+def test_without_a_bound_refusals_tell_it_and_the_log_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tables = tuple(people(tmp_path, number, bound=None) for number in NUMBERS)
+    with caplog.at_level(logging.INFO), run_service(replace(settings(tmp_path), datasets=tables)) as running:
+        assert len(tell(running.token("ana"), "plan/explain", {**EXPLAIN, "size": 30})) > 1  # as LIMITATIONS says
+    warned = [line.facts for line in caplog.records if "refusals of explain" in line.message]  # type: ignore[attr-defined]
+    assert [facts["dataset"] for facts in warned] == [f"people-{number}" for number in NUMBERS]
+
+
+def test_a_table_may_have_fewer_records_than_a_bound_and_not_more(tmp_path: Path) -> None:
+    fewer = people(tmp_path, 30)
+    assert bounds_rows(fewer.schema)
+    with run_service(replace(settings(tmp_path), datasets=(fewer,))) as running:
+        assert running.token("ana").get("/v1/datasets/people-30").json["rows"] is None
+    more = people(tmp_path, BOUND + 1)
+    with (
+        pytest.raises(DataError, match="the schema says at most 64 records, the source has more"),
+        run_service(replace(settings(tmp_path), datasets=(more,))),
+    ):
+        pass
