@@ -150,8 +150,7 @@ def _by_search(
 def _utility(query: SearchSettings) -> Utility:
     if isinstance(query.utility, str):
         return Overlap(query.near) if query.near is not None else Population()
-    rated: Utility = query.utility
-    return rated
+    return query.utility
 
 
 def _rate(query: SearchSettings, way: str, utility: Utility) -> Fraction:

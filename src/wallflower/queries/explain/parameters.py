@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import Field
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from wallflower.privacy import Loss
 from wallflower.queries.explain.detectors import Detector
 from wallflower.queries.explain.space.contexts import Domain
+
+if TYPE_CHECKING:
+    from wallflower.queries.explain.draws.utilities import Utility
 
 
 class Expectation(Protocol):
@@ -81,7 +84,7 @@ class SearchSettings(ExplainSettings, Protocol):
     """Mode ocdp: valid contexts are searched for, by a utility."""
 
     @property
-    def utility(self) -> Any: ...
+    def utility(self) -> str | Utility: ...
     @property
     def near(self) -> str | None: ...
     @property

@@ -8,10 +8,10 @@ secret and how much of its `limit` is spent, so a watch can be put down and take
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import Field, dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,8 @@ class Decisions:
 
 class Detector(Protocol):
     """Decides whether distances (in steps of the gauge, signed where it has signs) are far."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     @property
     def threshold(self) -> int:

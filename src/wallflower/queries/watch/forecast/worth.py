@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from wallflower.queries.watch.forecast.integrals import Tail
 from wallflower.queries.watch.forecast.population import Population
 from wallflower.queries.watch.forecast.statement import population
 from wallflower.queries.watch.rates import laplace_noise, sum_of_laplaces
+
+if TYPE_CHECKING:
+    from wallflower.queries.watch.parameters import WatchSettings
 
 POINTS: Final = 120
 MOST_ALARMS: Final = 0.1  # of a watch for a person that flags more, it is said what it would find at this rate
@@ -74,7 +77,7 @@ class Outlook:
 
 
 @lru_cache(maxsize=8)
-def scene(bare: Any, dimension: int) -> Population:
+def scene(bare: WatchSettings, dimension: int) -> Population:
     """The observations that a watch will see, as it measures them; `bare` says nothing of how it decides."""
     return population(bare.statement(dimension), bare.gauge(dimension))
 
@@ -136,7 +139,7 @@ class RocCurve:
     true_positive: tuple[float, ...]
 
 
-def curve(detector: Any, seen: Population) -> RocCurve:
+def curve(detector: Detector, seen: Population) -> RocCurve:
     """The ROC of a detector over all thresholds."""
     few = seen.thin(FEW)
     high, low = (_threshold_at(detector, few, level) for level in (_ENDS, 1 - _ENDS))
@@ -146,14 +149,14 @@ def curve(detector: Any, seen: Population) -> RocCurve:
     return RocCurve(tuple(at), *(tuple(np.clip(shares, 0, 1).tolist()) for shares in found))
 
 
-def true_positive_at_few_alarms(detector: Any, seen: Population) -> float:
+def true_positive_at_few_alarms(detector: Detector, seen: Population) -> float:
     """The true positive rate at the threshold where `MOST_ALARMS` of the others are flagged."""
     few = seen.thin(FEW)
     threshold = _threshold_at(detector, few, MOST_ALARMS)
     return few.outliers.mean(law_of(replace(detector, threshold=threshold)))
 
 
-def _threshold_at(detector: Any, seen: Population, wanted: float) -> int:
+def _threshold_at(detector: Detector, seen: Population, wanted: float) -> int:
     """The lowest threshold, in steps, at which no more than a wanted share of the others is flagged."""
     low, high = -1, int(np.max(np.abs(seen.others.distances))) + 1
 
