@@ -34,19 +34,16 @@ from wallflower.ledger import Ledger
 from wallflower.machine.vault import read_vault
 from wallflower.noise import Noise, system_noise, words
 from wallflower.queries.watch import Watch
-from wallflower.queries.watch.claims import LiveStream
 from wallflower.queries.watch.detectors import Decisions as Found
-from wallflower.release import declaration_of, default_analyst, require_use
 from wallflower.watching.decisions import Decisions
 from wallflower.watching.frames import rows_of
 from wallflower.watching.hold import Hold
 from wallflower.watching.payer import OpenEpoch, Payer
-from wallflower.watching.rule import Observation, Rule, names_of
+from wallflower.watching.rule import Observation, Rule
 from wallflower.watching.state import Epoch, State
+from wallflower.watching.subject import USUAL, Subject, new_holder
 
-__all__ = ["Decisions", "Watching", "watching"]
-
-USUAL: Final = 1000  # what a plan on a stream reckons with, if its schema states no rows
+__all__ = ["USUAL", "Decisions", "Watching", "watching"]
 
 BLOCK: Final = 4096  # words drawn ahead of single decisions
 
@@ -82,12 +79,7 @@ def watching(
     renew      an epoch that is closed or exhausted is followed by a new one, which is paid for and begins with 1
     anyway     decisions of no use are refused where False, and warned about where None
     """
-    public = Schema.read(schema) if isinstance(schema, str | Path) else schema
-    names = names_of(query, columns, public)
-    facts = Schema.of(names) if public is None or public.columns is None else public.only(names)
-    rule = Rule(query, facts)
-    if query.season is not None:
-        query.season.require_same(dataset, names)
+    watched = Subject.of(query, dataset, columns, schema)
     if query.relearn is not None:
         raise ParameterError(
             "relearn: a watch over observations as they come keeps its baseline. Leave it out, and open a new watch by "
@@ -95,21 +87,12 @@ def watching(
         )
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     kept = _open_state(state, state_key)
-    payer = Payer(
-        query=query,
-        claim=query.claim(LiveStream(columns=names, schema=facts)),
-        declared=declaration_of(dataset, public or Schema()),
-        dataset=dataset,
-        analyst=analyst or default_analyst(),
-        ledger=book,
-        state=kept,
-        heed=lambda: require_use(query.plan(n=facts.rows or USUAL, dimension=len(names)), anyway=anyway),
-    )
-    noise = system_noise()
-    own = "watch-" + "".join(f"{word:016x}" for word in words(noise, 2).tolist())  # no other ledger has this charge
+    rule, noise = watched.rule, system_noise()
+    own = new_holder("watch", noise)
     try:
+        payer = watched.payer(book, kept, analyst=analyst, anyway=anyway)
         found = payer.open_epoch(
-            {"facts": facts.to_json()},
+            {"facts": watched.facts.to_json()},
             lambda: rule.detector.secret(noise),
             rule.detector.is_over,
             key=own if key is None else key,

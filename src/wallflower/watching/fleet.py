@@ -27,21 +27,19 @@ from numpy.typing import NDArray
 from wallflower.data import Schema
 from wallflower.errors import DataError, LedgerError, ParameterError, StateError
 from wallflower.ledger import Ledger
-from wallflower.noise import Noise, system_noise, words
+from wallflower.noise import Noise, system_noise
 from wallflower.queries.watch import Watch
-from wallflower.queries.watch.claims import LiveStream
 from wallflower.queries.watch.modes import mode_of
-from wallflower.release import declaration_of, default_analyst, require_use
 from wallflower.watching.fleet_store import FleetStore, Key, Mark
 from wallflower.watching.frames import rows_of
 from wallflower.watching.hold import Hold
 from wallflower.watching.payer import OpenEpoch, Payer
-from wallflower.watching.rule import Observation, Rule, names_of
+from wallflower.watching.rule import Observation, Rule
 from wallflower.watching.state import Row
+from wallflower.watching.subject import Subject, new_holder
 
 __all__ = ["Fleet", "FleetDecisions", "fleet"]
 
-USUAL: Final = 1000  # what a plan reckons with, if the schema states no rows
 LATEST: Final = 2**62
 
 Time = str | int
@@ -101,29 +99,15 @@ def fleet(
     anyway   decisions of no use are refused where False, and warned about where None
     """
     _require_events(query)
-    public = Schema.read(schema) if isinstance(schema, str | Path) else schema
-    names = names_of(query, columns, public)
-    facts = Schema.of(names) if public is None or public.columns is None else public.only(names)
-    rule = Rule(query, facts)
-    if query.season is not None:
-        query.season.require_same(dataset, names)
+    watched = Subject.of(query, dataset, columns, schema)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     kept = FleetStore(store, dataset)
-    payer = Payer(
-        query=query,
-        claim=query.claim(LiveStream(columns=names, schema=facts)),
-        declared=declaration_of(dataset, public or Schema()),
-        dataset=dataset,
-        analyst=analyst or default_analyst(),
-        ledger=book,
-        state=kept,
-        heed=lambda: require_use(query.plan(n=facts.rows or USUAL, dimension=len(names)), anyway=anyway),
-    )
-    noise = system_noise()
-    own = "fleet-" + "".join(f"{word:016x}" for word in words(noise, 2).tolist())
+    rule, noise = watched.rule, system_noise()
+    own = new_holder("fleet", noise)
     try:
+        payer = watched.payer(book, kept, analyst=analyst, anyway=anyway)
         found = payer.open_epoch(
-            {"facts": facts.to_json(), "fleet": True},
+            {"facts": watched.facts.to_json(), "fleet": True},
             lambda: (),
             rule.detector.is_over,
             key=own if key is None else key,
