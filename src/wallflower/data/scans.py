@@ -34,7 +34,7 @@ from wallflower.machine.lazy import Lazy
 from wallflower.names import nearest_name
 from wallflower.schema import Column, Schema, WayToRead
 from wallflower.schema.columns import Selection, call_or_refuse, list_names, numbers_of, text_array
-from wallflower.schema.rows import require_rows
+from wallflower.schema.rows import bounds_rows, require_rows
 
 if TYPE_CHECKING:
     import pyarrow as _pa
@@ -176,12 +176,16 @@ def _engine(engine: object) -> Engine:
 
 
 def fits_memory(source: object, schema: Schema | None, **written: Unpack[WayToRead]) -> bool:
-    """Whether a table in Parquet may be held in memory, by its metadata alone; other sources are limited in bytes."""
+    """Whether a table in Parquet may be held in memory, by its metadata alone; other sources are limited in bytes.
+
+    A bound decides where the number itself is secret: what an engine refuses would tell it.
+    """
     if not _is_parquet(source):
         return True
-    _, wanted = select((schema or Schema()).but_read(written))
+    facts, wanted = select((schema or Schema()).but_read(written))
     scan = scan_of(source, wanted)
-    return has_room(scan.rows, len(scan.columns))
+    rows = facts.rows if facts.rows is not None and bounds_rows(facts) else scan.rows
+    return has_room(rows, len(scan.columns))
 
 
 def has_room(rows: int, columns: int) -> bool:

@@ -78,7 +78,7 @@ class Desk:
             if dataset.source is not None:
                 self._compare(self.shelf.table(dataset.name), dataset.source)
             self._adopt(dataset.name, by="settings", reason="the settings say so")
-            if dataset.source is not None and hides_size(dataset.name, self.ledger.account(dataset.name)):
+            if dataset.source is not None and hides_size(dataset, self.ledger.account(dataset.name)):
                 _warn_of_size(dataset)
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class Desk:
         """One data set."""
         found = self.shelf.find(name)
         facts, account = self.shelf.facts(found.name), self.ledger.account(found.name)
-        is_hidden = found.source is not None and hides_size(found.name, account)
+        is_hidden = found.source is not None and hides_size(found, account)
         facts |= {"rows": None} if is_hidden else {}
         shown = visible_account(account, caller, self.shelf)
         return DatasetView(name=found.name, facts=facts, budget=shown, left=account.left_for(caller.name))

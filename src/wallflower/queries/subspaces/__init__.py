@@ -167,7 +167,8 @@ class Subspaces(Query[Points | TiledPoints, Value]):
 
     def claim(self, facts: PublicFacts) -> Claim:
         stated = super(Subspaces, self).claim(facts)
-        return replace(stated, rho=self._rho(facts.n, facts.dimension)) if self.loss.kind is Kind.PURE else stated
+        is_sure = self.loss.kind is Kind.PURE and facts.n > 0  # without a number of records there are no noises to add
+        return replace(stated, rho=self._rho(facts.n, facts.dimension)) if is_sure else stated
 
     def view(self, data: Any) -> Points | TiledPoints:
         points = view_all(data, self.columns, self.neighbours)

@@ -12,10 +12,15 @@ from typing import Any
 
 import pytest
 from page_client import Browser, text
+from pyarrow.csv import read_csv
+from pyarrow.parquet import write_table
 from served import Caller, Service, run_service, settings
 
+from wallflower.curator.desk.desk import Desk
 from wallflower.curator.settings import Registration
+from wallflower.data.scans import CELL_BYTES, ROW_BYTES, fits_memory
 from wallflower.errors import DataError, Untranslatable
+from wallflower.ledger import Ledger
 from wallflower.queries import QUERIES
 from wallflower.remote import connect
 from wallflower.schema import Schema
@@ -124,3 +129,54 @@ def test_a_table_may_have_fewer_records_than_a_bound_and_not_more(tmp_path: Path
         run_service(replace(settings(tmp_path), datasets=(more,))),
     ):
         pass
+
+
+def test_what_a_schema_protects_is_hidden_though_the_ledger_says_otherwise(tmp_path: Path) -> None:
+    """Declared as records before, so the schema cannot be adopted: neither number nor refusal depends on the table."""
+    base = replace(settings(tmp_path), datasets=tuple(people(tmp_path, number) for number in NUMBERS))
+    with Ledger.open(base.ledger) as ledger:
+        for number in NUMBERS:
+            ledger.declare(f"people-{number}", Protection(), by="sue")
+    with run_service(base) as running:
+        ana = running.token("ana")
+        assert [ana.get(f"/v1/datasets/people-{number}").json["rows"] for number in NUMBERS] == [None] * len(NUMBERS)
+        for path in ("plan/count", "ask/count"):
+            for neighbours in AROUND:
+                assert len(tell(ana, path, {**COUNT, "neighbours": neighbours})) == 1
+        [(status, said)] = tell(ana, "ask/count", {**COUNT, "neighbours": 3})
+        assert status == 422
+        assert "Correct the schema" in said
+
+
+def test_a_data_set_that_is_being_registered_is_hidden_from_the_first(tmp_path: Path, monkeypatch: Any) -> None:
+    people(tmp_path, 30)
+    stated = {"columns": {"a": {}, "b": {}}, "rows": BOUND, "protects": MEMBERSHIP.to_json()}
+    with run_service(settings(tmp_path)) as running:
+        ana, sue, seen = running.token("ana"), running.token("sue", "steward"), []
+        real = Desk._adopt
+
+        def adopt(desk: Desk, name: str, **more: Any) -> None:
+            seen.append(ana.get(f"/v1/datasets/{name}").json["rows"])
+            real(desk, name, **more)
+
+        monkeypatch.setattr(Desk, "_adopt", adopt)
+        made = sue.post("/v1/datasets", {"name": "people", "source": "people-30.csv", "schema": stated})
+        assert (made.status, seen) == (201, [None])
+
+
+def test_the_bound_chooses_the_engine(tmp_path: Path, monkeypatch: Any) -> None:
+    found = set()
+    monkeypatch.setenv("WALLFLOWER_MEMORY", str((NUMBERS[0] + 10) * (ROW_BYTES + 2 * CELL_BYTES)))
+    for number in NUMBERS:
+        stated = people(tmp_path, number)
+        source = tmp_path / f"{number}.parquet"
+        write_table(read_csv(stated.source), source)
+        found.add(fits_memory(source, stated.schema))
+        assert fits_memory(source, replace(stated.schema, rows=None)) is (number < NUMBERS[-1])
+    assert found == {False}
+
+
+def test_subspaces_with_counts_are_planned_where_nobody_knows_how_many_there_are(ana: Caller) -> None:
+    asked = {"neighbours": 5, "radius": 0.5, "top": 2, "size": 1, "counts": True, "epsilon": "8/5", "anyway": True}
+    [(status, said)] = tell(ana, "plan/subspaces", asked)
+    assert (status, "number of records is secret" in said) == (200, True)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from wallflower.curator.desk.datasets.shelf import Shelf
 from wallflower.curator.desk.problems import Refusal
-from wallflower.curator.settings import Settings
+from wallflower.curator.settings import Registration, Settings
 from wallflower.data import TiledTable
 from wallflower.ledger import Account, Ledger
 from wallflower.ledger.chain import canonical
@@ -18,9 +18,10 @@ from wallflower.names import account_name
 from wallflower.privacy import Neighbours
 from wallflower.progress import Effort
 from wallflower.query import Plan, Query
-from wallflower.release import plan_for, require_room
+from wallflower.release import declaration_of, plan_for, require_room
 from wallflower.release.scales import rescale
 from wallflower.release.views import view_of
+from wallflower.schema.rows import bounds_rows
 from wallflower.units import Claim
 from wallflower.watching import USUAL
 
@@ -57,26 +58,29 @@ class Outlines:
 
     def find(self, name: str, query: Query[Any, Any]) -> Outline:
         """The outline of a question about this data set."""
-        is_hidden = hides_size(name, self._ledger.account(name))
+        found = self._shelf.find(name)
+        is_hidden = hides_size(found, self._ledger.account(name))
         key = (name, f"{query.label} {is_hidden}", canonical(query.to_json()))
         with self._lock:
-            found = self._known.get(key)
-        if found is None:
-            found = self._work_out(query, self._sight(name, query, is_hidden=is_hidden))
+            made = self._known.get(key)
+        if made is None:
+            made = self._work_out(query, self._sight(found, query, is_hidden=is_hidden))
             with self._lock:
-                self._known[key] = found
+                self._known[key] = made
                 while len(self._known) > _MOST_OUTLINES:
                     self._known.popitem(last=False)
-        return found
+        return made
 
     def admit(self, name: str, query: Query[Any, Any], analyst: str) -> Effort:
         """What a question takes; refused, before anything is paid, are one that takes more memory than it may and one
         that no theorem lets look at this table."""
-        seen = self._sight(name, query, is_hidden=hides_size(name, self._ledger.account(name)))
+        found = self._shelf.find(name)
+        seen = self._sight(found, query, is_hidden=hides_size(found, self._ledger.account(name)))
         if seen.is_blind:
-            require_room(self._ledger.quote(name, query, analyst=analyst, claim=query.claim(seen.view)))
+            claim, declared = query.claim(seen.view), declaration_of(name, found.schema)
+            require_room(self._ledger.quote(name, query, analyst=analyst, claim=claim, declared=declared))
         effort = query.effort(n=seen.n, dimension=seen.view.dimension)
-        most = min(seen.n, AT_A_TIME) if self._is_kept(name) else seen.n
+        most = min(seen.n, AT_A_TIME) if self._is_kept(found) else seen.n
         self._require_memory(query, query.effort(n=most, dimension=seen.view.dimension))
         return effort
 
@@ -84,10 +88,10 @@ class Outlines:
         plan = plan_for(query, seen.view) if seen.is_table else query.plan(n=seen.n, dimension=seen.view.dimension)
         return Outline(plan=plan, claim=query.claim(seen.view))
 
-    def _sight(self, name: str, query: Query[Any, Any], *, is_hidden: bool) -> Sight:
+    def _sight(self, found: Registration, query: Query[Any, Any], *, is_hidden: bool) -> Sight:
         """What is looked at before anything is paid. Where the number of records is secret, a question that states no
         bound of it never meets the table, since a refusal by the table could tell it."""
-        found, columns = self._shelf.find(name), getattr(query, "columns", None)
+        name, columns = found.name, getattr(query, "columns", None)
         if found.source is None:
             return Sight(view=self._shelf.stream(name, columns), n=found.schema.rows or USUAL)
         if is_hidden and query.cost().neighbours is not Neighbours.ADD_REMOVE:
@@ -97,9 +101,9 @@ class Outlines:
         view = view_of(query, rescale(query, self._shelf.table(name), self._ledger), self._ledger)
         return Sight(view=view, n=view.n, is_table=True)
 
-    def _is_kept(self, name: str) -> bool:
+    def _is_kept(self, found: Registration) -> bool:
         """Whether an engine keeps the table, so that some records of it are in memory at a time."""
-        return self._shelf.find(name).source is not None and isinstance(self._shelf.table(name), TiledTable)
+        return found.source is not None and isinstance(self._shelf.table(found.name), TiledTable)
 
     def _require_memory(self, query: Query[Any, Any], effort: Effort) -> None:
         """Refuse what public facts say is too much."""
@@ -113,6 +117,8 @@ class Outlines:
             )
 
 
-def hides_size(name: str, account: Account) -> bool:
-    """Whether it is protected that somebody is in a data set at all, and so how many are."""
-    return account.members.get(account_name(name) or name, account.protection).unit == "membership"
+def hides_size(found: Registration, account: Account) -> bool:
+    """Whether it is protected that somebody is in a data set at all, and so how many are: by its schema, even while the
+    ledger has not heard of it, or by the ledger."""
+    declared = account.members.get(account_name(found.name) or found.name, account.protection)
+    return bounds_rows(found.schema) or declared.unit == "membership"
