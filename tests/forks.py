@@ -24,7 +24,7 @@ FORKS: Final = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
         *("alembic.command", "psycopg", "pytest", "sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql"),
-        *("wallflower", "wallflower.queries.watch.detectors", "wallflower.watching", "wallflower.cli"),
+        *("wallflower", "wallflower.queries.watch.detectors", "wallflower.watching", "wallflower.cli.program"),
         *("wallflower.parties.roles.device", "wallflower.parties.roles.server", "wallflower.curator.server"),
         *("opendp.domains", "opendp.measurements", "opendp.metrics"),  # the prelude would load scikit-learn and pandas
         *("numba", "pyarrow.csv", "pydantic", "scipy.optimize", "scipy.special"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,11 @@ from rich.console import Console
 
 from ranking import Ranking
 from wallflower import progress
+from wallflower.cli import show
 from wallflower.data import Points
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.release import release
-
-show = import_module("wallflower.cli.show")  # the package has a function of that name
 
 
 class Notes:

@@ -39,7 +39,7 @@ def test_the_console_script_answers_help_without_heavy_modules() -> None:
     done = subprocess.run([script, "--help"], capture_output=True, text=True, check=True)
     assert "demo" in done.stdout
     heavy = "{'matplotlib', 'opendp', 'pyarrow', 'duckdb', 'sklearn', 'pandas', 'numba', 'scipy'} & set(sys.modules)"
-    probe = f"import sys, wallflower.cli; print({heavy})"
+    probe = f"import sys, wallflower.cli.program; print({heavy})"
     assert subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 

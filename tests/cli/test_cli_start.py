@@ -38,6 +38,18 @@ def loaded(*arguments: object) -> set[str]:
 
 
 @pytest.mark.slow
+def test_a_process_that_imports_the_script_and_runs_nothing_of_it_loads_no_command() -> None:
+    """As a worker of the service does, since Python imports again what the first process was started with."""
+    script = Path(sys.executable).with_name("wallflower")
+    probe = f"import runpy, sys; runpy.run_path({str(script)!r}, run_name='__mp_main__'); print(*sys.modules, sep=',')"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    seen = set(done.stdout.strip().split(","))
+    assert "wallflower.cli" in seen
+    assert not {name for name in seen if name.startswith("wallflower.cli.")}
+    assert not seen & {"pydantic", "rich", "typer"}
+
+
+@pytest.mark.slow
 def test_help_and_a_plan_from_public_numbers_load_nothing_heavy() -> None:
     assert loaded("count", "--help") == set()
     plan = ("plan", "count", "--records", 1000, "--dimension", 2, "--neighbours", 5, "--radius", 1.3, "--epsilon", 1)

@@ -6,206 +6,26 @@ use), 4 ledger or I/O, 5 not allowed, 130 interrupted.
 
 from __future__ import annotations
 
-import os
-import sys
-import traceback
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from copy import copy
-from pathlib import Path
-from types import TracebackType
-from typing import Annotated, Any, Final
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-import typer
-from rich.text import Text
-from typer.main import get_command
-from typer.models import CommandInfo, TyperInfo
-
-from wallflower.cli import config, lab, questions, start, steward
-from wallflower.cli.help import dress
-from wallflower.cli.sensors import sensors
-from wallflower.cli.serve import serve
-from wallflower.cli.show import failure, notice, show
-from wallflower.config import ConfigNotice, find_config
-from wallflower.errors import PrivacyError
-from wallflower.machine.version import VERSION
-from wallflower.queries import COMPANIONS, QUERIES
+from wallflower.machine.lazy import Lazy
+from wallflower.queries import QUERIES
 from wallflower.query.forms import Question
 
-COMPLETION: Final = "_WALLFLOWER_COMPLETE"  # how a shell asks what may come next
-_INTERRUPTED: Final = 130
-_BROKEN_PIPE: Final = 141
-_PLANS: Final = "What an answer would cost and how good it would be; spends nothing."
-_OVERVIEW: Final = """\
-[bold]wallflower[/] answers questions about outliers in private data, under differential privacy.
+if TYPE_CHECKING:
+    from typer import Typer
 
-Try these two:
-  [cyan]wallflower demo[/]                     a tour of two minutes on public data, with a report at the end
-  [cyan]wallflower plan {kind} --help[/]         what an answer would cost and how good it would be; spends nothing
-
-Then ask your own data: {kinds}. [dim]wallflower --help[/] lists everything."""
+    import wallflower.cli.program as _program
+else:
+    _program = Lazy("wallflower.cli.program")  # a worker of the service imports this with the script that started it
 
 
-def build(asked: Iterable[Question]) -> typer.Typer:
+def build(asked: Iterable[Question]) -> Typer:
     """The command line for these questions."""
-    known = tuple(asked)
-    app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False)
-    plans = typer.Typer(
-        help="What an answer would cost and how good it would be; spends nothing.", no_args_is_help=True
-    )
-    app.callback(invoke_without_command=True)(_overview(known))
-    kinds = {question.kind for question in known}
-    questions.add(app, plans, (*known, *(question for question in COMPANIONS if question.prepares in kinds)))
-    app.add_typer(plans, name="plan", rich_help_panel="Questions")
-    for name in ("data", "budget", "ledger"):
-        app.add_typer(getattr(steward, name), name=name, rich_help_panel="Data owners")
-    app.add_typer(serve, name="serve", rich_help_panel="Data owners")
-    app.add_typer(sensors, name="sensors", rich_help_panel="Questions")
-    start.add(app, known)
-    lab.add(app, known)
-    config.add(app)
-    dress(app)
-    return app
+    return _program.build(asked)
 
 
 def main(arguments: Sequence[str] | None = None, asked: Iterable[Question] = QUERIES) -> int:
     """Run the command line and return its exit code."""
-    sys.excepthook = _unforeseen
-    try:
-        words = sys.argv[1:] if arguments is None else arguments
-        known = tuple(asked)
-        app = get_command(_narrow(build(known), _words_to_complete() if COMPLETION in os.environ else words))
-        with _tell_files_once():
-            usual = _defaults(words, known)
-            code = app(args=words, prog_name="wallflower", standalone_mode=False, default_map=usual)
-        sys.stdout.flush()
-    except PrivacyError as refusal:
-        failure(str(refusal))
-        return refusal.exit_code
-    except typer.TyperException as misuse:
-        _explain(misuse)
-        return misuse.exit_code
-    except (BrokenPipeError, SystemExit) as end:  # Typer makes the second of the first, and ends so after completing
-        if COMPLETION in os.environ and isinstance(end, SystemExit):
-            return int(end.code or 0)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter complains as it ends
-        return _BROKEN_PIPE
-    except OSError as error:
-        failure(f"{error.filename or 'the file'}: {error.strerror or 'cannot be used'}. Check the path and try again.")
-        return 4
-    if code == _INTERRUPTED:
-        failure("Interrupted; the ledger shows whatever was charged (wallflower ledger list).")
-    return code if isinstance(code, int) else 0
-
-
-def _defaults(words: Sequence[str], known: tuple[Question, ...]) -> dict[str, Any]:
-    """What the file of the project says for options; said aloud if it is taken."""
-    asks = {*(question.kind for question in known), "plan", "rehearse"}
-    if not words or words[0] not in asks or "--help" in words:
-        return {}
-    found = find_config()
-    told = config.defaults(found, known)
-    if found is not None and words[0] in told and not any(word.startswith("--neighbours") for word in words):
-        found.tell("the number of neighbours")
-    return told
-
-
-def _words_to_complete() -> list[str]:
-    """What stands on the line that a shell wants completed: bash tells it in one way, the others in another."""
-    return (os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")).split()[1:]
-
-
-@contextmanager
-def _tell_files_once() -> Iterator[None]:
-    """Say once of a file that was found that it is used; other warnings are shown as ever."""
-    told: set[str] = set()
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", ConfigNotice)
-        shown = warnings.showwarning
-
-        def show_once(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if not issubclass(category, ConfigNotice):
-                shown(message, category, *place, **more)
-            elif (path := str(message).rpartition(" from ")[2]) not in told:
-                told.add(path)
-                notice(f"Using {path}; `wallflower config` shows what it says.")
-
-        warnings.showwarning = show_once
-        yield
-
-
-def _narrow(app: typer.Typer, words: Iterable[str]) -> typer.Typer:
-    """Leave the command that the words name; if they name none, their names and what they are for: to work out the
-    options of all takes longer than most answers."""
-    left = (word for word in words if not word.startswith("-"))
-    named = next(left, None)
-    narrow = copy(app)
-    commands = [command for command in app.registered_commands if _name(command) == named]
-    groups = [group for group in app.registered_groups if group.name == named]
-    if commands or groups:
-        narrow.registered_commands = commands
-        narrow.registered_groups = [_group(group, lambda inner: _narrow(inner, left)) for group in groups]
-    else:
-        narrow.registered_commands = [_title(command) for command in app.registered_commands]
-        narrow.registered_groups = [_group(group, _cover) for group in app.registered_groups]
-    return narrow
-
-
-def _group(group: TyperInfo, change: Callable[[typer.Typer], typer.Typer]) -> TyperInfo:
-    changed = copy(group)
-    changed.typer_instance = change(group.typer_instance) if group.typer_instance is not None else None
-    return changed
-
-
-def _cover(app: typer.Typer) -> typer.Typer:
-    """A group without its commands."""
-    cover = copy(app)
-    cover.registered_commands, cover.registered_groups = [], []
-    return cover
-
-
-def _title(command: CommandInfo) -> CommandInfo:
-    """A command without its options."""
-
-    def nothing() -> None: ...
-
-    nothing.__doc__ = command.callback.__doc__ if command.callback is not None else None
-    title = copy(command)
-    title.name, title.callback = _name(command), nothing
-    return title
-
-
-def _name(command: CommandInfo) -> str | None:
-    return command.name or getattr(command.callback, "__name__", None)
-
-
-def _overview(known: Sequence[Question]) -> Callable[..., None]:
-    def overview(
-        context: typer.Context,
-        version: Annotated[bool, typer.Option("--version", help="say which version this is")] = False,
-    ) -> None:
-        """Questions about outliers in private data, answered under differential privacy."""
-        if version:
-            show(f"wallflower {VERSION}")
-            raise typer.Exit
-        if context.invoked_subcommand is None:
-            kinds = ", ".join(f"wallflower {question.kind}" for question in known)
-            show(Text.from_markup(_OVERVIEW.format(kind=known[0].kind, kinds=kinds)))
-
-    return overview
-
-
-def _explain(misuse: typer.TyperException) -> None:
-    said = misuse.format_message()
-    if said:  # without one, the help was shown already
-        context = getattr(misuse, "ctx", None)
-        stop = "" if said.endswith((".", "?")) else "."
-        failure(f"{said}{stop} See {context.command_path if context else 'wallflower'} --help.")
-
-
-def _unforeseen(kind: type[BaseException], _: BaseException, trace: TracebackType | None) -> None:
-    """A bug. Its message and its variables may hold records, so only its place is shown."""
-    frames = reversed(traceback.extract_tb(trace))
-    places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames)
-    failure(f"internal error ({kind.__name__}) at {places}. Please report this line; it holds none of your data.")
+    return _program.run(arguments, asked)
