@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from wallflower.machine.garbage import load_for_good
 from wallflower.machine.lazy import Lazy
 from wallflower.queries import QUERIES
 from wallflower.query.forms import Question
@@ -28,4 +29,8 @@ def build(asked: Iterable[Question]) -> Typer:
 
 def main(arguments: Sequence[str] | None = None, asked: Iterable[Question] = QUERIES) -> int:
     """Run the command line and return its exit code."""
-    return _program.run(arguments, asked)
+    if arguments is not None:
+        return _program.run(arguments, asked)
+    with load_for_good():  # the process has been started for this
+        run = _program.run
+    return run(None, asked)

@@ -13,6 +13,7 @@ from rich.table import Table as Grid
 from wallflower.cli.options import DATA, JsonOption, LedgerOption
 from wallflower.cli.show import notice, show, show_json
 from wallflower.errors import NotAllowed, ParameterError
+from wallflower.machine.garbage import load_for_good
 from wallflower.machine.lazy import Lazy, load
 
 if TYPE_CHECKING:
@@ -77,11 +78,13 @@ def start(
     _require_packages()
     base = _settings.Settings() if config is None else _settings.Settings.read(config)
     base = base.but(host=host, port=port, workers=workers, tls_cert=tls_cert, tls_key=tls_key, ledger=ledger)
+    with load_for_good():
+        run_service = _server.serve
     if not demo:
-        _server.serve(base, lambda url: notice(f"Serving on {url}; Ctrl-C ends it."))
+        run_service(base, lambda url: notice(f"Serving on {url}; Ctrl-C ends it."))
         return
     with _demo.trial(base) as trial:
-        _server.serve(trial.settings, lambda url: _tell(trial, url))
+        run_service(trial.settings, lambda url: _tell(trial, url))
 
 
 @token.command(epilog="Example: wallflower serve token create ana --scope analyst --days 30")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -19,16 +18,14 @@ from wallflower.curator.api.description.docs import flatten, problem_docs
 from wallflower.curator.api.gate import Attempts, Gate
 from wallflower.curator.api.routes import analyst, requests, steward, watch
 from wallflower.curator.api.views import Plain
-from wallflower.curator.desk import logs
 from wallflower.curator.desk.budgets.requests import Requests
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.problems import KINDS, document, problem, response
 from wallflower.curator.desk.questions.jobs import Jobs
 from wallflower.curator.desk.questions.watches import Watches
 from wallflower.curator.pages import mount
-from wallflower.curator.settings import VARIABLE, Settings
-from wallflower.errors import LedgerError, PrivacyError
-from wallflower.machine.listener import end_with_parent
+from wallflower.curator.settings import Settings
+from wallflower.errors import PrivacyError
 from wallflower.machine.version import VERSION
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.query.forms import Question
@@ -67,20 +64,6 @@ def application(settings: Settings, questions: tuple[Question, ...] = ASKED) -> 
     app.add_exception_handler(RequestValidationError, _unfit)
     app.add_exception_handler(HTTPException, _http)
     app.openapi = lambda: _describe(app)  # type: ignore[method-assign]
-    return app
-
-
-def from_environment() -> FastAPI:
-    """The service whose settings a server has left to its workers. One that finds no ledger ends, and whoever watches
-    over it starts another; to fail any later would end the whole service."""
-    logs.start()
-    end_with_parent()
-    try:
-        app = application(Settings.from_json(os.environ[VARIABLE]))
-        app.state.desk.load()
-    except LedgerError as error:
-        logs.log_failure("start", error)
-        raise SystemExit(1) from None
     return app
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import ssl
@@ -11,7 +10,6 @@ from typing import Final
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
 from wallflower.curator.app import ASKED, application
@@ -22,40 +20,9 @@ from wallflower.errors import SourceError
 from wallflower.machine.listener import Listener, bind_socket
 from wallflower.schema.columns import call_or_refuse
 
-_FACTORY: Final = "wallflower.curator.app:from_environment"
+_FACTORY: Final = "wallflower.curator.worker:from_environment"
 _HEALTH: Final = 60  # seconds: a worker is killed if it shows no life for so long, as on a busy machine it may for some
-_PROTOCOL: Final = "wallflower.curator.server:Protocol"
-
-
-class Protocol(HttpToolsProtocol):
-    """Hangs up on whoever does not send the head of a request in time."""
-
-    _hanging: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._wait()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._wait_no_more()
-        super().connection_lost(exc)
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._wait()
-
-    def on_headers_complete(self) -> None:
-        self._wait_no_more()
-        super().on_headers_complete()
-
-    def _wait(self) -> None:
-        self._wait_no_more()
-        self._hanging = self.loop.call_later(self.app_state["header_seconds"], self.transport.close)
-
-    def _wait_no_more(self) -> None:
-        if self._hanging is not None:
-            self._hanging.cancel()
-            self._hanging = None
+_PROTOCOL: Final = "wallflower.curator.worker:Protocol"
 
 
 def serve(settings: Settings, announce: Callable[[str], None]) -> None:
