@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from wallflower.curator.api import callers
+from wallflower.curator.api.bodies import name_of
 from wallflower.curator.api.compression import Compression
 from wallflower.curator.api.description.docs import flatten, problem_docs
 from wallflower.curator.api.gate import Attempts, Gate
@@ -45,16 +46,14 @@ def application(settings: Settings, questions: tuple[Question, ...] = ASKED) -> 
         docs_url=None,
         redoc_url=None,
         default_response_class=Plain,
-        generate_unique_id_function=lambda route: route.name,
+        generate_unique_id_function=name_of,
     )
     app.state.desk = desk
     app.state.attempts = Attempts(settings.failures)
     app.state.watches = Watches(desk)
     app.state.requests = Requests(desk)
-    app.include_router(analyst.router(questions))
-    app.include_router(steward.router())
-    app.include_router(watch.router(questions))
-    app.include_router(requests.router())
+    for router in (analyst.router(questions), steward.router(), watch.router(questions), requests.router()):
+        app.router.routes.extend(router.routes)  # to include a router would be to make each of its routes again
     for path, endpoint in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics)):
         app.get(path, tags=["operation"], response_class=PlainTextResponse, responses=problem_docs(403))(endpoint)
     mount.mount(app)

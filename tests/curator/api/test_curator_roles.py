@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from served import ROLES, Answer, Caller, Service, run_service, settings
 
+from wallflower.curator.api.bodies import StrictRoute
+
 ASK = {"neighbours": 3, "radius": 0.5, "epsilon": "0.01", "anyway": True}
 SUBSPACES = {"neighbours": 3, "radius": 0.5, "epsilon": "0.01", "size": 1, "anyway": True}
 WATCH = {"threshold": 2.0, "low": -5.0, "high": 5.0, "variance": 1.0, "epsilon": "0.01", "anyway": True}
@@ -185,6 +187,12 @@ def list_routes(routes: Any) -> Iterator[tuple[str, str]]:
 def test_every_route_has_a_row(service: Service) -> None:
     described = {(method.upper(), path) for path, item in service.app.openapi()["paths"].items() for method in item}
     assert described | set(list_routes(service.app.routes)) == set(TABLE)
+
+
+def test_routes_answer_as_they_were_made_and_are_not_made_again(service: Service) -> None:
+    """A router that is included makes each of its routes a second time, when the first call comes."""
+    made = list_routes(route for route in service.app.routes if isinstance(route, StrictRoute))
+    assert set(made) == {(method, path) for method, path in TABLE if path.startswith("/v1/")}
 
 
 @pytest.mark.slow

@@ -81,12 +81,17 @@ class Body(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
+def name_of(route: APIRoute) -> str:
+    """What the description calls a route: the name of its function."""
+    return route.name
+
+
 class StrictRoute(APIRoute):
     """A route that refuses a body in which something is named twice: two readers may take it for two things."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], *, response_model: Any = None, **more: Any) -> None:
         """`responses` describes what is answered; it is told as it is, and not read again on its way out."""
-        super().__init__(path, endpoint, response_model=None, **more)
+        super().__init__(path, endpoint, response_model=None, **more | {"generate_unique_id_function": name_of})
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
