@@ -78,8 +78,13 @@ class Desk:
             if dataset.source is not None:
                 self._compare(self.shelf.table(dataset.name), dataset.source)
             self._adopt(dataset.name, by="settings", reason="the settings say so")
-            if dataset.source is not None and hides_size(dataset, self.ledger.account(dataset.name)):
-                _warn_of_size(dataset)
+        unbounded = sum(map(self._tells_size, self.settings.datasets))
+        if unbounded:
+            tell(
+                "the number of records is secret, and refusals of explain can tell it",
+                datasets=unbounded,
+                remedy="state a bound on it, as rows in the schema",
+            )
 
     def close(self) -> None:
         self.records.close()
@@ -291,6 +296,11 @@ class Desk:
             protection = schema.protects or Protection()
             self.ledger.declare(name, protection, by=by, account=schema.account, reason=reason)
 
+    def _tells_size(self, found: Registration) -> bool:
+        """Whether analysts could find out by trying how many records there are, though that is secret."""
+        is_hidden = found.source is not None and hides_size(found, self.ledger.account(found.name))
+        return is_hidden and found.schema.rows is None
+
     def _require_nameable(self, caller: Caller, name: str, query: Query[Any, Any]) -> None:
         """Whoever may name any record can find out who is in the table, so the steward says which may be named."""
         record = query.record_name()
@@ -316,16 +326,6 @@ def require_confirmation(limit: Limit, *, confirm: bool) -> None:
 def own_key(caller: Caller, key: str | None) -> str | None:
     """A key as the ledger has it: nobody can use up the keys of somebody else."""
     return None if key is None else f"{caller.name}/{key}"
-
-
-def _warn_of_size(dataset: Registration) -> None:
-    """Tell the steward, in the log, of a secret that analysts could find out by trying."""
-    if dataset.schema.rows is None:
-        tell(
-            "the number of records is secret, and refusals of explain can tell it",
-            dataset=dataset.name,
-            remedy="state a bound on it, as rows in the schema",
-        )
 
 
 def _require_key(key: str) -> None:
