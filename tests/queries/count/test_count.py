@@ -155,9 +155,10 @@ def test_a_plan_that_nothing_can_save_says_so():
 
 
 def test_the_expected_error_of_the_plan_is_what_draws_show():
+    """The mean of 8,000 draws is 8 % off once in 10¹¹ runs."""
     noise = asked(slack=2).noise(10**6, 2)
-    draws = [abs(noise.draw(system_noise())) for _ in range(4000)]
-    assert float(sum(draws) * STEP / 4000) == pytest.approx(noise.mean_error(), rel=0.08)
+    draws = [abs(noise.draw(system_noise())) for _ in range(8000)]
+    assert float(sum(draws) * STEP / 8000) == pytest.approx(noise.mean_error(), rel=0.08)
 
 
 def law_of_count(n, noise, draw):

@@ -232,7 +232,7 @@ def test_one_record_anywhere_moves_a_score_by_a_step_more_than_the_grid_at_most(
 def by_margins():
     table, detector = table_of(), Distance(3, 3.0)
     given = {"scale": Fraction(15, 2), "cap": Fraction(7, 2), "epsilon": Fraction(1)}
-    sample = [tuple(by_margin(table, detector, **given, top=2, noise=system_noise())) for _ in range(1000)]
+    sample = [tuple(by_margin(table, detector, **given, top=2, noise=system_noise())) for _ in range(1500)]
     return sample, dict(enumerate(plain_steps(table, detector, given["scale"], given["cap"])))
 
 

@@ -48,8 +48,8 @@ def opened(tmp_path, **budget):
 
 WAYS = [
     {},
-    {"detector": "bins:points=21,fraction=0.05"},
-    {"detector": "distance:k=200,radius=20000"},
+    {"detector": "bins:points=21,fraction=0.05", "loss": wf.Loss("2")},  # so that none is never said
+    {"detector": "distance:k=200,radius=20000", "loss": wf.Loss("2")},
     {"detector": "clamped-grubbs", "loss": wf.Loss("5")},
     {"top": 3, "doubt": 0},
     {"mode": "ocdp"},
@@ -244,8 +244,8 @@ def test_nothing_is_said_where_nothing_stands_out():
     people = frame().assign(salary=100_000.0)
     query = asked(loss=wf.Loss("0.5"))
     view = query.view(people)
-    said = [query.answer(view, system_noise()) for _ in range(100)]
-    assert sum(map(bool, said)) <= 9  # 1 % each: 10 or more of 100 have a chance below 1e-6
+    said = [query.answer(view, system_noise()) for _ in range(200)]
+    assert sum(map(bool, said)) <= 18  # 1 % each: 19 or more of 200 have a chance below 1e-11
     assert "None" in query.reading([], view).words
     assert "None" in asked(mode="ocdp").reading([], view).words
     assert asked(mode="ocdp", detector="grubbs").answer(view, system_noise()) == []

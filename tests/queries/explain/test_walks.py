@@ -106,7 +106,7 @@ LAWS = [
 def test_searches_release_by_the_law_of_their_choices(monkeypatch, search, law, start, samples):
     monkeypatch.setattr(walks, "PATIENCE", 2)
     given = {"start": start, "samples": samples, "rate": RATE, "top": 1, "noise": system_noise()}
-    sample = [search(graph(), **given)[0] for _ in range(1200)]
+    sample = [search(graph(), **given)[0] for _ in range(2000)]
     assert sum(law(start, samples, float(RATE)).values()) == pytest.approx(1)
     for stretch, same in STRETCHES:
         assert fits(sample, law(start, samples, stretch * float(RATE))) is same

@@ -39,7 +39,7 @@ def test_the_plan_says_how_far_off_the_radius_is(graded):
 
 
 def test_with_much_loss_it_is_the_exact_radius():
-    query = asked(loss=wf.Loss("500"), slack=30)
+    query = asked(loss=wf.Loss("1000"), slack=30)
     found = exact_radius(RECORDS, Fraction(1, 20), query.grid, 5)
     assert query.answer(POINTS, system_noise()) == middle_of(query.grid, query.grid.index(found))
 

@@ -58,13 +58,16 @@ def test_points_have_the_law_they_claim(scale, columns, reach, stretch, same):
 
 @pytest.mark.parametrize("columns", range(1, MOST_COLUMNS + 1))
 def test_lengths_have_the_mean_and_spread_of_a_gamma_law(columns):
-    """On a fine grid the length of the noise is Gamma(columns, scale), and no direction is preferred."""
-    count = 20_000
+    """On a fine grid the length of the noise is Gamma(columns, scale), and no direction is preferred.
+
+    Seven standard errors: a right sampler is further off once in 10¹¹ runs.
+    """
+    count = 40_000
     drawn = planar(Fraction(5000), columns, count, system_noise()) / 5000
     lengths = np.sqrt((drawn**2).sum(axis=1))
-    assert abs(lengths.mean() - columns) < 5 * math.sqrt(columns / count)
+    assert abs(lengths.mean() - columns) < 7 * math.sqrt(columns / count)
     assert abs((lengths**2).mean() / (columns * (columns + 1)) - 1) < 0.1
-    assert np.abs(drawn.mean(axis=0)).max() < 5 * math.sqrt((columns + 1) / count)
+    assert np.abs(drawn.mean(axis=0)).max() < 7 * math.sqrt((columns + 1) / count)
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3])

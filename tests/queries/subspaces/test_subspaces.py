@@ -98,9 +98,9 @@ def test_released_columns_follow_the_exact_law():
     assert scores(points.values, [(0,), (1,), (2,)], 1.0, 1).tolist() == [1.0, 3.0, 1.0]
     law = permute_and_flip_law([1, 3, 1], 2, 2.0)
     chi = ((seen - 4000 * law) ** 2 / (4000 * law)).sum()
-    assert chi < 20
+    assert chi < 60  # above it once in 10¹² runs, and a loss of 3 gives about 330
     wrong = permute_and_flip_law([1, 3, 1], 2, 3.0)
-    assert ((seen - 4000 * wrong) ** 2 / (4000 * wrong)).sum() > 20
+    assert ((seen - 4000 * wrong) ** 2 / (4000 * wrong)).sum() > 60
 
 
 def test_counts_come_with_the_subspaces_in_one_charge(tmp_path):

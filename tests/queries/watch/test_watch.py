@@ -318,8 +318,9 @@ def promised(query):
 
 @pytest.mark.parametrize("name", ["event", "window"])
 def test_one_coin_an_observation_is_as_often_right_as_promised(name):
+    """One in five is an outlier: of 800,000 the rates are 0.01 off once in 10¹⁴ runs."""
     query = Watch(**{**EXAMPLE, "loss": Loss("2"), "outlier_from": 7000.0, "centre": 12345.0, **MODES[name]})
-    found, expected = simulated(query, 1, 200_000), promised(query)
+    found, expected = simulated(query, 1, 800_000), promised(query)
     assert found == pytest.approx(expected, abs=0.01)
     assert expected[1] - expected[0] > 0.4
     figures = query.plan(n=1000, dimension=1).options[0].figures
@@ -327,7 +328,7 @@ def test_one_coin_an_observation_is_as_often_right_as_promised(name):
 
 
 def test_what_is_promised_holds_where_the_schema_has_other_bounds():
-    rows, names = np.random.default_rng(5).normal(0, 1 / math.sqrt(3), (60_000, 30)), [f"m{at}" for at in range(30)]
+    rows, names = np.random.default_rng(5).normal(0, 1 / math.sqrt(3), (180_000, 30)), [f"m{at}" for at in range(30)]
     points = stream(rows, schema=Schema.of(names, bounds=dict.fromkeys(names, (-100, 100))))
     query = Watch(threshold=4.0, low=-1.0, high=1.0, variance=10.0, loss=PURE)
     value = query.answer(query.view(points), system_noise())
