@@ -54,7 +54,7 @@ def halves(first, second):
 
 def test_half_the_noise_is_caught_and_all_of_it_is_not() -> None:
     for scale, broken in ((Fraction(5), True), (Fraction(10), False)):
-        found = audit(laplace(0, scale), laplace(10, scale), claimed=Loss("1"), trials=20_000, expected=broken)
+        found = audit(laplace(0, scale), laplace(10, scale), claimed=Loss("1"), trials=60_000, expected=broken)
         assert found.ok, found
         assert found.lower == pytest.approx(10 / float(scale), rel=0.25)
 
@@ -78,7 +78,7 @@ def test_gaussian_noise_is_measured_in_rho(stretch: Fraction) -> None:
     claimed = Loss.zcdp("1/2")
     scale = calibrate(10, claimed, step=ONE).scale * stretch
     draws = [lambda size, at=at: at + np.array(system_noise().gaussians(scale, size)) for at in (0, 10)]
-    found = audit(*draws, claimed=claimed, trials=10_000)
+    found = audit(*draws, claimed=claimed, trials=40_000)
     assert found.caught is (stretch < 1)
     assert 0.3 < found.lower * float(stretch) ** 2 / 0.5 <= 1
 

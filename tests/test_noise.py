@@ -22,7 +22,7 @@ from fractions import Fraction
 from wallflower.noise import system_noise
 
 def draws():
-    noise, scale = system_noise(), Fraction(2**40)
+    noise, scale = system_noise(), Fraction(2**51)
     return {
         "laplace": [noise.laplace(scale) for _ in range(64)],
         "gaussian": [noise.gaussian(scale) for _ in range(64)],
@@ -65,7 +65,7 @@ def test_forked_children_never_repeat_each_other_or_their_parent(start):
     assert len(family) == (9 if start == "cold" else 10)
     for source in ("laplace", "gaussian", "vector", "below", "flips"):
         values = [value for one in family for value in one[source]]
-        # 2**40 leaves room for a chance repeat among 640 draws once in a few million runs
+        # 2**51 leaves room for a chance repeat among 640 draws once in 10^10 runs
         assert len(set(values)) == len(values), source
 
 

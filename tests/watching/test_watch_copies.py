@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from watches import COIN, EVENT, FAR, PERSON, labels, opened
+from watches import COIN, EVENT, FAR, LONG, PERSON, labels, opened
 
 from wallflower.errors import ChainBroken, EpochClosed, KeyConflict, LedgerError
 from wallflower.ledger import Ledger
@@ -351,9 +351,9 @@ def test_a_state_of_an_earlier_version_is_closed_and_paid_anew(book: Ledger, tmp
 def test_an_exhausted_state_of_an_earlier_version_is_told_again(book: Ledger, tmp_path: Path) -> None:
     state = tmp_path / "s"
     with opened(book, PERSON, state=state) as watch:
-        told = watch.decide_many(FAR)
+        told = watch.decide_many(LONG)
     made_earlier(state)
     with opened(book, PERSON, state=state) as again:
         assert again.exhausted
-        assert again.decide_many(FAR, first=1).outliers == told.outliers
+        assert again.decide_many(LONG, first=1).outliers == told.outliers
         assert again.decide(5.0) is None

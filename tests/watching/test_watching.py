@@ -15,7 +15,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from watches import EVENT, FAR, PERSON, SCORES, labels, opened
+from watches import EVENT, LONG, PERSON, SCORES, labels, opened
 
 from wallflower.data import Points, Schema
 from wallflower.errors import BudgetExhausted, DataError, KeyConflict, ParameterError, StateError
@@ -307,23 +307,23 @@ def test_an_exhausted_watch_says_so_and_looks_no_more(
 ) -> None:
     state = {"state": tmp_path / "s"} if in_state else {}
     with opened(book, PERSON, **state) as watch:
-        told = watch.decide_many(FAR)
+        told = watch.decide_many(LONG)
         assert told.exhausted
         assert watch.exhausted
         assert told.flags.sum() == 3
         assert told.flags[-1]
-        assert watch.position == len(told) < len(FAR)
+        assert watch.position == len(told) < len(LONG)
         monkeypatch.setattr(door.Rule, "measure", lambda *_: pytest.fail("looked"))
         assert watch.decide(5.0) is None
-        assert watch.decide_many(FAR).exhausted
-        assert len(watch.decide_many(FAR)) == 0
+        assert watch.decide_many(LONG).exhausted
+        assert len(watch.decide_many(LONG)) == 0
     if in_state:
         with opened(book, PERSON, **state) as again:
             assert again.exhausted
             assert again.decide(5.0) is None
-            assert again.decide_many(FAR, first=1).flags.tolist() == told.flags.tolist()
+            assert again.decide_many(LONG, first=1).flags.tolist() == told.flags.tolist()
             assert not again.decide_many([None], first=1).exhausted
-            assert again.decide_at(len(FAR), 5.0) is None
+            assert again.decide_at(len(LONG), 5.0) is None
 
 
 def test_gaussian_noise_is_exhausted_after_its_steps(book: Ledger) -> None:
@@ -338,7 +338,7 @@ def test_gaussian_noise_is_exhausted_after_its_steps(book: Ledger) -> None:
 
 def test_an_exhausted_epoch_is_followed_by_a_paid_one(book: Ledger, tmp_path: Path) -> None:
     with opened(book, PERSON, state=tmp_path / "s") as watch:
-        watch.decide_many(FAR)
+        watch.decide_many(LONG)
     with opened(book, PERSON, state=tmp_path / "s", renew=True) as watch:
         assert (watch.position, watch.resumed, watch.exhausted) == (0, False, False)
     assert labels(book).count("outlier-watch/1") == 2

@@ -14,6 +14,7 @@ COIN = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.001"), scores=True)
 SCORES = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.25"), scores=True)
 PERSON = Watch(threshold=2.0, low=-5.0, high=5.0, level="person", cutoff=3, loss=Loss("0.5"))
 FAR = [5.0] * 2000
+LONG = [5.0] * 200_000  # among 2000 a person's noise hides three flags once in some 10^5 runs
 
 
 def opened(book: Ledger, query: Watch = EVENT, **more: Any) -> Watching:
