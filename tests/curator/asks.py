@@ -1,4 +1,4 @@
-"""A question and a watch that tests ask for over HTTP, and how they go on."""
+"""Questions and a watch that tests ask for over HTTP, and how they go on."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from served import Caller, Service
 
 ASK = {"bar": 7.0, "columns": ["a"], "epsilon": "0.1"}
 WATCH = {"threshold": 2.0, "low": -5.0, "high": 5.0, "epsilon": "0.25", "anyway": True}
+EXPLAIN = {
+    "anyway": True,
+    "record": "3",
+    "metric": "b",
+    "context": ["a"],
+    "domain": {"columns": {"a": {"edges": [5, 10]}, "b": {"low": 0, "high": 100}}, "clip": True},
+    "size": 1000,
+    "epsilon": "0.25",
+}
 OPEN = "/v1/datasets/beds/watches/watch"
 
 

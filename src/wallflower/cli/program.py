@@ -47,9 +47,7 @@ def build(asked: Iterable[Question]) -> typer.Typer:
     """The command line for these questions."""
     known = tuple(asked)
     app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False)
-    plans = typer.Typer(
-        help="What an answer would cost and how good it would be; spends nothing.", no_args_is_help=True
-    )
+    plans = typer.Typer(help=_PLANS, no_args_is_help=True)
     app.callback(invoke_without_command=True)(_overview(known))
     kinds = {question.kind for question in known}
     questions.add(app, plans, (*known, *(question for question in COMPANIONS if question.prepares in kinds)))

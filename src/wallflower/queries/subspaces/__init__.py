@@ -167,8 +167,9 @@ class Subspaces(Query[Points | TiledPoints, Value]):
 
     def claim(self, facts: PublicFacts) -> Claim:
         stated = super(Subspaces, self).claim(facts)
-        is_sure = self.loss.kind is Kind.PURE and facts.n > 0  # without a number of records there are no noises to add
-        return replace(stated, rho=self._rho(facts.n, facts.dimension)) if is_sure else stated
+        if self.loss.kind is not Kind.PURE or not facts.n:  # noise goes by the number of records; ε²/2 holds without
+            return stated
+        return replace(stated, rho=self._rho(facts.n, facts.dimension))
 
     def view(self, data: Any) -> Points | TiledPoints:
         points = view_all(data, self.columns, self.neighbours)

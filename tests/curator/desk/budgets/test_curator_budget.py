@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asks import EXPLAIN
 from page_client import Browser, text, words
 from served import TIMED, Caller, Service, run_service, settings
 
@@ -31,15 +32,6 @@ pytestmark = pytest.mark.slow  # together more than `make check` has room for
 
 COUNT = {"neighbours": 3, "radius": 0.5, "epsilon": "0.25", "anyway": True}
 WATCH = {"threshold": 2.0, "low": -5.0, "high": 5.0, "variance": 1.0, "epsilon": "0.25", "anyway": True}
-EXPLAIN = {
-    "anyway": True,
-    "record": "3",
-    "metric": "b",
-    "context": ["a"],
-    "domain": {"columns": {"a": {"edges": [5, 10]}, "b": {"low": 0, "high": 100}}, "clip": True},
-    "size": 1000,
-    "epsilon": "0.25",
-}
 GRANT = {"epsilon": "2", "reason": "study 12"}
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asks import EXPLAIN
 from page_client import Browser, text
 from pyarrow.csv import read_csv
 from pyarrow.parquet import write_table
@@ -30,14 +31,6 @@ NUMBERS, BOUND = (30, 31, 64), 64
 AROUND = (1, 3, *range(28, 33), *range(62, 67), 10**6)
 MEMBERSHIP = Protection(unit="membership")
 COUNT = {"radius": 0.5, "epsilon": "0.25", "anyway": True}
-EXPLAIN = {
-    "anyway": True,
-    "record": "3",
-    "metric": "b",
-    "context": ["a"],
-    "domain": {"columns": {"a": {"edges": [5, 10]}, "b": {"low": 0, "high": 100}}, "clip": True},
-    "epsilon": "0.25",
-}
 
 
 def people(folder: Path, number: int, bound: int | None = BOUND) -> Registration:
