@@ -6,12 +6,13 @@ import json
 import os
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from served import Caller, Service, run_service, settings, ward
+from served import Caller, Service, process, run_service, settings, ward
 
 from above import Above
 from wallflower.curator.api.gate import depth, pieces
@@ -159,6 +160,77 @@ def test_a_slow_head_is_given_up(tmp_path: Path) -> None:
             assert line.recv(4096) == b""
         with open_line(running) as line:
             assert line.recv(4096) == b""
+
+
+BEGINNINGS = {
+    "headers": (b"GET /healthz HTTP/1.1\r\nhost: x\r\n", b"x: " + b"a" * 60_000 + b"\r\n"),
+    "one header": (b"GET /healthz HTTP/1.1\r\nhost: x\r\nx: ", b"a" * 60_000),
+    "small headers": (b"GET /healthz HTTP/1.1\r\nhost: x\r\n", b"x: a\r\n" * 10_000),
+    "URL": (b"GET /", b"a" * 60_000),
+    "trailer": (b"POST /v1/x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx: ", b"a" * 60_000),
+    "extension of a chunk": (
+        b"POST /v1/x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1;",
+        b"a" * 60_000,
+    ),
+}
+
+
+def peak_memory(process: int) -> int:
+    """Megabytes."""
+    told = Path(f"/proc/{process}/status").read_text()
+    return int(told.partition("VmHWM:")[2].split()[0]) // 1024
+
+
+def test_300_megabytes_of_headers_on_four_connections_take_no_memory(tmp_path: Path) -> None:
+    with process(settings(tmp_path)) as (running, url):
+        assert Caller(url).get("/healthz").status == 200
+        before = peak_memory(running.pid)
+        for beginning, more in BEGINNINGS.values():
+            with ExitStack() as stack:
+                lines = [stack.enter_context(open_line(Service(None, url))) for _ in range(4)]
+                sent = [send_until_refused(line, beginning, more, 300_000_000) for line in lines]
+            assert max(sent) < 300_000_000
+        assert Caller(url).get("/healthz").status == 200
+        assert peak_memory(running.pid) - before <= 10
+
+
+def send_until_refused(line: socket.socket, beginning: bytes, more: bytes, most: int) -> int:
+    line.sendall(beginning)
+    sent = 0
+    try:
+        while sent < most:
+            line.sendall(more)
+            sent += len(more)
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    return sent
+
+
+@pytest.mark.parametrize(
+    ("raw", "status", "kind"),
+    [
+        (b"GET /healthz HTTP/1.1\r\nhost: x\r\nx: " + b"a" * 65_400 + b"\r\n\r\n", b"200", b"ok"),
+        (b"GET /healthz HTTP/1.1\r\nhost: x\r\nx: " + b"a" * 65_600 + b"\r\n\r\n", b"431", b"head-too-large"),
+        (b"GET /healthz HTTP/1.1\r\nhost: x\r\n" + b"x: a\r\n" * 99 + b"\r\n", b"200", b"ok"),
+        (b"GET /healthz HTTP/1.1\r\nhost: x\r\n" + b"x: a\r\n" * 100 + b"\r\n", b"431", b"head-too-large"),
+        (b"GET /healthz?" + b"a" * 16_000 + b" HTTP/1.1\r\nhost: x\r\n\r\n", b"200", b"ok"),
+        (b"GET /healthz?" + b"a" * 16_400 + b" HTTP/1.1\r\nhost: x\r\n\r\n", b"414", b"url-too-long"),
+    ],
+)
+def test_the_head_of_a_request_is_bounded(service: Service, raw: bytes, status: bytes, kind: bytes) -> None:
+    with open_line(service) as line:
+        line.sendall(raw)
+        answer = line.recv(65_536)
+        while kind not in answer:
+            answer += line.recv(65_536)
+        assert answer.split(b" ")[1] == status
+
+
+def test_a_trailer_is_no_header(service: Service, ana: Caller) -> None:
+    with open_line(service) as line:
+        chunked = "host: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+        line.sendall(f"POST {PLAN} HTTP/1.1\r\n{chunked}0\r\nauthorization: Bearer {ana.token}\r\n\r\n".encode())
+        assert line.recv(4096).split(b" ")[1] in (b"401", b"429")
 
 
 def open_line(service: Service) -> socket.socket:

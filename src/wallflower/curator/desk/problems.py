@@ -45,6 +45,8 @@ KINDS: Final[Mapping[str, tuple[int, str]]] = {
     "chain-broken": (409, "The ledger's chain is broken"),
     "conflict": (409, "It is there already"),
     "too-large": (413, "The body is too large"),
+    "url-too-long": (414, "The URL is too long"),
+    "head-too-large": (431, "The head of the request is too large"),
     "parameter": (422, "A parameter cannot be used"),
     "too-much-memory": (422, "The question takes more memory than it may"),
     "not-useful": (422, "The answer would be of no use"),
