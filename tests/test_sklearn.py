@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -78,3 +79,29 @@ def test_every_fit_pays_and_a_name_is_needed(ledger: Path) -> None:
     with pytest.raises(BudgetExhausted):
         made(ledger, epsilon="400").fit(RECORDS)
     assert wf.sklearn.PrivateOutlierDetector is PrivateOutlierDetector
+
+
+def test_a_schema_is_given_as_a_file_or_a_mapping_too(tmp_path: Path) -> None:
+    place = tmp_path / "two.toml"
+    place.write_text(wf.Schema.of(["x1", "x2"], scale={"x1": 2.0, "x2": 3.0}).to_toml())
+    records = np.random.default_rng(0).normal(size=(400, 2))
+    for at, schema in enumerate((str(place), place, wf.Schema.read(place).to_json(), wf.Schema.read(place))):
+        kind = PrivateOutlierDetector(
+            "5", dataset=f"two{at}", schema=schema, spreads="schema", ledger=tmp_path / f"{at}.db", anyway=True
+        )
+        with wf.Ledger.open(tmp_path / f"{at}.db") as ledger:
+            ledger.grant(f"two{at}", wf.Loss(10), by="owner", reason="test")
+        kind.fit(records)
+    frame = pd.DataFrame(records, columns=["x1", "x2"])
+    opened = wf.open(frame, schema=wf.Schema.read(place).to_json(), name="two", ledger=tmp_path / "open.db")
+    assert opened.name == "two"
+    with pytest.raises(ParameterError, match="schema: a list is not one"):
+        wf.open(frame, schema=["x1"], ledger=tmp_path / "open.db")  # type: ignore[arg-type]
+
+
+def test_text_in_a_table_is_refused_without_quoting_a_cell(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"debt": [1.0, 2.0, 3.0], "defaulted": ["No", "Secret", "No"]})
+    with pytest.raises(ValueError, match="holds text") as refusal:
+        PrivateOutlierDetector("5", dataset="two", ledger=tmp_path / "ledger.db").fit(frame)
+    assert "Secret" not in str(refusal.value)
+    assert "No" not in str(refusal.value).split()

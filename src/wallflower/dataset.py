@@ -27,7 +27,7 @@ from wallflower.query.forms import Question, answer_type, describe, fill, find, 
 from wallflower.release import Release, default_analyst, notice, pay, plan_for, quote
 from wallflower.release.baselines import take_baseline
 from wallflower.release.views import Records, view_of
-from wallflower.schema import WayToRead
+from wallflower.schema import WayToRead, take_schema
 
 if TYPE_CHECKING:
     from wallflower.verbs import Plans, Questions
@@ -162,7 +162,7 @@ class Dataset(Verbs, Questions):
 def open_dataset(
     source: object,
     *,
-    schema: Schema | str | Path | None = None,
+    schema: Schema | str | Path | Mapping[str, Any] | None = None,
     ledger: Ledger | str | Path | None = None,
     name: str | None = None,
     analyst: str | None = None,
@@ -174,7 +174,7 @@ def open_dataset(
     Nothing is charged and nothing is released by opening: each question is charged when it is asked.
 
     source   a Table, Points, anything `load` reads, or the name of a data set in `wallflower.toml`
-    schema   its public facts, or the file that states them
+    schema   its public facts: a Schema, the path of a file that states them, or the same as a mapping
     ledger   a Ledger, a path or a URL; None for the default one
     name     what the budget hangs on; left out: the schema's, then the file's
     analyst  who asks; left out: $WALLFLOWER_ANALYST, the project's, or you
@@ -184,7 +184,7 @@ def open_dataset(
              `without` which columns
     """
     said = {"source": source, "schema": schema, "dataset": name, "ledger": ledger, "engine": engine, **written}
-    told = settle(said, lambda facts: _facts(facts).name)
+    told = settle(said, lambda facts: take_schema(facts).name)
     ways: Any = {way: told[way] for way in WAYS if way in told}
     table = _load_records(told["source"], told["schema"], told["dataset"], told["engine"], ways)
     book = told["ledger"] if isinstance(told["ledger"], Ledger) else Ledger.open(told["ledger"])
@@ -193,7 +193,7 @@ def open_dataset(
 
 def _load_records(
     source: object,
-    schema: Schema | str | Path | None,
+    schema: Schema | str | Path | Mapping[str, Any] | None,
     name: str | None,
     engine: str | Engine | None,
     written: WayToRead,
@@ -205,11 +205,7 @@ def _load_records(
                 "Leave these out, or open the source instead."
             )
         return source
-    return load_into(source, engine, schema=None if schema is None else _facts(schema), name=name, **written)
-
-
-def _facts(schema: Schema | str | Path) -> Schema:
-    return schema if isinstance(schema, Schema) else Schema.read(schema)
+    return load_into(source, engine, schema=None if schema is None else take_schema(schema), name=name, **written)
 
 
 def _method(

@@ -11,6 +11,7 @@ from wallflower.errors import ParameterError
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}", re.ASCII)
 _GAP: Final = re.compile(r"[^a-z0-9._-]+", re.ASCII)
 _LONGEST: Final = 200
+_LATIN: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d"})
 
 
 def account_name(name: str) -> str | None:
@@ -31,6 +32,21 @@ def nearest_name(name: str) -> str | None:
     """
     folded = _fold(name)
     return account_name(_GAP.sub("-", folded).strip("-._")) if folded.isascii() else None
+
+
+def name_from_file(stem: str) -> str | None:
+    """The data set name that a file name suggests: Latin letters lose their accents, other signs become hyphens.
+
+    None if it has letters of another script: their owner must choose the name.
+
+    >>> name_from_file("Covid Labor 2020 – März"), name_from_file("Ångström"), name_from_file("患者")
+    ('covid-labor-2020-maerz', 'angstroem', None)
+    """
+    spelt = _fold(stem).translate(_LATIN)
+    plain = "".join(sign for sign in unicodedata.normalize("NFKD", spelt) if not unicodedata.combining(sign))
+    if any(sign.isalpha() and not sign.isascii() for sign in plain):
+        return None
+    return account_name(_GAP.sub("-", plain).strip("-._"))
 
 
 def require_account_name(what: str, name: str) -> str:

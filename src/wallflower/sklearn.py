@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ from wallflower.ledger import Ledger
 from wallflower.privacy import Exact, Loss
 from wallflower.queries.detector import OWN_RECORDS, Detector
 from wallflower.release import Release, default_analyst, pay
+from wallflower.schema import take_schema
 
 __all__ = ["PrivateOutlierDetector"]
 
@@ -39,7 +41,7 @@ class PrivateOutlierDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     contamination  the share of the records to flag; None: scores, and no flags
     ledger         where the charge is booked: a path or URL; None: the default one
     dataset        the name that the budget hangs on; a fit needs one
-    schema         public facts of the columns: bounds, scales
+    schema         public facts of the columns (bounds, scales): a Schema, the path of a schema file, or a mapping
     spreads        "private": measured within epsilon; "schema": the schema's scales, for nothing
     analyst        who asks; None: $WALLFLOWER_ANALYST, or you
     anyway         fit even if the plan says that it is of no use
@@ -54,7 +56,7 @@ class PrivateOutlierDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         ledger: str | Path | None = None,
         dataset: str | None = None,
-        schema: Schema | None = None,
+        schema: Schema | str | Path | Mapping[str, Any] | None = None,
         spreads: str = "private",
         analyst: str | None = None,
         anyway: bool = False,
@@ -79,9 +81,10 @@ class PrivateOutlierDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             _refuse_unpaid_steps()
         if self.dataset is None:
             raise ParameterError("dataset: a fit is charged to a data set, and none is named. Pass dataset='...'.")
-        values = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        values = self._validate(X, ensure_min_samples=2)
         names = tuple(map(str, getattr(self, "feature_names_in_", number_columns(values.shape[1]))))
-        points = Points.from_array(values, columns=names, name=self.dataset, schema=self.schema)
+        schema = None if self.schema is None else take_schema(self.schema)
+        points = Points.from_array(values, columns=names, name=self.dataset, schema=schema)
         share = None if self.contamination is None else str(self.contamination)
         query = Detector(loss=Loss(self.epsilon), contamination=share, spreads=self.spreads)  # type: ignore[arg-type]
         with Ledger.open(self.ledger) as ledger:
@@ -125,7 +128,19 @@ class PrivateOutlierDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _values(self, X: Any) -> Floats:
         check_is_fitted(self)
-        found: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        return self._validate(X, reset=False)
+
+    def _validate(self, X: Any, **checks: Any) -> Floats:
+        """`X` as numbers. scikit-learn's own message about text would quote a cell."""
+        try:
+            found: Floats = validate_data(self, X, dtype=np.float64, **checks)
+        except ValueError as error:
+            if "could not convert" not in str(error):
+                raise
+            raise ParameterError(
+                "X: a column holds text, and the detector takes numbers only. Drop the column, or encode it by a "
+                "public rule."
+            ) from None
         return found
 
 

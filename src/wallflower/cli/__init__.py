@@ -1,7 +1,7 @@
 """The command line: verbs built from the list of questions.
 
-Answers go to stdout, notices and errors to stderr. Exit codes: 0 ok, 2 usage, 3 refused (budget, unit, no
-use), 4 ledger or I/O, 5 not allowed, 130 interrupted.
+Answers go to stdout, notices and errors to stderr. Exit codes: 0 ok, 1 declined at a prompt or an
+audit that fails, 2 usage, 3 refused (budget, unit, mostly noise), 4 ledger or I/O, 5 not allowed, 130 interrupted.
 """
 
 from __future__ import annotations

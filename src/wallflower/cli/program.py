@@ -18,11 +18,12 @@ from rich.text import Text
 from typer.main import get_command
 from typer.models import CommandInfo, TyperInfo
 
-from wallflower.cli import config, lab, questions, start, steward
+from wallflower.cli import config, lab, questions, releases, start, steward
 from wallflower.cli.help import dress
 from wallflower.cli.sensors import sensors
 from wallflower.cli.serve import serve
-from wallflower.cli.show import failure, notice, show
+from wallflower.cli.show import failure, make_output_encodable, notice, show
+from wallflower.cli.steward import Decline
 from wallflower.config import ConfigNotice, find_config
 from wallflower.errors import PrivacyError
 from wallflower.machine.version import VERSION
@@ -30,6 +31,7 @@ from wallflower.queries import COMPANIONS
 from wallflower.query.forms import Question
 
 COMPLETION: Final = "_WALLFLOWER_COMPLETE"  # how a shell asks what may come next
+_DECLINED: Final = 1  # a confirmation was answered with no
 _INTERRUPTED: Final = 130
 _BROKEN_PIPE: Final = 141
 _PLANS: Final = "What an answer would cost and how good it would be; spends nothing."
@@ -55,6 +57,7 @@ def build(asked: Iterable[Question]) -> typer.Typer:
     for name in ("data", "budget", "ledger"):
         app.add_typer(getattr(steward, name), name=name, rich_help_panel="Data owners")
     app.add_typer(serve, name="serve", rich_help_panel="Data owners")
+    app.add_typer(releases.release, name="release", rich_help_panel="Questions")
     app.add_typer(sensors, name="sensors", rich_help_panel="Questions")
     start.add(app, known)
     lab.add(app, known)
@@ -66,6 +69,7 @@ def build(asked: Iterable[Question]) -> typer.Typer:
 def run(arguments: Sequence[str] | None, asked: Iterable[Question]) -> int:
     """Run the command that the arguments name, or those of this process, and return its exit code."""
     sys.excepthook = _unforeseen
+    make_output_encodable()
     try:
         words = sys.argv[1:] if arguments is None else arguments
         known = tuple(asked)
@@ -80,6 +84,13 @@ def run(arguments: Sequence[str] | None, asked: Iterable[Question]) -> int:
     except typer.TyperException as misuse:
         _explain(misuse)
         return misuse.exit_code
+    except Decline:
+        notice("Nothing was changed.")
+        return _DECLINED
+    except typer.Abort:  # Ctrl-C or Ctrl-D at a prompt; prompts come before anything is charged or written
+        sys.stderr.write("\n")
+        notice("Interrupted. Nothing was changed.")
+        return _INTERRUPTED
     except (BrokenPipeError, SystemExit) as end:  # Typer makes the second of the first, and ends so after completing
         if COMPLETION in os.environ and isinstance(end, SystemExit):
             return int(end.code or 0)

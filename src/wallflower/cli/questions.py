@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,7 +33,7 @@ from wallflower.cli.options import (
     way_to_read,
     with_signature,
 )
-from wallflower.cli.show import notice, price_words, say_cap, show, show_json, sign_of_life
+from wallflower.cli.show import notice, price_words, require_output, say_cap, show, show_json, sign_of_life
 from wallflower.cli.watch import lines as watch_lines
 from wallflower.data.scans import load_into
 from wallflower.errors import BudgetExhausted, ParameterError, SourceError
@@ -58,6 +59,20 @@ _MODELS = (".json", ".arrow")
 _PAGES = (".html", ".htm")
 _TABLES = (".csv",)
 
+FILES = {
+    "plot": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="draw the answer: .png, .svg or .pdf", rich_help_panel=OUTPUT),
+    ],
+    "csv": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="write the answer as a table: .csv", rich_help_panel=OUTPUT),
+    ],
+    "report": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="write a page about it: .html", rich_help_panel=OUTPUT),
+    ],
+}
 _ASK = {
     "schema": SchemaOption,
     "dataset": DatasetOption,
@@ -79,18 +94,7 @@ _ASK = {
         bool,
         typer.Option("--dry-run", help="say the cost and what to expect; spend nothing", rich_help_panel=OUTPUT),
     ],
-    "plot": Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="draw the answer: .png, .svg or .pdf", rich_help_panel=OUTPUT),
-    ],
-    "csv": Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="write the answer as a table: .csv", rich_help_panel=OUTPUT),
-    ],
-    "report": Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="write a page about it: .html", rich_help_panel=OUTPUT),
-    ],
+    **FILES,
 }
 _FIT = {
     "model": Annotated[
@@ -170,13 +174,11 @@ def _ask_command(question: Question) -> Any:
             watch_lines.fill(given)
             watch_lines.require_fitting(given)
         query = query_of(question, given)
+        require_output()
         if given.get("json_lines") and not given["server"]:
             watch_lines.decide(query, given)
             return
-        _require_place(given["plot"], _PLOTS)
-        _require_place(given["report"], _PAGES)
-        _require_place(given["csv"], _TABLES)
-        _require_place(given.get("model"), _MODELS)
+        require_files(given)
         if given["server"]:
             _ask_service(query, given)
             return
@@ -187,7 +189,7 @@ def _ask_command(question: Question) -> Any:
                 _rehearse(query, table, ledger, analyst, as_json=given["as_json"])
                 return
             made = _pay_and_answer(query, table, ledger, analyst, given)
-            _deliver(made, given, ledger)
+            deliver(made, given, ledger)
 
     words = f"{NAMED}; - for standard input" if question.streams else NAMED
     source = option(
@@ -230,7 +232,7 @@ def _ask_service(query: Query[Any, Any], given: Mapping[str, Any]) -> None:
         return
     with sign_of_life(query.question):
         made = data.ask(query, key=given["key"], anyway=given["anyway"])
-    _deliver(made, given)
+    deliver(made, given)
 
 
 def _make_plan(query: Query[Any, Any], given: Mapping[str, Any]) -> Plan:
@@ -296,12 +298,12 @@ def _last_charge(ledger: Ledger, dataset: str, analyst: str) -> int:
 
 def _fate(ledger: Ledger, charge: int, cost: object) -> str:
     if ledger.release(charge) is not None:
-        return f"{cost} was charged (entry {charge}) and the answer is kept: wallflower ledger list --json."
+        return f"{cost} was charged (entry {charge}) and the answer is kept: wallflower release show {charge}."
     return f"{cost} was charged (entry {charge}) and stays charged, since the look had begun. Ask again."
 
 
-def _deliver(made: Release[Any], given: Mapping[str, Any], ledger: Ledger | None = None) -> None:
-    """Files first: what is paid for is in them, even if whoever reads the answer stops reading."""
+def deliver(made: Release[Any], given: Mapping[str, Any], ledger: Ledger | None = None) -> None:
+    """Write the files that options name, then print the answer: a reader that stops early loses no file."""
     if made.replayed:
         notice(f"This was asked before under the key {given['key']!r}: the same answer again, and nothing was charged.")
     try:
@@ -309,7 +311,16 @@ def _deliver(made: Release[Any], given: Mapping[str, Any], ledger: Ledger | None
         if given["report"] is not None and ledger is not None:
             _report.write(given["report"], [made], ledger)
     finally:  # a file that cannot be written does not hold the answer back
-        _show_release(made, as_json=given["as_json"])
+        try:
+            _show_release(made, as_json=given["as_json"])
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise SourceError(
+                f"standard output: {error.strerror or 'cannot be written'}. The answer is paid for and kept: "
+                f"wallflower release show {made.ledger_id}."
+            ) from None
 
 
 def _write_files(made: Release[Any], given: Mapping[str, Any]) -> None:
@@ -332,6 +343,12 @@ def _show_release(made: Release[Any], *, as_json: bool) -> None:
     for note in made.notes:
         notice(note)
     show_json(made.to_dict())
+
+
+def require_files(given: Mapping[str, Any]) -> None:
+    """Refuse, before anything is charged, a file that options name and that cannot be written."""
+    for name, endings in (("plot", _PLOTS), ("report", _PAGES), ("csv", _TABLES), ("model", _MODELS)):
+        _require_place(given.get(name), endings)
 
 
 def _require_place(path: Path | None, endings: tuple[str, ...]) -> None:

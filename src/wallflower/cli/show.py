@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import singledispatch
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +18,7 @@ from rich.spinner import Spinner
 from rich.table import Table as Grid
 from rich.text import Text
 
-from wallflower.errors import PrivacyError
+from wallflower.errors import PrivacyError, SourceError
 from wallflower.ledger import Account, Ledger, Quote
 from wallflower.ledger.chain import Entry, Verification
 from wallflower.ledger.limits import Spending
@@ -44,8 +45,26 @@ def show(thing: object) -> None:
 
 
 def show_json(value: Mapping[str, Any]) -> None:
-    """Print exactly one JSON object."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    """Print exactly one JSON object, in ASCII, so that every terminal and pipe can carry it."""
+    sys.stdout.write(json.dumps(value) + "\n")
+
+
+def make_output_encodable() -> None:
+    """Print characters that the terminal's encoding lacks as escapes (`\\u03b5`) rather than fail on them."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            with suppress(OSError):  # a stream that cannot be flushed keeps its settings
+                stream.reconfigure(errors="backslashreplace")
+
+
+def require_output() -> None:
+    """Refuse before the charge if there is no standard output for the answer."""
+    try:
+        sys.stdout.flush()
+    except (AttributeError, OSError, ValueError):
+        raise SourceError(
+            "standard output is closed, so an answer could not be shown. Nothing was charged. Redirect it to a file."
+        ) from None
 
 
 def notice(words: str) -> None:

@@ -39,6 +39,11 @@ from wallflower.query.forms import REQUIRED, loss_of
 from wallflower.release import default_analyst
 from wallflower.units import Protection
 
+
+class Decline(Exception):
+    """A confirmation was answered with no; nothing has been changed."""
+
+
 data = typer.Typer(help="Look at the public facts of a table.", no_args_is_help=True)
 budget = typer.Typer(help="Show, grant and share privacy budgets.", no_args_is_help=True)
 ledger = typer.Typer(help="Read, check and export the ledger.", no_args_is_help=True)
@@ -343,7 +348,8 @@ def _confirm(words: str, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise ParameterError(f"{words} Nothing was changed. Pass --yes if it is meant.")
-    typer.confirm(words, abort=True, err=True)
+    if not typer.confirm(words, err=True):
+        raise Decline
 
 
 def _day(text: str | None) -> date | None:

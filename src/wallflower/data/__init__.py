@@ -32,7 +32,7 @@ from wallflower.data.sources import number_columns, read, select, view_matrix
 from wallflower.data.tiled_table import TiledPoints, TiledTable
 from wallflower.errors import DataError, EngineMismatch
 from wallflower.machine.lazy import Lazy
-from wallflower.names import nearest_name
+from wallflower.names import name_from_file
 from wallflower.schema import Column, Schema, WayToRead
 from wallflower.schema.columns import SourceTable, numbers_of, pick
 from wallflower.schema.rows import require_rows
@@ -328,7 +328,7 @@ def load(
     """
     facts = (schema or Schema()).but_read(written)
     found, facts = _read_selection(source, facts, limit_bytes)
-    stem = found.stem and (nearest_name(found.stem) or found.stem)
+    stem = found.stem and (name_from_file(found.stem) or found.stem)
     return Table(arrow=found.table, schema=facts, name=name or facts.name or stem or "unnamed")
 
 
@@ -353,7 +353,7 @@ def survey(
         raise not_numbers(list(kinds), is_public=False)
     stated = {column.name: column for column in facts.columns or ()}
     columns = [_describe_column(stated.get(name), name, kind) for name, kind in kinds.items()]
-    stem = found.stem and (nearest_name(found.stem) or found.stem)
+    stem = found.stem and (name_from_file(found.stem) or found.stem)
     told = {"name": facts.name or stem or "unnamed", "rows": int(found.table.num_rows), "clip": facts.clip}
     return told | {"columns": columns, "without": list(facts.without), "declared": found.declared}
 

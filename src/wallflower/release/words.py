@@ -23,6 +23,8 @@ def readable(value: object) -> str:
     'job is all but dean'
     >>> readable(list(range(1000)))[-21:]
     ' 11, … (1,000 in all)'
+    >>> readable({"times": [f"{hour}:00" for hour in range(1000)]})[-25:]
+    ', 11:00, … (1,000 in all)'
     """
     match value:
         case bool() | None:
@@ -73,7 +75,7 @@ def symbol(loss: Loss) -> str:
 def _part(item: object) -> str:
     """An item of something larger, where names in a list are one thing, such as a set of columns."""
     if isinstance(item, list | tuple) and item and all(isinstance(name, str) for name in item):
-        return " × ".join(item)
+        return " × ".join(item) if len(item) <= _MANY else readable(item)
     return readable(item)
 
 

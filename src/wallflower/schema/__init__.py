@@ -218,6 +218,20 @@ class Schema(TableWords):
         return replace(self, columns=tuple(known.get(name) or Column(name) for name in names))
 
 
+def take_schema(schema: Schema | str | Path | Mapping[str, Any]) -> Schema:
+    """A schema from a Schema, the path of a schema file, or what such a file holds as a mapping."""
+    if isinstance(schema, Schema):
+        return schema
+    if isinstance(schema, Mapping):
+        return Schema.from_json(schema)
+    if isinstance(schema, str | Path):
+        return Schema.read(schema)
+    raise ParameterError(
+        f"schema: a {type(schema).__name__} is not one. Pass wf.Schema.of(...), the path of a .toml or .json file, "
+        "or a mapping of what such a file holds."
+    )
+
+
 def _leave_out(names: object) -> tuple[str, ...]:
     given = None if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
     if given is None or not all(isinstance(name, str) for name in given):

@@ -23,6 +23,7 @@ from wallflower.data import Column, Schema, load, survey
 from wallflower.errors import DataError, ParameterError, SourceError
 from wallflower.ledger import Ledger
 from wallflower.machine.files import write_text
+from wallflower.names import require_account_name
 from wallflower.privacy import Loss
 from wallflower.queries.scale import Scale
 from wallflower.rehearsal import TYPES, Draft, labels_fact
@@ -44,7 +45,8 @@ def init(given: dict[str, Any]) -> None:
         raise SourceError(f"{output}: there is such a file already, and nothing was written. Name another, or --force.")
     told = survey(given["source"], **written)
     types = {column["name"]: column["type"] for column in told["columns"]}
-    draft = Draft(given["dataset"] or told["name"], told["rows"], told["declared"], types)
+    name = require_account_name("dataset (pass --dataset NAME)", given["dataset"] or told["name"])
+    draft = Draft(name, told["rows"], told["declared"], types)
     _take(draft, given)
     is_asked = given["ask"] and sys.stdin.isatty()
     if is_asked:

@@ -227,7 +227,7 @@ class GroupCount:
         width, usual = self.reach, n / (groups or 1)
         smallest = least_amount(lambda amount: self._at(amount).reach <= USEFUL * usual)
         useful = width <= USEFUL * usual
-        among = f"{groups:,} groups of {usual:,.0f} records on average" if groups else f"groups among {n:,} records"
+        among = f"{groups:,} groups of {usual:,.0f} records on average" if groups else f"the groups of {n:,} records"
         advice = f"; from ε = {smallest} on it would be" if smallest else "; no reasonable loss makes it so"
         limit = f"noise within ±{width:.3g} (95 %) in each of {among}"
         small = (
