@@ -41,7 +41,7 @@ EPSILONS: Final = ("0.1", "0.3", "1", "3")
 SHARES: Final = ("1/100", "1/20")
 DRAWS, SPREADS = 200, 10
 HALF, UPPER = Fraction(1, 2), Fraction(3, 4)
-PAIRING: Final = 0  # the key of the pairs that columns are scaled by, where the scaling is given
+SEED: Final = 0  # of the pairs that columns are scaled by, where the scaling is given
 
 
 def available() -> list[str]:
@@ -71,9 +71,10 @@ class Median(Scale):
 def spreads(values: Floats, epsilon: str) -> tuple[float, float]:
     """The median of |log2(spread/true)|, and the share of columns that are wrong by more than a factor of 2."""
     points, query, off = Points.from_array(values), Median(loss=Loss(epsilon)), []
-    for key in range(SPREADS):
-        first, second = pair_up(points.n, key)
-        chosen = query.choose(query.errors(points, key), points, system_noise())
+    groups = query.groups(points.columns)
+    for _ in range(SPREADS):
+        first, second = pairs = pair_up(points.n, system_noise())
+        chosen = query.choose(query.errors(points, groups, pairs), points, groups, system_noise())
         for column, spread in enumerate(chosen.values()):
             errors = errors_of(histogram(values[:, [column]], first, second), HALF, 1)
             right = np.flatnonzero(errors == errors.min()) + 1
@@ -119,7 +120,8 @@ def profile_error(curve: Any, n: int, tally: Tally, epsilon: str, *, graded: boo
 
 def measure(name: str) -> dict[str, Any]:
     raw = table(name)
-    spread = spreads_of(raw, PAIRING, UPPER, [[column] for column in range(raw.shape[1])])
+    first, second = np.random.default_rng(SEED).permutation(len(raw))[: len(raw) // 2 * 2].reshape(2, -1)
+    spread = spreads_of(raw, (first, second), UPPER, [[column] for column in range(raw.shape[1])])
     values, n = raw / np.array(spread), len(raw)
     told: dict[str, Any] = {"n": n, "columns": raw.shape[1]}
     told["scale"] = {epsilon: spreads(raw, epsilon) for epsilon in EPSILONS[:3]}

@@ -6,14 +6,18 @@ import json
 import math
 import subprocess
 import sys
+from collections import Counter
 from fractions import Fraction
+from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scripted_noise import Scripted
 from wallflower.errors import ParameterError
-from wallflower.noise import SystemNoise, round_up, system_noise
+from wallflower.noise import SystemNoise, round_up, sample, system_noise
 
 # Run in a fresh interpreter: forking a process that has threads is not what is being tested.
 FORKED = """
@@ -124,6 +128,67 @@ def test_a_coin_with_a_huge_exponent_is_quick_and_shows_tails():
 def test_a_coin_with_a_negative_exponent_is_refused():
     with pytest.raises(ParameterError, match="exponent is below 0"):
         system_noise().flip(Fraction(-1, 2))
+
+
+# Samples
+
+
+class ListedWords(SystemNoise):
+    """The words of one list after the other."""
+
+    def __init__(self, *lists):
+        self.lists = iter(lists)
+
+    def words(self, size):
+        drawn = np.array(next(self.lists), dtype=np.uint64)
+        assert len(drawn) == size
+        return drawn
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_permutation_is_exactly_even(size):
+    """All lists of three words of two bits: those without a tie decide evenly, the others are drawn again."""
+    seen = Counter()
+    for words in product(range(4), repeat=3):
+        if len(set(words)) == 3:
+            seen[tuple(ListedWords(words).sample(3, size).tolist())] += 1
+        else:
+            assert ListedWords(words, (9, 5, 9), (0, 2, 1)).sample(3, 3).tolist() == [0, 2, 1]
+    assert len(seen) == 6
+    assert set(seen.values()) == {4}
+
+
+def test_a_small_sample_is_exactly_even():
+    """All lists of four words of three bits: those that decide which two of five numbers it is decide evenly."""
+    seen = Counter()
+    for words in product(range(8), repeat=4):
+        try:
+            seen[tuple(ListedWords(words).sample(5, 2).tolist())] += 1
+        except StopIteration:  # words from 5 on do not count, and a number that comes again is not enough
+            continue
+    assert len(seen) == 20
+    assert len(set(seen.values())) == 1
+    again = ListedWords((7, 3, 6, 5), (3, 1), (3, 4, 0, 0))  # 3 and 3 are one number; of the next two the first counts
+    assert again.sample(5, 2).tolist() == [3, 4]
+
+
+@given(st.integers(1, 300), st.data())
+def test_a_sample_has_different_numbers_below_its_bound(bound, data):
+    size = data.draw(st.integers(0, bound))
+    for noise in (system_noise(), Scripted()):
+        drawn = sample(noise, bound, size)
+        assert drawn.dtype == np.int64
+        assert len(set(drawn.tolist())) == len(drawn) == size
+        assert all(0 <= number < bound for number in drawn.tolist())
+    with pytest.raises(ParameterError, match="Ask for fewer"):
+        system_noise().sample(bound, bound + 1)
+
+
+def test_a_sample_of_a_long_range_is_in_random_order():
+    drawn = system_noise().sample(10**12, 1000)
+    assert 400 < (np.diff(drawn) < 0).sum() < 600  # 500 are expected, ±9: further off once in 10^20 runs
+    assert drawn.max() > 9 * 10**11
+    assert len(np.unique(drawn % 1024)) > 500
 
 
 def test_nothing_takes_a_seed():

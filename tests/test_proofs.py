@@ -34,7 +34,7 @@ def remarks(path: Path) -> Iterator[str]:
 def code_of(proof: Path) -> list[Path]:
     """The modules a proof is about: its room, and whatever says that its proof is there."""
     if proof == MECHANISMS:
-        return sorted((SOURCE / "mechanisms").glob("*.py"))
+        return [*sorted((SOURCE / "mechanisms").glob("*.py")), SOURCE / "noise.py"]
     pointer = f"proof.md of `{proof.parent.name}`"
     inside, others = set(proof.parent.glob("**/*.py")), SOURCE.glob("**/*.py")
     return sorted(inside | {path for path in others if pointer in path.read_text(encoding="utf-8")})

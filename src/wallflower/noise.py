@@ -2,7 +2,8 @@
 
 Noise is drawn on whole numbers, by OpenDP's exact samplers or from the operating system's words; nothing here takes a
 seed. Both sources ask the operating system at every draw, so a forked child never repeats its parent. Tests hand a
-scripted `Noise` to `query.answer`; released answers get `system_noise()`.
+scripted `Noise` to `query.answer`; released answers get `system_noise()`. Which coins are released, and which must stay
+secret, is listed in mechanisms.md, (O).
 """
 
 from __future__ import annotations
@@ -78,6 +79,36 @@ class SystemNoise:
         """`size` whole numbers, uniform on 0 … 2**64 - 1."""
         return np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64)
 
+    def sample(self, bound: int, size: int) -> NDArray[np.int64]:
+        """`size` different whole numbers below `bound`, in random order; every order of every choice is equally likely.
+
+        A large part of the numbers is the head of a random permutation, by the order of words that all differ; a small
+        part is the first different ones of a sequence of independent draws.  (U)
+        """
+        if size > bound:
+            raise ParameterError(f"sample: {size} different numbers below {bound} do not exist. Ask for fewer.")
+        if 2 * size < bound:
+            drawn = self._indices(bound, size)
+            while len(first := np.unique(drawn, return_index=True)[1]) < size:
+                drawn = np.concatenate([drawn, self._indices(bound, size)])
+            chosen: NDArray[np.int64] = drawn[np.sort(first)[:size]]
+            return chosen
+        while True:
+            words = self.words(bound)
+            order = np.argsort(words)
+            line = words[order]
+            if not (line[1:] == line[:-1]).any():
+                return order[:size]
+
+    def _indices(self, bound: int, size: int) -> NDArray[np.int64]:
+        """`size` independent whole numbers, uniform on 0 … bound-1: words cut to as many bits, those below kept."""
+        mask, parts, missing = np.uint64((1 << (bound - 1).bit_length()) - 1), [np.empty(0, dtype=np.int64)], size
+        while missing > 0:
+            words = self.words(2 * missing) & mask
+            parts.append(words[words < bound][:missing].astype(np.int64))
+            missing -= len(parts[-1])
+        return np.concatenate(parts)
+
     def _flip_unit(self, exponent: Fraction) -> bool:
         turn = 1
         while secrets.randbelow(exponent.denominator * turn) < exponent.numerator:
@@ -92,6 +123,20 @@ def words(noise: Noise, size: int) -> NDArray[np.uint64]:
         found: NDArray[np.uint64] = bulk(size)
         return found
     return np.array([noise.below(2**64) for _ in range(size)], dtype=np.uint64)
+
+
+def sample(noise: Noise, bound: int, size: int) -> NDArray[np.int64]:
+    """`size` different whole numbers below `bound` in random order, exactly evenly: in bulk from a noise that has them,
+    as the system's has, one by one from any other.  (U)"""
+    bulk = getattr(noise, "sample", None)
+    if bulk is not None:
+        drawn: NDArray[np.int64] = bulk(bound, size)
+        return drawn
+    order = list(range(bound))
+    for at in range(size):
+        other = at + noise.below(bound - at)
+        order[at], order[other] = order[other], order[at]
+    return np.array(order[:size], dtype=np.int64)
 
 
 def draws(noise: Noise, law: Literal["laplace", "gaussian"], scale: Fraction, size: int) -> NDArray[np.int64]:

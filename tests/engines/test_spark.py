@@ -136,8 +136,7 @@ def test_a_table_is_the_same_wherever_it_lies(engine, folder, records, monkeypat
     )
 
 
-def test_a_detector_counts_the_same_cells_and_pairs_nobody(engine, folder):
-    """Pairs go by places, and with Spark a place may follow from other records."""
+def test_a_detector_counts_the_same_cells(engine, folder):
     memory, kept = load(folder, schema=FACTS), load_into(folder, engine, schema=FACTS)
     query = wf.Detector(loss=wf.Loss("100000"), contamination="2%", columns=("x", "y"), spreads="schema")
     one, two = query.view(memory), query.view(kept)
@@ -147,8 +146,22 @@ def test_a_detector_counts_the_same_cells_and_pairs_nobody(engine, folder):
     flags = wf.Flags(detector=1, by=("ward",), loss=wf.Loss("1"))
     assert flags_by(kept, flags.by, [3], model).tolist() == flags_by(memory, flags.by, [3], model).tolist()
     assert view_of(flags, kept).groups == 3
-    with pytest.raises(EngineMismatch, match="spreads='schema'"):
-        replace(query, spreads="private").view(kept)
+
+
+def test_spreads_and_locations_are_measured_on_the_cluster(engine, folder, tmp_path):
+    """Pairs are secret, so it does not matter in which order Spark has the records.  (P)"""
+    memory, kept = (load_into(folder, where, schema=FACTS) for where in ("memory", engine))
+    exact = Scale(loss=wf.Loss("100000"), location=True)
+    one, two = (exact.answer(exact.view(table), SystemNoise()) for table in (memory, kept))
+    for part in ("scale", "location"):
+        assert one[part] == pytest.approx(two[part], rel=0.2, abs=0.2)  # pairs differ
+    detector = wf.Detector(loss=wf.Loss("100000"), columns=("x", "y"))
+    spreads = [detector.answer(detector.view(table), SystemNoise())["spreads"] for table in (memory, kept)]
+    assert spreads[0] == pytest.approx(spreads[1], rel=0.2)
+    with wf.Ledger.open(tmp_path / "ledger.db") as ledger:
+        people = wf.open(folder, schema=FACTS, engine=engine, ledger=ledger)
+        assert set(people.scale(epsilon="0.5", subset=True).value) == {"scale"}
+        assert people.detector(epsilon="0.5", columns=("x", "y")).value["spreads"].keys() == {"x", "y"}
 
 
 def test_folders_of_partitions_are_columns(engine, records, tmp_path):
@@ -275,12 +288,11 @@ def test_the_same_noise_gives_the_answer_of_memory(question, engine, records):
     assert told[0] == told[1]
 
 
-@pytest.mark.parametrize("query", [Scale(loss=Loss("1")), replace(EXPLAINED, record="7", identifier=None)])
-def test_what_goes_by_places_is_refused_where_records_can_move_others(query, engine, records):
-    """Spark packs files by their sizes, so one record can move all: which are pairs, or the seventh, would change."""
+def test_a_record_is_not_named_by_its_row_where_records_can_move_others(engine, records):
+    """Spark packs files by their sizes, so one record can move all: the seventh would be another."""
     table = load_into(records, engine, schema=GROUPED.but_read({"without": ("id",)}))
-    with pytest.raises(EngineMismatch, match=r"(Measure with engine='tiles'|Name it by a column of identifiers)"):
-        view_of(query, table)
+    with pytest.raises(EngineMismatch, match=r"Name it by a column of identifiers"):
+        view_of(replace(EXPLAINED, record="7", identifier=None), table)
 
 
 def test_a_task_that_fails_quotes_nothing(engine):

@@ -26,6 +26,7 @@ from wallflower.ledger import Ledger
 from wallflower.neighbours import spreads
 from wallflower.neighbours.noisy_count import exact_count, exact_steps
 from wallflower.neighbours.radii import Tally, outlier_curve
+from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.queries.count import Count
@@ -84,9 +85,11 @@ def test_scales_and_locations_are_chosen_by_the_errors_of_the_table_in_memory(fo
     memory, tiled = (asked.view(load_into(folder, engine, schema=FACTS)) for engine in ("memory", "tiles"))
     pooled = Scale(loss=Loss("1"), columns=("y", "x"))
     for query in (asked, pooled):
-        for key in range(3):
-            pairs = zip(query.errors(memory, key), query.errors(tiled, key), strict=True)
-            assert all(np.array_equal(*pair) for pair in pairs)
+        groups = query.groups(memory.columns)
+        for _ in range(3):
+            pairs = spreads.pair_up(memory.n, system_noise())
+            both = zip(query.errors(memory, groups, pairs), query.errors(tiled, groups, pairs), strict=True)
+            assert all(np.array_equal(*pair) for pair in both)
     located = (asked.location_errors(points, [0.7, 1.3]) for points in (memory, tiled))
     assert all(np.array_equal(*pair) for pair in zip(*located, strict=True))
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from wallflower.data.cells import group_cells, no_identifier, scale_columns
 from wallflower.data.coordinates import measured_names, number_names, places_of
 from wallflower.engines import Cells, Floats, Given, Sheet, Task, Tiles
+from wallflower.engines.local import LocalSheet
 from wallflower.schema import Column, Schema
 from wallflower.schema.columns import pick
 
@@ -185,16 +186,17 @@ class TiledPoints:
         whole = GroupTask(Coordinates(self.schema), self.table.groups(by, sizes), task)
         return self.table.sheet.each(words, places, whole, given)
 
-    def take(self, rows: NDArray[np.int64]) -> Floats:
-        """Some records in memory, as points, by their rows in the order the source is read in."""
-        shape, order, start = Coordinates(self.schema), np.argsort(rows, kind="stable"), 0
-        wanted, taken = rows[order], np.empty((len(rows), self.width))
+    def select(self, rows: NDArray[np.int64]) -> TiledPoints:
+        """The points at these rows (rising, in the order in which one pass reads the source), kept in a scratch file of
+        this process."""
+        sheet, start = LocalSheet(), 0
         for cells in self.table.sheet.chunks(self._columns()):
             stop = start + len(cells[0])
-            here = slice(*np.searchsorted(wanted, [start, stop]).tolist())
-            taken[order[here]] = shape([column[wanted[here] - start] for column in cells])
+            first, last = np.searchsorted(rows, [start, stop]).tolist()
+            if first < last:
+                sheet.add([column[rows[first:last] - start] for column in cells])
             start = stop
-        return taken
+        return replace(self, table=replace(self.table, sheet=sheet, schema=self.schema))
 
     def gather(self) -> Floats:
         """All records in memory, as points there are: for a question that few columns are enough for."""

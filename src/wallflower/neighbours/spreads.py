@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wallflower.data import Points, TiledPoints, TiledTable
-from wallflower.errors import EngineMismatch
+from wallflower.data import Points, TiledPoints
+from wallflower.noise import Noise, sample
 from wallflower.schema import Column
 
 Floats = NDArray[np.float64]
@@ -58,30 +58,19 @@ def value_of(place: int) -> float:
     return float(2.0 ** (LOWEST + (place - 0.5) / FINE))
 
 
-def require_places(table: TiledTable, asked: str, then: str = "") -> None:
-    """Refuse, by public facts, to pair records where their places may follow from what is in others."""
-    if not table.sheet.ordered:
-        raise EngineMismatch(
-            table.engine,
-            asked,
-            f"Measure with engine='tiles' or 'memory', or state the columns' public scales in the schema{then}",
-        )
-
-
 def pairing_size(n: int) -> int:
     """How many of so many records are paired, but for one that may be left over."""
     return min(n, PAIRED)
 
 
-def pair_up(n: int, key: int) -> tuple[Ints, Ints]:
-    """Each record with one other, by a public key; of an odd number one is left over. Of a long table a part of the
-    records, by the same key: no record is in two pairs.  (P)"""
-    if n <= 2 * PAIRED:
-        order = np.argsort(_words(key.to_bytes(16, "big"), n), kind="stable")[:PAIRED]
-    else:
-        rows = (_words(b"records" + key.to_bytes(16, "big"), 2 * PAIRED) % n).astype(np.int64)
-        _, once = np.unique(rows, return_index=True)  # about 5 of 8 rows or more differ, and one half is wanted
-        order = rows[np.sort(once)[:PAIRED]]
+def pair_up(n: int, noise: Noise) -> tuple[Ints, Ints]:
+    """Pair each record with one other, at random; one of an odd number stays alone. Of a long table a random part is
+    paired. No record is in two pairs.
+
+    The pairing is secret: it is drawn for one answer, used once, and never released or stored. All pairings are equally
+    likely, so the law of the answer does not depend on the order of the records.  (P)
+    """
+    order = sample(noise, n, pairing_size(n))
     half = len(order) // 2
     return order[:half], order[half : 2 * half]
 
@@ -91,7 +80,7 @@ def _words(seed: bytes, count: int) -> NDArray[np.uint64]:
 
 
 def draw_places(n: int, size: int, key: int) -> list[int]:
-    """So many of n places, by a public key: words of their own, which the pairing does not use.
+    """So many of n places, by a public key, which the pairing does not use.
 
     >>> draw_places(5, 5, 1), len(draw_places(9, 4, 1))
     ([0, 1, 2, 3, 4], 4)
@@ -107,13 +96,21 @@ def histogram(values: Floats, first: Ints, second: Ints) -> Ints:
     return np.bincount(bins_of(gaps.ravel()), minlength=BINS + 1)
 
 
-def gap_counts(points: Points | TiledPoints, members: list[int], pairs: tuple[Ints, Ints]) -> Ints:
-    """How many differences of these columns within pairs are in each bin, wherever the records lie."""
+def gap_counts(points: Points | TiledPoints, groups: list[list[int]], pairs: tuple[Ints, Ints]) -> list[Ints]:
+    """Count the differences within pairs by bin, for each group of columns, wherever the records are.
+
+    An engine is asked for the paired records in one pass, so the same records meet in all columns even if a second pass
+    would return the records in another order.  (P)
+    """
     if isinstance(points, Points):
-        return histogram(points.values[:, members], *pairs)
-    values = points.subspace([points.columns[at] for at in members]).take(np.concatenate(pairs))
-    half = len(pairs[0])
-    return histogram(values, np.arange(half), np.arange(half, 2 * half))
+        return [histogram(points.values[:, members], *pairs) for members in groups]
+    rows, places = np.unique(np.concatenate(pairs), return_inverse=True)
+    paired, half = points.select(rows), len(pairs[0])
+    counts = []
+    for members in groups:
+        values = paired.subspace([points.columns[at] for at in members]).gather()
+        counts.append(histogram(values, places[:half], places[half:]))
+    return counts
 
 
 def errors_of(found: Ints, share: Fraction, columns: int) -> Ints:

@@ -32,7 +32,7 @@ def rows_of_value(value: object, intervals: Sequence[Sequence[float]] | None = N
     [{'place': 1, 'value': 'age'}, {'place': 2, 'value': 'age × hours'}]
     >>> rows_of_value({"radii": [1, 2], "outliers": [7, 3]})
     [{'radii': 1, 'outliers': 7}, {'radii': 2, 'outliers': 3}]
-    >>> rows_of_value({"scale": {"age": 13.1}, "pairing": "0a"})
+    >>> rows_of_value({"scale": {"age": 13.1}, "key": "0a"})
     [{'name': 'age', 'scale': 13.1}]
     """
     if isinstance(value, Mapping) and (found := _side_by_side(value)):

@@ -30,7 +30,6 @@ from wallflower.neighbours.spreads import (
     gap_counts,
     pair_up,
     pairing_size,
-    require_places,
     value_of,
 )
 from wallflower.noise import Noise, draws
@@ -93,7 +92,7 @@ class Detector(Query[Points | TiledPoints, Value]):
     """
 
     kind: ClassVar[str] = "detector"
-    label: ClassVar[str] = "outlier-detector/1"
+    label: ClassVar[str] = "outlier-detector/2"
     question: ClassVar[str] = "Which records are unusual?"
     proof: ClassVar[str] = "queries/detector/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
@@ -132,8 +131,6 @@ class Detector(Query[Points | TiledPoints, Value]):
         return self.loss
 
     def view(self, data: Any) -> Points | TiledPoints:
-        if isinstance(data, TiledTable) and not self.is_scaled:  # (S): pairs go by places, which must be public
-            require_places(data, "detector with private spreads", " and ask with spreads='schema'")
         points = data.points(self.columns) if isinstance(data, TiledTable) else points_of(data, self.columns)
         if points.n < 2 or points.dimension > MOST:
             raise DataError(
@@ -157,10 +154,10 @@ class Detector(Query[Points | TiledPoints, Value]):
 
     def answer(self, data: Points | TiledPoints, noise: Noise) -> Value:
         split = self.split(data.n, data.dimension)
-        key = noise.below(KEY)  # (K)
+        key = noise.below(KEY)  # public: columns and grids, and not the pairing (K)
         coins = Coins(key)
         chosen = sorted(coins.shuffle(range(data.dimension))[: split.columns])
-        spreads = self.measure(data, chosen, key, split, noise)
+        spreads = self.measure(data, chosen, split, noise)
         grids = lay_grids(spreads, split.grids, coins)
         model = Model(
             columns=data.columns,
@@ -178,18 +175,17 @@ class Detector(Query[Points | TiledPoints, Value]):
         widths = {data.columns[at]: spread for at, spread in spreads.items()}
         return {"key": f"{key:032x}", "spreads": widths, **model.to_json()}
 
-    def measure(
-        self, data: Points | TiledPoints, chosen: list[int], key: int, split: Split, noise: Noise
-    ) -> dict[int, float]:
-        """The spread of each chosen column: 1 where columns come in spreads, else drawn together.  (S)"""
+    def measure(self, data: Points | TiledPoints, chosen: list[int], split: Split, noise: Noise) -> dict[int, float]:
+        """The spread of each chosen column: 1 where columns come in spreads, else drawn together, by a secret pairing
+        that ends with this call.  (S)"""
         if self.is_scaled:
             return dict.fromkeys(chosen, 1.0)
         share = Fraction(3, 4) if pairing_size(data.n) * split.spreads >= PLENTY * len(chosen) else Fraction(1, 2)
-        pairs = pair_up(data.n, key)
-        among = [bins_within(data, [at]) for at in chosen]
+        groups = [[at] for at in chosen]
+        among = [bins_within(data, members) for members in groups]
         errors = [
-            errors_of(gap_counts(data, [at], pairs), share, 1)[bins.start - 1 : bins.stop - 1]
-            for at, bins in zip(chosen, among, strict=True)
+            errors_of(counts, share, 1)[bins.start - 1 : bins.stop - 1]
+            for counts, bins in zip(gap_counts(data, groups, pair_up(data.n, noise)), among, strict=True)
         ]
         places = choose_together(errors, sensitivity=1, epsilon=split.spreads, noise=noise)
         drawn = zip(chosen, among, places, strict=True)

@@ -1,12 +1,12 @@
 """How wide is each column?
 
 Distances do not move when a column is shifted, so a question about them needs a spread for each column and no location.
-Records are paired at random, publicly; the spread is a quantile of the differences within pairs, of those that are not
+Records are paired at random, in secret; the spread is a quantile of the differences within pairs, of those that are not
 0. All columns are chosen at once, for the price of one choice; columns of one unit may share one spread. Questions that
 need a location too, as bounds do, get the median of each column for half of the loss, by a grid in parts of its spread.
 
-Released    a spread for each column, or for a public part of them, and the key of the pairing; a location if asked for
-Guarantee   pure ε-DP, and ε²/8-zCDP                 Neighbours  replace one record, N public
+Released    a spread for each column, or for a random part of them and the key that drew it; a location if asked for
+Guarantee   pure ε-DP, and ε²/8-zCDP                 Neighbours  replace one record, in any order, N public
 Arithmetic  whole-number errors, an exact draw       Proof       proof.md, labels (P) (S) (M) (T) (R)
 """
 
@@ -34,7 +34,6 @@ from wallflower.neighbours.spreads import (
     gap_counts,
     pair_up,
     pairing_size,
-    require_places,
     value_of,
 )
 from wallflower.noise import Noise
@@ -70,7 +69,7 @@ class Scale(Query[Points | TiledPoints, Value]):
     """
 
     kind: ClassVar[str] = "scale"
-    label: ClassVar[str] = "column-scale/1"
+    label: ClassVar[str] = "column-scale/2"
     question: ClassVar[str] = "How wide is each column?"
     proof: ClassVar[str] = "queries/scale/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
@@ -118,8 +117,6 @@ class Scale(Query[Points | TiledPoints, Value]):
         return replace(super(Scale, self).claim(facts), rho=rho)
 
     def view(self, data: Any) -> Points | TiledPoints:
-        if isinstance(data, TiledTable):  # (P): pairs go by places, which must be public
-            require_places(data, self.kind)
         points = data.points(self.columns) if isinstance(data, TiledTable) else points_of(data, self.columns)
         if self.units:
             pick([name for names in self.units for name in names], points.columns)
@@ -131,10 +128,15 @@ class Scale(Query[Points | TiledPoints, Value]):
         return points
 
     def answer(self, data: Points | TiledPoints, noise: Noise) -> Value:
-        key = noise.below(KEY)  # (P)
-        spreads = self.choose(self.errors(data, key), data, noise, key)
-        told: Value = {"scale": spreads, "pairing": f"{key:032x}"}
-        return told | self._locate(data, list(spreads.values()), noise) if self.location else told
+        groups, public = self.groups(data.columns), Value()
+        if (size := self.spread_count(data.n, data.dimension)) < len(groups):
+            key = noise.below(KEY)
+            groups = [groups[at] for at in draw_places(len(groups), size, key)]
+            public["key"] = f"{key:032x}"
+        errors = self.errors(data, groups, pair_up(data.n, noise))  # (P): nothing else ever sees the pairing
+        spreads = self.choose(errors, data, groups, noise)
+        located = self._locate(data, list(spreads.values()), noise) if self.location else {}
+        return {"scale": spreads, **public, **located}
 
     def _locate(self, data: Points | TiledPoints, spreads: list[float], noise: Noise) -> Value:
         """The middle of each column, and the same as a baseline of one phase, which a watch takes."""
@@ -168,22 +170,23 @@ class Scale(Query[Points | TiledPoints, Value]):
         most, cells = error_limit(data.dimension, self.epsilon_each), self.cells(data, widths)
         return [np.minimum(cell.errors(found), most) for cell, found in zip(cells, _counts(data, cells), strict=True)]
 
-    def errors(self, data: Points | TiledPoints, key: int) -> list[Ints]:
+    def errors(self, data: Points | TiledPoints, groups: list[list[int]], pairs: tuple[Ints, Ints]) -> list[Ints]:
         """By how much each candidate of each group misses its quantile: what one record moves by 1 at most.  (S)"""
-        share, pairs = self.share_for(data.n, data.dimension), pair_up(data.n, key)
-        found = []
-        for members in self.choose_groups(data, key):
+        share = self.share_for(data.n, data.dimension)
+        errors = []
+        for members, counts in zip(groups, gap_counts(data, groups, pairs), strict=True):
             among = bins_within(data, members)
-            errors = errors_of(gap_counts(data, members, pairs), share, len(members))
-            found.append(errors[among.start - 1 : among.stop - 1])
-        return found
+            errors.append(errors_of(counts, share, len(members))[among.start - 1 : among.stop - 1])
+        return errors
 
-    def choose(self, errors: list[Ints], data: Points | TiledPoints, noise: Noise, key: int = 0) -> dict[str, float]:
+    def choose(
+        self, errors: list[Ints], data: Points | TiledPoints, groups: list[list[int]], noise: Noise
+    ) -> dict[str, float]:
         """The spread of each column, drawn together with all others.  (T)"""
         divisor = DIVISORS[self.share_for(data.n, data.dimension)]
         places = choose_together(errors, sensitivity=1, epsilon=self.epsilon_each, noise=noise)
         spreads = {}
-        for members, place in zip(self.choose_groups(data, key), places, strict=True):
+        for members, place in zip(groups, places, strict=True):
             for at in members:
                 middle = value_of(bins_within(data, members)[place])
                 spreads[at] = middle / divisor * float(facts_at(data, at).scale)
@@ -281,13 +284,6 @@ class Scale(Query[Points | TiledPoints, Value]):
         """How many spreads are chosen: of a subset as many as the loss allows for."""
         groups = self.coordinates(dimension)
         return min(groups, max(1, self._most(n))) if self.subset else groups
-
-    def choose_groups(self, data: Points | TiledPoints, key: int) -> list[list[int]]:
-        """The groups that are measured: all, or those that the public key draws.  (P)"""
-        groups, size = self.groups(data.columns), self.spread_count(data.n, data.dimension)
-        if size == len(groups):
-            return groups
-        return [groups[at] for at in draw_places(len(groups), size, key)]
 
     def share_for(self, n: int, dimension: int) -> Fraction:
         """Which quantile of the differences is chosen: a rule by public facts."""

@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from wallflower.neighbours.spreads import DIVISORS, Floats, errors_of, histogram, pair_up, value_of
+from wallflower.neighbours.spreads import DIVISORS, Floats, Ints, errors_of, histogram, value_of
 
 
-def spreads_of(values: Floats, key: int, share: Fraction, groups: list[list[int]]) -> list[float]:
+def spreads_of(values: Floats, pairs: tuple[Ints, Ints], share: Fraction, groups: list[list[int]]) -> list[float]:
     """The spread of each group of columns, exactly: the first bin that misses the quantile least."""
-    first, second = pair_up(len(values), key)
+    first, second = pairs
     found = []
     for members in groups:
         errors = errors_of(histogram(values[:, members], first, second), share, len(members))

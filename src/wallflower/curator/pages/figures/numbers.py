@@ -55,7 +55,7 @@ def is_brief(value: Any) -> bool:
 def numbers_of(value: Any) -> Numbers | None:
     """The table of a value, what tells its rows apart first; None where there is none.
 
-    >>> numbers_of({"pairing": "0a", "scale": {"age": 13.1}})
+    >>> numbers_of({"key": "0a", "scale": {"age": 13.1}})
     Numbers(headings=('', 'scale'), rows=(('age', '13.1'),))
     >>> numbers_of({"outliers": [7, 3], "radii": [1, 2]})
     Numbers(headings=('radii', 'outliers'), rows=(('1', '7'), ('2', '3')))

@@ -17,8 +17,8 @@ import numpy as np
 
 from wallflower.audit import Attack, Finding, Floats, Way, audit_exact
 from wallflower.audit.laws import audit_law, law_of
+from wallflower.audit.scripts import InOrder
 from wallflower.data import Points
-from wallflower.neighbours.spreads import pair_up
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.detector import Detector, blur, choose_threshold
@@ -168,7 +168,6 @@ def _attack_threshold(quick: bool) -> Iterator[Finding]:
 
 # Spreads and scores
 
-KEY: Final = 12345
 SOME: Final = np.array([SITES[0]] * 5 + [SITES[1]] * 2 + [SITES[2]])
 # One record makes a difference of 1 one of 15: the last candidate, which missed by 1, misses no more, and all below 14,
 # which missed nothing, miss by 1.
@@ -178,9 +177,9 @@ Measure = Callable[[Points, Noise], float]
 
 
 def _pairs(differences: tuple[float, ...]) -> Points:
-    """Records whose pairs differ by so much."""
+    """Records whose pairs, the first half with the second, differ by so much."""
     values = np.zeros((2 * len(differences), 1))
-    values[pair_up(len(values), KEY)[1], 0] = differences
+    values[len(differences) :, 0] = differences
     facts = Schema(columns=(Column("a", low=0, high=15, integer=True),))
     return Points.from_array(values, columns=("a",), schema=facts)
 
@@ -188,7 +187,7 @@ def _pairs(differences: tuple[float, ...]) -> Points:
 def _spread_measure(epsilon: Fraction) -> Measure:
     query = Detector(loss=Loss("1"))
     split = replace(query.split(8, 1), spreads=epsilon)
-    return lambda points, noise: query.measure(points, [0], KEY, split, noise)[0]
+    return lambda points, noise: query.measure(points, [0], split, noise)[0]
 
 
 def _from_data(points: Points, noise: Noise) -> float:
@@ -207,7 +206,7 @@ def _attack_spreads(quick: bool) -> Iterator[Finding]:
 
 
 def _spread_law(measure: Measure, points: Points) -> Any:
-    return law_of(lambda noise: measure(points, noise))
+    return law_of(lambda noise: measure(points, InOrder(noise)))
 
 
 def _attack_scores(quick: bool) -> Iterator[Finding]:
