@@ -1,7 +1,7 @@
 """Before the first question: a draft of a schema from what is said, and a rehearsal on records made up from it.
 
-No value is taken from a record. Of a source only the names and types of columns are known here; bounds and categories
-are what somebody has said, from a codebook, a form or a law.
+Of a source only the names and types of columns are known here, and cells may have decided the types
+(`Draft.declared`); bounds and categories are what somebody has said, from a codebook, a form or a law.
 """
 
 from __future__ import annotations

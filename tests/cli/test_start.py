@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -75,7 +76,7 @@ def test_a_draft_holds_what_was_said_and_nothing_of_a_record(capsys: Any) -> Non
     assert schema.file.separator == ";"
     assert '# [columns."note"]  text: categories' in text
     assert 'date: unit = "days"' in text, "nobody declared that it is no date"
-    assert "told by the cells" in text
+    assert "inferred from its cells" in text
 
 
 def test_spreads_are_bought_once_for_all_columns_without_a_scale(capsys: Any) -> None:
@@ -95,6 +96,63 @@ def test_spreads_are_bought_once_for_all_columns_without_a_scale(capsys: Any) ->
     command = shlex.split(printed.out.strip().splitlines()[-1])
     assert command[command.index("--epsilon") + 1] == "0.6", "what is left"
     assert main([*command[1:], "--dry-run"]) == 0
+
+
+def mixed_file(cell: str) -> None:
+    """Two columns of numbers, but for one cell of the second."""
+    rows = np.random.default_rng(0).normal(size=(3000, 2)).round(3).tolist()
+    rows[7][1] = cell
+    Path("pairs.csv").write_text("a,b\n" + "\n".join(f"{x},{y}" for x, y in rows) + "\n")
+
+
+def charged_columns() -> list[Any]:
+    with Ledger.open() as ledger:
+        return [entry.details.get("columns") for entry in ledger.history("pairs", event="charge")]
+
+
+@pytest.mark.parametrize("cell", ["0.5", "unknown to us"])
+def test_cells_do_not_decide_which_columns_are_measured(cell: str, capsys: Any) -> None:
+    """One cell of a text file decides whether a column is numbers, and the ledger shows which columns were measured."""
+    mixed_file(cell)
+    asked = ["init", "pairs.csv", "--no-ask", "--epsilon", "0.5"]
+    assert main(asked) != 0
+    refusal = " ".join(capsys.readouterr().err.split())
+    assert "declares no types" in refusal
+    assert "there are a, b" in refusal
+    assert charged_columns() == []
+    assert main([*asked, "--types", "a=number"]) == 0
+    assert charged_columns() == [["a"]]
+    with Ledger.open() as ledger:
+        (released,) = ledger.history("pairs", event="release")
+        assert set(released.details["value"]["scale"]) == {"a"}
+        assert released.details["facts"]["dimension"] == 1
+    assert ("# scale: not measured" in Path("pairs.toml").read_text()) == (cell == "0.5"), "the draft shows its types"
+
+
+def test_a_column_that_is_called_numbers_and_is_not_costs_nothing(capsys: Any) -> None:
+    mixed_file("unknown to us")
+    asked = ["init", "pairs.csv", "--no-ask", "--epsilon", "0.5"]
+    assert main([*asked, "--types", "a=number", "--types", "b=number"]) != 0
+    assert "column b holds text" in capsys.readouterr().err
+    assert charged_columns() == []
+
+
+def test_sources_that_declare_types_are_measured_without_names() -> None:
+    cells = np.random.default_rng(0).normal(size=(2, 3000))
+    pyarrow.parquet.write_table(pa.table({"a": cells[0], "b": cells[1]}), "pairs.parquet")
+    assert main(["init", "pairs.parquet", "--no-ask", "--epsilon", "0.5"]) == 0
+    assert charged_columns() == [["a", "b"]]
+
+
+def test_a_cell_of_sqlite_may_have_any_type_so_columns_are_named(capsys: Any) -> None:
+    with sqlite3.connect("pairs.db") as db:
+        db.execute("CREATE TABLE pairs (a REAL, b REAL)")
+        db.executemany("INSERT INTO pairs VALUES (?, ?)", np.random.default_rng(0).normal(size=(3000, 2)).tolist())
+    asked = ["init", "sqlite:///pairs.db?table=pairs", "--no-ask", "--epsilon", "0.5", "-o", "out.toml"]
+    assert main(asked) != 0
+    assert "declares no types" in " ".join(capsys.readouterr().err.split())
+    assert main([*asked, "--types", "a=number", "--bounds", "b=-9,9"]) == 0
+    assert charged_columns() == [["a", "b"]]
 
 
 def test_bounds_are_bought_with_spreads_and_say_where_they_came_from(capsys: Any) -> None:
@@ -140,7 +198,7 @@ def test_it_ends_with_a_command_that_runs(capsys: Any) -> None:
 def test_declared_types_are_told_as_declared() -> None:
     pa.parquet.write_table(pa.table({"age": [1.5, 2.5, 3.5], "ward": ["a", "b", "c"]}), "t.parquet")
     assert main(["init", "t.parquet", "-o", "out.toml"]) == 0
-    assert "told by the cells" not in Path("out.toml").read_text()
+    assert "inferred from its cells" not in Path("out.toml").read_text()
     assert Schema.read("out.toml").names == ("age",)
 
 

@@ -276,7 +276,7 @@ def table_facts(facts: Mapping[str, Any]) -> RenderableType:
     heading = Text(f"{facts['name']}: {facts['rows']:,} records; {clip}", style="bold")
     said = [f"{name.capitalize()}: {facts[name]}" for name in names_of(TableWords) if name in facts]
     left = [f"Left out: {', '.join(facts['without'])}."] if facts.get("without") else []
-    guess = [] if facts.get("declared", True) else ["The file declares no types: they are told by its cells."]
+    guess = [] if facts.get("declared", True) else ["The source declares no types: they are inferred from its cells."]
     return Group(heading, grid, *(Text(words, style="dim") for words in (*said, *left, *guess)))
 
 

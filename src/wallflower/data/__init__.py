@@ -343,13 +343,14 @@ def survey(
 ) -> dict[str, Any]:
     """Names and types of the columns of a source, and how many records it has; columns of text are told, not refused.
 
-    `declared` says whether the source states its types. Those of a text file are told by its cells, and so are a fact
-    about the records. Where nothing says that the first line is a header, and all is text, it is not repeated.
+    `declared` is whether the source states its types. Those of a text file, a workbook, SQLite and the folders of a
+    partitioned table are inferred from cells, and so are a fact about the records. The first line of a text file is not
+    repeated if all of the file is text: it may be a record.
     """
     facts = (schema or Schema()).but_read(written)
     found, facts = _read_selection(source, facts, limit_bytes)
     kinds = {name: type_of(found.table[name].type) for name in found.table.column_names}
-    if facts.columns is None and not found.declared and set(kinds.values()) == {"text"}:
+    if facts.columns is None and not found.headed and set(kinds.values()) == {"text"}:
         raise not_numbers(list(kinds), is_public=False)
     stated = {column.name: column for column in facts.columns or ()}
     columns = [_describe_column(stated.get(name), name, kind) for name, kind in kinds.items()]

@@ -53,8 +53,8 @@ class Tree:
 
 def squared_reach(radius: float, dimension: int, *, normalise: bool) -> float:
     """The largest sum of squared differences that counts as near."""
-    if not 1e-100 <= radius <= 1e100:  # squares must neither vanish nor overflow
-        raise ParameterError(f"radius: {radius!r} is outside 1e-100 to 1e100; pass a positive distance.")
+    if not 1e-100 <= radius <= 1e120:  # squares must neither vanish nor overflow; `per_column` multiplies by √columns
+        raise ParameterError(f"radius: {radius!r} is outside 1e-100 to 1e120; pass a positive distance.")
     return radius * radius * dimension if normalise else radius * radius
 
 

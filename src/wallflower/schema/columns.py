@@ -143,11 +143,18 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceTable:
-    """An Arrow table, what the place it came from is called, and whether that declares the types of its columns."""
+    """An Arrow table and where it came from.
+
+    table     the records
+    stem      the name of the file or database
+    declared  the source declares the types of its columns; otherwise they are inferred from cells
+    headed    the source declares the names of its columns; otherwise the first line may be a record
+    """
 
     table: Any
     stem: str | None = None
     declared: bool = True
+    headed: bool = True
 
 
 def call_or_refuse(

@@ -31,6 +31,10 @@ from wallflower.rehearsal import TYPES
 _PUBLIC: Final = "What is public"
 _INIT: Final = "Example: wallflower init people.csv --bounds age=0,120 --values sex=F,M --weight sex=1"
 _LOCATION: Final = "spend half of the epsilon on medians, and write bounds ten spreads to either side of them"
+_EPSILON: Final = (
+    "ε to spend on private spreads of number columns without a scale; in text files, workbooks and SQLite, "
+    "which declare no types, only of columns named by --types, --bounds or --date"
+)
 _ANYWAY: Final = "buy spreads even if the plan says that they are of no use"
 _REHEARSE: Final = "Example: wallflower rehearse --schema people.toml --records 5000 --neighbours 5 --radius 0.5"
 
@@ -59,7 +63,7 @@ def _init_command() -> Any:
     return with_signature(
         draft,
         option("source", Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)], REQUIRED),
-        _public_option("types", "NAME=TYPE", f"what a column is, rather than what its cells tell: {', '.join(TYPES)}"),
+        _public_option("types", "NAME,...=TYPE", f"type of columns, instead of what cells say: {', '.join(TYPES)}"),
         _public_option("bounds", "NAME=LOW,HIGH", "public bounds of a column of numbers"),
         _public_option("scale", "NAME=NUMBER", "what counts as one unit of distance in this column"),
         _public_option("values", "NAME=A,B,...", "public categories of a column of labels; years as year=2008..2013"),
@@ -75,7 +79,7 @@ def _init_command() -> Any:
             1,
         ),
         option("account", _one("account", "NAME", "the budget it shares with other tables about the same people")),
-        option("epsilon", _one("epsilon", "NUMBER", "spend so much on private spreads of columns without a scale")),
+        option("epsilon", _one("epsilon", "NUMBER", _EPSILON)),
         option("location", Annotated[bool, typer.Option("--location", help=_LOCATION, rich_help_panel=_PUBLIC)], False),
         option("anyway", Annotated[bool, typer.Option("--anyway", help=_ANYWAY, rich_help_panel=_PUBLIC)], False),
         option("dataset", DatasetOption),

@@ -1,15 +1,17 @@
-"""Draft a schema for a file: what is public is asked for or said by options, and no value is taken from a record.
+"""Draft a schema for a file: public facts are asked for or given by options.
 
-Read are the names and types of columns, and how many records there are. Parquet, Excel, Arrow and databases declare
-types. Those of a text file are told by its cells, which the draft says; `--types` states them instead. Bounds and
-categories are values of records, so they are only ever what was said, and a spread is only ever said or paid for.
+The draft reads the names and types of columns and the number of records. Parquet, Arrow, DuckDB and PostgreSQL declare
+types. Those of text files, workbooks, SQLite and partition folders are inferred from cells, so one cell can decide
+whether a column is drafted as numbers; the draft says so, and `--types` states them instead. A release must not depend
+on inferred types: with `--epsilon`, only columns that an option calls numbers are measured in such a source. Bounds and
+categories are values of records, so they are always given, and a spread is given or paid for.
 """
 
 from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +31,7 @@ from wallflower.queries.scale import Scale
 from wallflower.rehearsal import TYPES, Draft, labels_fact
 from wallflower.release import default_analyst, pay
 from wallflower.release import notice as notice_records
-from wallflower.schema.columns import FORMAT
+from wallflower.schema.columns import FORMAT, split_list
 from wallflower.units import Protection
 
 _DATES: Final = ("date", "time of day")
@@ -65,8 +67,7 @@ def init(given: dict[str, Any]) -> None:
 
 def _take(draft: Draft, given: Mapping[str, Any]) -> None:
     """What options say of columns."""
-    for text in given["types"] or ():
-        name, kind = _pair(draft, text, "types")
+    for name, kind in _stated_types(draft, given):
         if kind not in TYPES:
             raise ParameterError(f"types: {kind[:40]!r} is not a type; it is one of {', '.join(TYPES)}. Choose one.")
         draft.types[name] = kind
@@ -76,6 +77,14 @@ def _take(draft: Draft, given: Mapping[str, Any]) -> None:
         for text in given[option] or ():
             name, said = _pair(draft, text, option)
             draft.facts.setdefault(name, {}).update(read(name, said))
+
+
+def _stated_types(draft: Draft, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What `--types` says: NAME=TYPE, or NAME,NAME,...=TYPE."""
+    for text in given["types"] or ():
+        names, sign, kind = text.partition("=")
+        is_one = names.strip().strip('"') in draft.types
+        yield from (_pair(draft, f"{name}{sign}{kind}", "types") for name in ([names] if is_one else split_list(names)))
 
 
 def _pair(draft: Draft, text: str, option: str) -> tuple[str, str]:
@@ -161,10 +170,22 @@ def _protection(given: Mapping[str, Any], is_asked: bool) -> Protection | None:
 
 
 def _buy_spreads(draft: Draft, given: Mapping[str, Any], protection: Protection | None) -> None:
-    """Spreads, and bounds if they are wanted, of the columns of numbers that nobody has stated a scale of, by the
-    question `scale`: one charge for all."""
+    """Measure spreads, and bounds with `location`, of the number columns without a scale: one charge for all.
+
+    The ledger shows which columns were measured. So where cells decide what is a number column, only those are measured
+    that an option calls one.
+    """
     stated = {name for name, facts in draft.facts.items() if "scale" in facts}
-    wanted = tuple(name for name, column in draft.columns.items() if column.kind in _NUMBERS and name not in stated)
+    open_ = tuple(name for name, column in draft.columns.items() if column.kind in _NUMBERS and name not in stated)
+    wanted = open_ if draft.declared else tuple(name for name in open_ if _is_called_number(draft, given, name))
+    if not wanted and not draft.declared:
+        raise ParameterError(
+            "epsilon: the source declares no types, so its cells would decide which columns are measured, and the "
+            "ledger would show it. Nothing was spent. Name the columns to measure (--types NAME=number; there are "
+            f"{', '.join(draft.types)}), or state their scales (--scale NAME=NUMBER)."
+        )
+    for name in set(open_) - set(wanted):
+        draft.notes[name] = "scale: not measured, since only its cells say that it is a number (--types NAME=number)"
     if not wanted:
         raise ParameterError("epsilon: every column of numbers has a scale already. Leave it out; nothing was spent.")
     query = Scale(loss=Loss(given["epsilon"]), columns=wanted, location=given["location"])
@@ -181,6 +202,13 @@ def _buy_spreads(draft: Draft, given: Mapping[str, Any], protection: Protection 
         if _is_sound(name, facts):  # what was said of the column comes first
             draft.facts[name], draft.notes[name] = facts, f"bounds, center and {draft.notes[name]}"
     notice(f"{made.words} {made.price}")
+
+
+def _is_called_number(draft: Draft, given: Mapping[str, Any], name: str) -> bool:
+    """Whether an option, or an answer in the terminal, says that a column is numbers: its cells are not asked."""
+    return dict(_stated_types(draft, given)).get(name) in _NUMBERS or bool(
+        {"low", "high", "unit"} & set(draft.facts.get(name, {}))
+    )
 
 
 def _is_sound(name: str, facts: Mapping[str, Any]) -> bool:
@@ -203,9 +231,13 @@ def _schema(draft: Draft, given: Mapping[str, Any], protection: Protection | Non
 def _text(draft: Draft, schema: Schema, given: Mapping[str, Any]) -> str:
     """The schema as TOML, with a reason for each line and the columns that are left out."""
     head = [
-        "# What is public about this table. Everything here was said, or paid for; nothing was taken from a record but",
-        "# the names of the columns, their types and how many records there are.",
-        *([] if draft.declared else [f"# Its types were told by the cells of {Path(str(given['source'])).name}."]),
+        "# What is public about this table. Every value here was given, or paid for. The names of the columns, their",
+        "# types and the number of records were read from the source.",
+        *(
+            []
+            if draft.declared
+            else ["# It declares no types: those that no option stated were inferred from its cells."]
+        ),
         "#",
         "# clip: a value outside its bounds is moved to the nearest bound. scale: what counts as one unit of distance.",
         "",

@@ -122,7 +122,8 @@ def _file(path: Path, wanted: Selection, limit: int) -> SourceTable:
     parts = call_or_refuse(lambda: parts_of(path, limit), lambda error: not_open(path, error))
     suffix = ".parquet" if path.is_dir() else suffix_of(path)
     require_fitting(path, suffix, wanted.form)
-    if path.is_dir() and any(part.parent != path for part in parts):
+    is_partitioned = path.is_dir() and any(part.parent != path for part in parts)
+    if is_partitioned:
         together = call_or_refuse(
             lambda: _read_partitions(path, parts, wanted), lambda error: not_readable(path, error)
         )
@@ -131,7 +132,8 @@ def _file(path: Path, wanted: Selection, limit: int) -> SourceTable:
     return SourceTable(
         table=together,
         stem=path.stem if path.is_dir() else path.name[: -len(suffix)],
-        declared=not suffix.removesuffix(".gz").endswith(GUESSED),
+        declared=not (is_partitioned or suffix.removesuffix(".gz").endswith((*GUESSED, *WORKBOOKS))),
+        headed=not suffix.removesuffix(".gz").endswith(GUESSED),
     )
 
 

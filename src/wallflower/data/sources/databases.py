@@ -197,7 +197,8 @@ def _sqlite(place: str, sql: str, wanted: Selection, limit: int) -> SourceTable:
     with ExitStack() as opened:
         database = _open_sqlite(opened, path)
         database.set_authorizer(_sqlite_may)
-        return SourceTable(table=_fetch(database.execute(sql), wanted, limit), stem=path.stem)
+        table = _fetch(database.execute(sql), wanted, limit)
+        return SourceTable(table=table, stem=path.stem, declared=False)  # a cell of any column may have any type
 
 
 def _open_sqlite(opened: ExitStack, path: Path) -> sqlite3.Connection:

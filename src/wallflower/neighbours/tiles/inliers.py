@@ -101,21 +101,24 @@ def gather(answers: Iterable[tuple[int, Given]], dimension: int) -> Records:
 def in_reach(tiles: Tiles, records: Records, reach: float) -> Callable[[int], Ints]:
     """Which of the records may have a neighbour in a tile: by the gap to its box, with a margin for rounding.  (P)
 
-    Records stand in the order of one column, so that a tile looks at those beside it and not at all.
+    Records stand in the order of one column, so that a tile looks at those beside it and not at all. A difference that
+    leaves float64 is infinite and out of reach, as it should be; the warning of it would depend on records.
     """
-    axis = int(np.argmax(tiles.high.max(axis=0) - tiles.low.min(axis=0)))
+    with np.errstate(over="ignore"):
+        axis = int(np.argmax(tiles.high.max(axis=0) - tiles.low.min(axis=0)))
     order = np.argsort(records.point[:, axis], kind="stable")
     line, gap_limit = records.point[order, axis], float(np.sqrt(reach * (1 + MARGIN))) * (1 + MARGIN)
 
     def near(tile: int) -> Ints:
-        ends = tiles.low[tile, axis] - gap_limit, tiles.high[tile, axis] + gap_limit
-        beside = np.sort(order[np.searchsorted(line, ends[0], "left") : np.searchsorted(line, ends[1], "right")])
-        total = np.zeros(len(beside))
-        for column, low, high in zip(records.point.T, tiles.low[tile], tiles.high[tile], strict=True):
-            gap = np.maximum(np.maximum(low - column[beside], column[beside] - high), 0.0)
-            total += gap * gap
-        near: Ints = beside[total <= reach * (1 + MARGIN)]
-        return near
+        with np.errstate(over="ignore"):
+            ends = tiles.low[tile, axis] - gap_limit, tiles.high[tile, axis] + gap_limit
+            beside = np.sort(order[np.searchsorted(line, ends[0], "left") : np.searchsorted(line, ends[1], "right")])
+            total = np.zeros(len(beside))
+            for column, low, high in zip(records.point.T, tiles.low[tile], tiles.high[tile], strict=True):
+                gap = np.maximum(np.maximum(low - column[beside], column[beside] - high), 0.0)
+                total += gap * gap
+            near: Ints = beside[total <= reach * (1 + MARGIN)]
+            return near
 
     return near
 
