@@ -58,7 +58,14 @@ def application(settings: Settings, questions: tuple[Question, ...] = ASKED) -> 
         app.get(path, tags=["operation"], response_class=PlainTextResponse, responses=problem_docs(403))(endpoint)
     mount.mount(app)
     app.add_middleware(Compression)
-    app.add_middleware(Gate, settings=settings, metrics=desk.metrics, admit=callers.doorman(app))
+    app.add_middleware(
+        Gate,
+        settings=settings,
+        metrics=desk.metrics,
+        admit=callers.doorman(app),
+        is_stranger=callers.stranger_test(app),
+        large_bodies=desk.large_bodies,
+    )
     app.add_exception_handler(PrivacyError, _refusal_response)
     app.add_exception_handler(RequestValidationError, _unfit)
     app.add_exception_handler(HTTPException, _http)
@@ -76,9 +83,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
     desk.close()
 
 
-def healthz() -> str:
-    """The process answers."""
-    return "ok\n"
+async def healthz() -> Response:
+    """The process answers; it waits for no thread."""
+    return PlainTextResponse("ok\n")
 
 
 def readyz(request: Request) -> Response:

@@ -38,6 +38,8 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "answering_each": (1, 64),
     "waiting": (1, 100_000),
     "waiting_each": (1, 100_000),
+    "computing": (1, 64),
+    "computing_waiting_each": (1, 100_000),
     "failures": (1, 100_000),
     "body_bytes": (1024, 2**30),
     "body_seconds": (0.1, 3600),
@@ -93,6 +95,8 @@ class Settings:
     answering_each: int = 1
     waiting: int = 512
     waiting_each: int = 64
+    computing: int = 2
+    computing_waiting_each: int = 16
     failures: int = 20
     proxies: tuple[str, ...] = ()
     https: bool = False

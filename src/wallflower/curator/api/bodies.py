@@ -8,11 +8,13 @@ from datetime import date
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal, Self
 
+from anyio.to_thread import run_sync
 from fastapi import Request
 from fastapi.routing import APIRoute
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 from starlette.responses import Response
 
+from wallflower.curator.api.gate import is_large
 from wallflower.curator.desk.access.tokens import Scope
 from wallflower.errors import ParameterError
 from wallflower.ledger.limits import Accounting
@@ -104,7 +106,12 @@ class StrictRoute(APIRoute):
 
 class _StrictRequest(Request):
     async def json(self) -> Any:
-        return json.loads(await self.body(), object_pairs_hook=_once, parse_float=Digits)
+        body = await self.body()
+        return await run_sync(_parse, body) if is_large(body) else _parse(body)
+
+
+def _parse(body: bytes) -> Any:
+    return json.loads(body, object_pairs_hook=_once, parse_float=Digits)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

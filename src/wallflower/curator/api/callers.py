@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Final
 
@@ -18,6 +19,7 @@ from wallflower.curator.desk.logs import tell
 from wallflower.curator.desk.problems import Refusal
 
 PAGES: Final = "/ui"
+_HEALTH: Final = frozenset({"/healthz", "/readyz"})
 _OPEN: Final = frozenset({"/", "/docs", "/healthz", "/readyz", "/openapi.json"})
 _METRICS: Final = "/metrics"
 Code = Annotated[
@@ -37,10 +39,12 @@ async def desk_of(request: Request) -> Desk:
 
 async def authenticate(desk: Desk, attempts: Attempts, text: str, address: str) -> Caller:
     """Whoever holds this token. Failures are counted by address and by token, and lock out nobody who is right."""
-    found = desk.tokens.recent_caller(text) or await run_sync(desk.tokens.caller, text)
+    found, key = desk.tokens.recent_caller(text), token_id(text)
+    if found is None and key:  # what is no token is not looked up
+        threads = None if desk.tokens.was_valid(text) else desk.strangers
+        found = await run_sync(desk.tokens.caller, text, limiter=threads)
     if found is not None:
         return replace(found, address=address)
-    key = token_id(text)
     desk.metrics.count("authentication_failures")
     tell("authentication failed", address=address, token=key)
     if any([attempts.note(address), bool(key) and attempts.note(f"token {key}")]):
@@ -75,6 +79,20 @@ def doorman(app: FastAPI) -> Admit:
     return admit
 
 
+def stranger_test(app: FastAPI) -> Callable[[Scope], bool]:
+    """Whether a request brings neither a session's cookie nor a token that was valid before; nothing is looked up."""
+
+    def is_stranger(scope: Scope) -> bool:
+        if scope["path"] in _HEALTH:
+            return False
+        request, desk = Request(scope), app.state.desk
+        if is_page(scope["path"]):
+            return not any(map(app.state.sessions.is_signed, request.cookies.values()))
+        return not desk.tokens.was_valid(bearer_of(request))
+
+    return is_stranger
+
+
 def bearer_of(request: Request) -> str:
     """The token that a request brings; an empty text: none."""
     scheme, text = get_authorization_scheme_param(request.headers.get("authorization"))
@@ -97,7 +115,12 @@ def is_open(path: str) -> bool:
     >>> is_open("/ui/sign-in"), is_open("/uid"), is_open("/v1/datasets")
     (True, False, False)
     """
-    return path in _OPEN or path == PAGES or path.startswith(f"{PAGES}/")
+    return path in _OPEN or is_page(path)
+
+
+def is_page(path: str) -> bool:
+    """Whether a path is a page, which has sessions and no token."""
+    return path == PAGES or path.startswith(f"{PAGES}/")
 
 
 async def _anybody(request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:

@@ -1,4 +1,7 @@
-"""What stands before every route: limits on what comes in, one line in the log for what goes out."""
+"""What stands before every route: limits on what comes in, one line in the log for what goes out.
+
+Callers without a session or a valid token share a few places, so that a flood of them delays the others little.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wallflower.curator.desk.logs import log_failure, tell
 from wallflower.curator.desk.metrics import Metrics
 from wallflower.curator.desk.problems import Refusal, problem, response, unanswered_refusal
+from wallflower.curator.desk.questions.fair_queue import FairQueue
 from wallflower.curator.settings import Settings
 from wallflower.errors import PrivacyError
 
+LARGE_BODY_BYTES: Final = 2**15
 _DEEPEST: Final = 32
+_STRANGERS: Final = 8  # requests of callers that are not authenticated, at a time
 # A string, closed or not; what is between; a bracket. Every byte is in one piece, and no piece gives back any.
 _PIECES: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[^]["{}]++|[][{}]', re.DOTALL)
 BRACKETS: Final = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
@@ -37,39 +43,85 @@ Admit = Callable[[Scope], Awaitable[None]]
 class Gate:
     """Asks who calls, then reads the body whole, within its limits, before any route sees it."""
 
-    def __init__(self, app: ASGIApp, *, settings: Settings, metrics: Metrics, admit: Admit) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        settings: Settings,
+        metrics: Metrics,
+        admit: Admit,
+        is_stranger: Callable[[Scope], bool],
+        large_bodies: FairQueue,
+    ) -> None:
         self._app, self._settings, self._metrics, self._admit = app, settings, metrics, admit
+        self._is_stranger, self._large_bodies = is_stranger, large_bodies
+        self._strangers = asyncio.Semaphore(_STRANGERS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status = time.monotonic(), 0
+        began, status, has_place = time.monotonic(), 0, False
         safe = (*_SAFE, *_OVER_TLS) if self._settings.https or scope["scheme"] == "https" else _SAFE
+
+        async def take_place() -> None:
+            nonlocal has_place
+            if not has_place and self._is_stranger(scope):
+                await self._strangers.acquire()
+                has_place = True
+                await asyncio.sleep(0)  # so many strangers, then everybody else
+
+        def release_place() -> None:
+            nonlocal has_place
+            if has_place:
+                self._strangers.release()
+                has_place = False
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
+                release_place()  # to send is the client's pace, and holds up nobody else
                 status = message["status"]
                 known = {name for name, _ in message.get("headers", [])}
                 message["headers"] = [*message.get("headers", []), *(one for one in safe if one[0] not in known)]
             await send(message)
 
         try:
-            await self._pass_on(scope, receive, send_with_headers)
+            await self._pass_on(scope, receive, send_with_headers, take_place, release_place)
         except Exception as error:  # noqa: BLE001 - whatever happens, only constant words may leave
             log_failure("request", error)
             if not status:
                 await response(problem(unanswered_refusal()))(scope, receive, send_with_headers)
+        finally:
+            release_place()
         route = getattr(scope.get("route"), "path", "none")
         self._metrics.count("requests", route=route, method=_method(scope), status=str(status))
         took = round((time.monotonic() - began) * 1000)
         tell("request", method=_method(scope), route=route, status=status, milliseconds=took)
 
-    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _pass_on(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        take_place: Callable[[], Awaitable[None]],
+        release_place: Callable[[], None],
+    ) -> None:
+        """A stranger has a place while its token is checked and while its page is made, but not while its body arrives:
+        whoever sends slowly would keep the place from others."""
         try:
+            await take_place()
             await self._admit(scope)
+            release_place()
             body = await self._body(scope, receive)
+            await take_place()
+            if body is not None and is_large(body) and "caller" in scope.get("state", ()):
+                async with self._large_bodies.turn(scope["state"]["caller"].name):
+                    await self._large_bodies.run_in_thread(lambda: _require_flat(body))
+                    await self._app(scope, _replay(body, receive), send)
+                return
+            if body and "caller" in scope.get("state", ()):  # forms have no brackets that count
+                _require_flat(body)
         except PrivacyError as refusal:
             await response(problem(refusal))(scope, receive, send)
             return
@@ -87,8 +139,6 @@ class Gate:
         except TimeoutError:
             seconds = self._settings.body_seconds
             raise Refusal("timeout", f"The body did not arrive within {seconds:g} seconds. Send it again.") from None
-        if body and "caller" in scope.get("state", ()) and depth(body) > _DEEPEST:  # forms have no brackets that count
-            raise Refusal("malformed", f"The body is nested more than {_DEEPEST} deep. Send it flatter.")
         return body
 
     async def _read(self, receive: Receive) -> bytes | None:
@@ -130,6 +180,16 @@ class Attempts:
     def _recent(self, who: str) -> list[float]:
         since = time.monotonic() - _MINUTE
         return [at for at in self._failures.get(who, ()) if at > since]
+
+
+def is_large(body: bytes) -> bool:
+    """Whether to parse a body would hold up other calls, so that it is done in a thread and in turn."""
+    return len(body) > LARGE_BODY_BYTES
+
+
+def _require_flat(body: bytes) -> None:
+    if depth(body) > _DEEPEST:
+        raise Refusal("malformed", f"The body is nested more than {_DEEPEST} deep. Send it flatter.")
 
 
 def depth(body: bytes) -> int:

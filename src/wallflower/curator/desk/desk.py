@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 
+from anyio import CapacityLimiter
+
 from wallflower.curator.desk.access.acts import Acts
 from wallflower.curator.desk.access.factors import Factors
 from wallflower.curator.desk.access.tokens import Caller, Token, Tokens
@@ -21,6 +23,7 @@ from wallflower.curator.desk.datasets.views import DatasetView
 from wallflower.curator.desk.logs import log_failure, tell
 from wallflower.curator.desk.metrics import Metrics
 from wallflower.curator.desk.problems import Refusal, unanswered_refusal, unrecorded_refusal
+from wallflower.curator.desk.questions.fair_queue import FairQueue
 from wallflower.curator.desk.questions.outlines import Outlines, hides_size
 from wallflower.curator.desk.records import Records
 from wallflower.curator.settings import Registration, Settings
@@ -39,6 +42,8 @@ from wallflower.release.steward_key import steward_key
 from wallflower.units import Protection
 
 LARGE: Final = 10  # a limit above this epsilon promises next to nothing, and is confirmed
+
+STRANGERS: Final = 4  # threads for callers that are not authenticated
 
 _LONGEST_KEY: Final = 100
 
@@ -69,6 +74,10 @@ class Desk:
         self.shelf = Shelf(settings.datasets, settings.roots, self.records)
         self.metrics = Metrics()
         self.outlines = Outlines(settings, self.shelf, self.ledger)
+        room = {"waiting": settings.waiting, "waiting_each": settings.computing_waiting_each}
+        self.computations = FairQueue(places=settings.computing, each=1, **room)
+        self.large_bodies = FairQueue(places=settings.computing, each=1, **room)
+        self.strangers = CapacityLimiter(STRANGERS)
 
     def load(self) -> None:
         """Read every table of the settings, compare it with others, and write down what is said of budgets."""

@@ -82,7 +82,9 @@ def mount(service: FastAPI) -> None:
         exception_handlers={HTTPException: _http},
     )
     app.state.service = service
-    app.state.sessions = Sessions(settings.ledger, desk.records, timedelta(seconds=settings.idle))
+    app.state.sessions = service.state.sessions = Sessions(
+        settings.ledger, desk.records, timedelta(seconds=settings.idle)
+    )
     app.state.tradeoffs = Tradeoffs()
     app.state.displays = Displays(service.version)
     app.state.samples = Samples()

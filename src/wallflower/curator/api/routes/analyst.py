@@ -98,20 +98,29 @@ def release(
     return respond(desk.release(caller, number), request.headers.get("accept", ""), if_none_match or "")
 
 
-def scores(number: Number, body: Records, caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
+async def scores(number: Number, body: Records, caller: AnyCaller, desk: TheDesk) -> Response:
     """How unusual a detector finds the records of the caller. Nothing is charged, and no record is kept."""
-    found = Model.of(desk.release(caller, number).value)
-    values = np.concatenate(list(found.parts(body.records)))
-    told = found.score(values)
-    flagged = None if found.threshold is None else (told > found.threshold).tolist()
-    parts = found.split_score(values).tolist() if body.contributions else None
-    return {"columns": list(found.columns), "scores": told.tolist(), "flagged": flagged, "contributions": parts}
+
+    def score() -> Response:
+        found = Model.of(desk.release(caller, number).value)
+        values = np.concatenate(list(found.parts(body.records)))
+        told = found.score(values)
+        flagged = None if found.threshold is None else (told > found.threshold).tolist()
+        parts = found.split_score(values).tolist() if body.contributions else None
+        stated = {"columns": list(found.columns), "scores": told.tolist(), "flagged": flagged, "contributions": parts}
+        return Plain(stated)
+
+    return await desk.computations.run(caller.name, score)
 
 
-def drift(number: Number, body: Records, caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
+async def drift(number: Number, body: Records, caller: AnyCaller, desk: TheDesk) -> Response:
     """Whether the caller's records are flagged as often as the fitted ones were to be. Nothing is charged or kept."""
-    found = Model.of(desk.release(caller, number).value).drift(body.records)
-    return found.to_json() | {"words": found.words}
+
+    def compare() -> Response:
+        found = Model.of(desk.release(caller, number).value).drift(body.records)
+        return Plain(found.to_json() | {"words": found.words})
+
+    return await desk.computations.run(caller.name, compare)
 
 
 def release_arrow(number: Number, caller: AnyCaller, desk: TheDesk) -> Response:
@@ -159,10 +168,14 @@ def _add(router: APIRouter, question: Question) -> None:
 
 
 def _plan_endpoint(question: Question) -> Any:
-    def plan(dataset: str, body: Body, caller: Any, desk: Any) -> Response:
-        query = query_of(question, body, partial(desk.release, caller))
-        expected = desk.plan(caller, dataset, query).to_json()
-        return Plain(expected | {"price": price_json(desk.quote(caller, dataset, query))})
+    async def plan(dataset: str, body: Body, caller: Any, desk: Any) -> Response:
+        def work_out() -> Response:
+            query = query_of(question, body, partial(desk.release, caller))
+            expected = desk.plan(caller, dataset, query).to_json()
+            return Plain(expected | {"price": price_json(desk.quote(caller, dataset, query))})
+
+        found: Response = await desk.computations.run(caller.name, work_out)
+        return found
 
     return plan
 

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, Self, get_args
 
 from wallflower.curator.desk.clock import moment, now
 from wallflower.curator.desk.problems import Refusal
-from wallflower.curator.desk.records import TOKENS, USES, Records
+from wallflower.curator.desk.records import SECRETS, TOKENS, USES, Records
 from wallflower.errors import LedgerError, ParameterError
 
 Scope = Literal["analyst", "steward", "monitor"]
@@ -139,6 +139,11 @@ class Tokens:
             at, caller = self._checked.get(_digest(text), (-_FRESH, None))
         return caller if time.monotonic() - at < _FRESH else None
 
+    def was_valid(self, text: str) -> bool:
+        """Whether this token was valid when it was last seen, however long ago."""
+        with self._lock:
+            return _digest(text) in self._checked
+
     def caller(self, text: str) -> Caller | None:
         """Whoever holds this token, if it is valid."""
         found = self.recent_caller(text)
@@ -183,6 +188,14 @@ def new_id() -> str:
 def new_secret(count: int) -> bytes:
     """So many bytes nobody can guess."""
     return secrets.token_bytes(count)
+
+
+def shared_secret(records: Records, name: str) -> bytes:
+    """The secret of this name, which all processes of the service share; made when it is first wanted."""
+    records.add(SECRETS, {"id": name, "value": new_secret(32).hex()})
+    row = records.find(SECRETS, name)
+    assert row is not None
+    return bytes.fromhex(row["value"])
 
 
 def _digest(text: str) -> str:

@@ -35,6 +35,11 @@ class Turns(Generic[Q]):
 
     def take(self) -> Q | None:
         """The question that is next, if there is a place for it; its analyst goes behind all others."""
+        found = self.next_turn()
+        return None if found is None else found[1]
+
+    def next_turn(self) -> tuple[str, Q] | None:
+        """The question that is next and its analyst, if there is a place for it."""
         who = next((who for who in self._lines if self._taken[who] < self._each), None)
         if not self._free or who is None:
             return None
@@ -44,7 +49,7 @@ class Turns(Generic[Q]):
         self._lines.move_to_end(who)
         if not self._lines[who]:
             del self._lines[who]
-        return question
+        return who, question
 
     def free(self, who: str) -> None:
         """The place of a question of this analyst is free again."""

@@ -28,8 +28,8 @@ from wallflower.release import Release
 def routes() -> list[Route]:
     """The pages of a question on its way to be paid."""
     return [
-        Route("/datasets/{dataset}/confirm/{kind}", page(confirmation)),
-        Route("/datasets/{dataset}/confirm/{kind}", page(confirm), methods=["POST"]),
+        Route("/datasets/{dataset}/confirm/{kind}", page(confirmation, computes=True)),
+        Route("/datasets/{dataset}/confirm/{kind}", page(confirm, computes=True), methods=["POST"]),
         Route("/datasets/{dataset}/ask/{kind}", page(ask), methods=["POST"]),
         Route("/jobs/{job}", page(job)),
     ]

@@ -64,8 +64,8 @@ class Outlook:
 def routes() -> list[Route]:
     """The pages of a plan."""
     return [
-        Route("/datasets/{dataset}/plan/{kind}", page(planner)),
-        Route("/datasets/{dataset}/plan/{kind}", page(plan_sent_form), methods=["POST"]),
+        Route("/datasets/{dataset}/plan/{kind}", page(planner, computes=True)),
+        Route("/datasets/{dataset}/plan/{kind}", page(plan_sent_form, computes=True), methods=["POST"]),
     ]
 
 

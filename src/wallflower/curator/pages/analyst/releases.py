@@ -23,11 +23,11 @@ from wallflower.release.citation import citation, day_words
 def routes() -> list[Route]:
     """The page of a release, and its files."""
     return [
-        Route("/releases/{number}", page(release)),
+        Route("/releases/{number}", page(release, computes=True)),
         Route("/releases/{number}/json", page(release_json)),
         Route("/releases/{number}/csv", page(release_csv)),
         Route("/releases/{number}/arrow", page(arrow)),
-        Route("/releases/{number}/picture/{form}", page(picture)),
+        Route("/releases/{number}/picture/{form}", page(picture, computes=True)),
     ]
 
 

@@ -56,7 +56,7 @@ def routes() -> list[Route]:
         Route("/register", page(choose_source, "steward")),
         Route("/register", page(with_token(register), "steward"), methods=["POST"]),
         Route("/register/draft", page(draft_schema, "steward"), methods=["POST"]),
-        Route("/register/rehearsal", page(rehearse_schema, "steward"), methods=["POST"]),
+        Route("/register/rehearsal", page(rehearse_schema, "steward", computes=True), methods=["POST"]),
     ]
 
 

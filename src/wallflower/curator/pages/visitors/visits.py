@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, Literal
 from urllib.parse import parse_qsl, quote
 
@@ -18,13 +19,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from wallflower.curator.api.callers import PAGES, address_of
+from wallflower.curator.api.gate import is_large
 from wallflower.curator.desk.access.tokens import Caller
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.problems import PREFIX, Refusal, problem, unanswered_refusal
 from wallflower.curator.desk.questions.jobs import Jobs
 from wallflower.curator.pages.visitors.comeback import sign_in_at, wanted_place
-from wallflower.curator.pages.visitors.sessions import Sessions, form_proof, is_proof, new_cookie
+from wallflower.curator.pages.visitors.sessions import Sessions, new_cookie
 from wallflower.curator.pages.words.environments import LANGUAGES, environment_of
 from wallflower.curator.pages.words.languages import ENGLISH, best_of
 from wallflower.curator.pages.words.standing import ADVICE
@@ -111,7 +113,7 @@ class Visit:
         known: dict[str, Any] = {
             "base": BASE,
             "caller": self.caller,
-            "proof": form_proof(self.cookie),
+            "proof": self.sessions.proof(self.cookie),
             "version": self.app.version,
         }
         catalogue = LANGUAGES[self.language]
@@ -147,14 +149,22 @@ class Visit:
 
 
 def page(
-    handler: Callable[[Visit], Response] | Callable[[Visit], Awaitable[Response]], who: Who = "caller"
+    handler: Callable[[Visit], Response] | Callable[[Visit], Awaitable[Response]],
+    who: Who = "caller",
+    *,
+    computes: bool = False,
 ) -> Callable[[Request], Awaitable[Response]]:
-    """A route for this handler: it comes to run only for whoever may see the page, with a form that is ours."""
+    """A route for this handler: it comes to run only for whoever may see the page, with a form that is ours.
+
+    A page that `computes` takes processor time, so it waits in the queue of computations. Visitors who are not signed
+    in share a few threads, so that a flood of them leaves the others free.
+    """
 
     async def endpoint(request: Request) -> Response:
         visit = Visit(request=request, cookie=request.cookies.get(cookie_name(request), "")[:100] or new_cookie())
         try:
-            known = await run_sync(visit.sessions.caller, visit.cookie)
+            is_signed = visit.sessions.is_signed(visit.cookie)
+            known = await run_sync(visit.sessions.caller, visit.cookie) if is_signed else None
             visit = replace(visit, caller=known and replace(known, address=address_of(request)))
             if who != "anybody" and visit.caller is None:
                 return await _sign_in_first(visit)
@@ -165,7 +175,10 @@ def page(
             if inspect.iscoroutinefunction(handler):
                 answered: Response = await handler(visit)
                 return answered
-            return await run_sync(handler, visit)  # type: ignore[arg-type]
+            work: Callable[[], Response] = partial(handler, visit)  # type: ignore[assignment]
+            if computes:
+                return await _compute(visit, work)
+            return await run_sync(work, limiter=visit.desk.strangers if visit.caller is None else None)
         except PrivacyError as refusal:
             return refusal_page(visit, refusal)
         except Exception as error:  # noqa: BLE001 - whatever happens, only constant words may leave
@@ -173,6 +186,15 @@ def page(
             return refusal_page(visit, unanswered_refusal())
 
     return endpoint
+
+
+async def _compute(visit: Visit, work: Callable[[], Response]) -> Response:
+    """Work in the turn of the visitor, unless the browser has given up meanwhile."""
+    queue = visit.desk.computations
+    async with queue.turn(visit.by.name):
+        if await visit.request.is_disconnected():
+            return Response(status_code=204)
+        return await queue.run_in_thread(work)
 
 
 async def _sign_in_first(visit: Visit) -> Response:
@@ -241,19 +263,27 @@ def problem_page(visit: Visit, stated: Mapping[str, Any], **context: Any) -> Res
     return made
 
 
+def _parse_form(body: bytes, most: int) -> list[tuple[str, str]]:
+    return parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=most)
+
+
 async def _form(visit: Visit) -> Mapping[str, str]:
     if visit.request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise Refusal("malformed", "The body is not a form. Use the form on the page.")
+    if visit.request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise Refusal("forbidden", "This form was sent from another site. Use the form on the page.")
     most = _MOST_OF_STEWARDS if visit.caller is not None and visit.caller.is_steward else _MOST_FIELDS
+    body = await visit.request.body()
+    parse = partial(_parse_form, body, most)
     try:
-        pairs = parse_qsl((await visit.request.body()).decode(), keep_blank_values=True, max_num_fields=most)
+        pairs = await run_sync(parse) if is_large(body) else parse()
     except ValueError:
         raise Refusal("malformed", "The form cannot be read. Go back, reload the page and try again.") from None
     form: dict[str, str] = {}
     for name, value in pairs:  # boxes that are ticked have one name
         text = value.replace("\r\n", "\n")
         form[name] = f"{form[name]}, {text}" if name in form else text
-    if not is_proof(visit.cookie, form.pop("proof", "")):
+    if not visit.sessions.is_proof(visit.cookie, form.pop("proof", "")):
         raise Refusal(
             "forbidden", "This form does not come from a page you were given. Go back, reload the page and try again."
         )
