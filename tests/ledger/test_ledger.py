@@ -250,6 +250,24 @@ def test_a_share_is_stated_as_its_limit_is(ledger: Ledger) -> None:
     ledger.grant("icu", Loss("2"), by="steward")
 
 
+def test_a_share_in_epsilon_of_a_concentrated_limit_is_that_part_of_its_squares(ledger: Ledger) -> None:
+    ledger.grant("icu", Loss("3", delta="1e-6"), by="steward", accounting="concentrated")
+    limit = ledger.account("icu").limit
+    ledger.allocate("icu", "ana", Loss("1"), by="steward")
+    ledger.allocate("icu", "bo", Loss("2"), by="steward")
+    assert ledger.remaining("icu", analyst="ana") == Loss.zcdp(limit.rho / 3)
+    assert ledger.remaining("icu", analyst="bo") == Loss.zcdp(limit.rho * 2 / 3)
+    assert ledger.remaining("icu", analyst="cy") == Loss.zcdp("0")
+    quoted = [ledger.quote("icu", Question(Loss("0.1")), analyst=who).affords for who in ("ana", "bo", "cy")]
+    assert quoted == [11, 23, 0]  # thirds of 35 questions
+    with pytest.raises(BudgetExhausted, match="Keep less"):
+        ledger.allocate("icu", "cy", Loss("1e-9"), by="steward")
+    with pytest.raises(ParameterError, match="in epsilon alone, or in rho"):
+        ledger.allocate("icu", "ana", Loss("1", delta="1e-7"), by="steward")
+    ledger.allocate("icu", "ana", Loss("0"), by="steward")
+    assert ledger.remaining("icu", analyst="cy") == Loss.zcdp(limit.rho / 3)
+
+
 def test_a_share_outlives_the_unit_it_was_given_in(ledger: Ledger) -> None:
     ledger.allocate("icu", "ana", Loss("0.5"), by="steward")
     ledger.declare("icu", Protection(rows="time", unit="entry"), by="steward")

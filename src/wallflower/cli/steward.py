@@ -225,7 +225,7 @@ def allocate(
     loss = loss_of("budget allocate", epsilon=epsilon, delta=delta, rho=rho)
     with Ledger.open(place_of(ledger, dataset)) as book:
         entry = book.allocate(dataset, analyst, loss, by=by or default_analyst(), reason=reason or "")
-        _say(book, dataset, f"{loss} of {dataset} is kept for {analyst} (entry {entry.id}).", as_json)
+        _say(book, dataset, f"{entry.loss} of {dataset} is kept for {analyst} (entry {entry.id}).", as_json)
 
 
 @budget.command(

@@ -182,7 +182,10 @@ class Ledger:
             return append(db, "limit", account.name, body=canonical(terms), **booked)
 
     def allocate(self, dataset: str, analyst: str, loss: Loss, *, by: str, reason: str = "") -> Entry:
-        """Keep part of the limit for one analyst, out of what is neither spent nor kept; a loss of 0 takes it back."""
+        """Keep part of the limit for one analyst, out of what is neither spent nor kept; a loss of 0 takes it back.
+
+        Where the limit is concentrated, a part of its ε is the same part of its ρ.
+        """
         require_names(analyst=analyst, by=by)
         with self._store.write() as db:
             account, kept = self._register.settle_share(db, self._old.name(db, dataset), loss, analyst)

@@ -162,6 +162,15 @@ class Limit:
         """The same rule with a share of the limit: for a pace or for one analyst, of which nothing is promised."""
         return replace(self, epsilon=self.epsilon * share, rho=self.rho * share)
 
+    def share_of_rho(self, epsilon: Fraction) -> Fraction:
+        """The part of `rho` that a part of `epsilon` stands for: a third of ε is a third of ρ.
+
+        >>> limit = Limit.of("3", delta="1e-6", accounting="concentrated")
+        >>> limit.share_of_rho(Fraction(1)) == limit.rho / 3
+        True
+        """
+        return self.rho * epsilon / self.epsilon if self.epsilon else Fraction()
+
     def to_json(self) -> dict[str, str]:
         return {item.name: str(getattr(self, item.name)) for item in fields(self)}
 

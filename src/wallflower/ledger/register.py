@@ -175,17 +175,20 @@ class Register:
                 "of them. Set the limit again with accounting sum or concentrated."
             )
         kept = require_bookable(loss).under(account.protection.neighbours)
-        if (kept.kind is Kind.ZCDP) != (account.limit.accounting == "concentrated"):
+        is_concentrated = account.limit.accounting == "concentrated"
+        if is_concentrated and kept.kind is Kind.PURE:
+            kept = Loss.zcdp(account.limit.share_of_rho(kept.epsilon), neighbours=kept.neighbours)
+        if (kept.kind is Kind.ZCDP) != is_concentrated:
             raise ParameterError(
-                f"{name}: its limit counts {'rho' if account.limit.accounting == 'concentrated' else 'epsilon'}, "
-                "and a share is a part of it. State the share likewise."
+                f"{name}: its limit counts {'rho, and delta is shared by all' if is_concentrated else 'epsilon'}. "
+                f"State the share in epsilon{' alone, or in rho' if is_concentrated else ''}."
             )
         others = replace(account, shares=tuple(share for share in account.shares if share.analyst != analyst))
         own = next((share.spent for share in account.shares if share.analyst == analyst), kept.less(kept))
         if not kept.less(own) <= others.free:
             raise BudgetExhausted(
                 name,
-                asked=loss,
+                asked=kept,
                 left=others.free,
                 part="share",
                 remedy="Keep less for them, or set a higher limit first (wallflower budget grant).",

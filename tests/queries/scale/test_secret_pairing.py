@@ -183,7 +183,7 @@ def test_all_sorted_tables_of_eight_records_are_within_epsilon(monkeypatch):
         view = wf.Points.from_array(np.concatenate([np.zeros(4), row])[:, None], columns=("x",))
         (by_differences[name],) = laws(query, view, monkeypatch)
     law = {table: np.array([by_differences[row.tobytes()] for row in rows]) for table, rows in known.items()}
-    released = secret = 0.0
+    released = secret = squares = 0.0
     for table in tables:
         for at in range(8):
             for site in sites:
@@ -191,6 +191,11 @@ def test_all_sorted_tables_of_eight_records_are_within_epsilon(monkeypatch):
                 if other > table:
                     released = max(released, distance(law[table], law[other]))
                     secret = max(secret, distance(law[table].mean(axis=0), law[other].mean(axis=0)))
+                    one, two = law[table].mean(axis=0), law[other].mean(axis=0)
+                    orders_above = np.array([0.01, 1, 9, 99])[:, None]
+                    moments = (one * (one / two) ** orders_above).sum(axis=1)
+                    squares = max(squares, (np.log(moments) / orders_above[:, 0] / (1 + orders_above[:, 0])).max())
+    assert squares < 1 / 8  # the means of laws that are 1/8-zCDP are so too
     assert released == pytest.approx(1.036, abs=5e-4)
     assert secret == pytest.approx(0.525, abs=5e-4)
 

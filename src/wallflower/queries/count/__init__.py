@@ -58,6 +58,7 @@ from wallflower.query import (
     settle,
 )
 from wallflower.query.picture import Dot, Picture
+from wallflower.units import Claim
 
 INTERVALS: Final = ("noise", "honest")
 
@@ -158,6 +159,9 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
 
     def cost(self) -> Loss:
         return self.loss
+
+    def claim(self, facts: PublicFacts) -> Claim:
+        return replace(super(Count, self).claim(facts), rho=self.group_count.rho if self.group_count else None)  # (B5)
 
     def effort(self, *, n: int, dimension: int) -> Effort:
         looks = 1 if self.share is None else 1 + len(self.radius_draw(n, dimension).radii)

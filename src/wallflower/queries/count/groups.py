@@ -135,6 +135,17 @@ class GroupCount:
         return None if self.public else calibrate(2, Loss(SIZES * self.loss.amount), step=Fraction(1))  # (B3)
 
     @property
+    def rho(self) -> Fraction | None:
+        """The zCDP parameter of counts and sizes together; None where ε²/2, which every pure loss has, is the best that
+        is proved.  (B5)"""
+        if self.public:
+            return None
+        sizes = SIZES * self.loss.epsilon
+        counts = self.loss.epsilon - sizes
+        longest = Fraction((self.slack + 1) * STEP.denominator + 1, self.slack * STEP.denominator + 1)
+        return max((counts**2 + sizes**2) / 4, (counts * longest) ** 2 / 8)
+
+    @property
     def reach(self) -> float:
         """How far the noise of a count reaches, 95 times of 100."""
         return self.law.half_width(SURE)

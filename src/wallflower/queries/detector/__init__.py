@@ -7,8 +7,8 @@ may be scored for ever: that costs nothing more. To publish *which of the fitted
 release, which nothing here pays for.
 
 Released    spreads, grids, noisy counts; a threshold where a share of outliers is wanted
-Guarantee   pure ε-DP                                  Neighbours  replace one record, N public
-Arithmetic  whole-number counts and errors             Proof       proof.md, labels (K) (S) (C) (H) (D)
+Guarantee   pure ε-DP, and zCDP at less than ε²/2      Neighbours  replace one record, in any order, N public
+Arithmetic  whole-number counts and errors             Proof       proof.md, labels (K) (S) (C) (H) (D) (Z)
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ from wallflower.query import (
     settle,
 )
 from wallflower.query.picture import Figures, Picture
+from wallflower.units import Claim
 
 KEY: Final = 2**128
 FEWEST, MOST_GRIDS = 20, 50
@@ -129,6 +130,11 @@ class Detector(Query[Points | TiledPoints, Value]):
 
     def cost(self) -> Loss:
         return self.loss
+
+    def claim(self, facts: PublicFacts) -> Claim:
+        split = self.split(facts.n, facts.dimension)
+        rho = (split.spreads**2 + split.threshold**2) / 8 + split.counts**2 / (4 * split.grids)  # (Z)
+        return replace(super(Detector, self).claim(facts), rho=rho)
 
     def view(self, data: Any) -> Points | TiledPoints:
         points = data.points(self.columns) if isinstance(data, TiledTable) else points_of(data, self.columns)

@@ -43,6 +43,7 @@ from wallflower.query import (
 )
 from wallflower.query.picture import Bars, Picture
 from wallflower.schema.columns import pick
+from wallflower.units import Claim
 
 Row = dict[str, Any]
 
@@ -127,6 +128,9 @@ class Flags(Query[FlagView, list[Row]]):
 
     def cost(self) -> Loss:
         return self.loss
+
+    def claim(self, facts: PublicFacts) -> Claim:
+        return replace(super(Flags, self).claim(facts), rho=self.loss.epsilon**2 / 4)  # (Z): two cells at ε/2 each
 
     @property
     def law(self) -> Additive:
