@@ -28,14 +28,15 @@ from wallflower.report.panels import LABEL, SIZE, draw, draw_words, is_wide, siz
 
 if TYPE_CHECKING:
     import matplotlib as _matplotlib
-    import matplotlib.figure as _figures
     import matplotlib.layout_engine as _layout
     import matplotlib.ticker as _ticker
+
+    import wallflower.report.figures as _figures
 else:
     _matplotlib = Lazy("matplotlib")
-    _figures = Lazy("matplotlib.figure")
     _layout = Lazy("matplotlib.layout_engine")
     _ticker = Lazy("matplotlib.ticker")
+    _figures = Lazy("wallflower.report.figures")
 
 
 def query_of(release: Release[Any]) -> Query[Any, Any] | None:

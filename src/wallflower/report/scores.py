@@ -20,10 +20,11 @@ from wallflower.schema.columns import pick
 
 if TYPE_CHECKING:
     import matplotlib as _matplotlib
-    import matplotlib.figure as _figures
+
+    import wallflower.report.figures as _figures
 else:
     _matplotlib = Lazy("matplotlib")
-    _figures = Lazy("matplotlib.figure")
+    _figures = Lazy("wallflower.report.figures")
 
 BINS: Final = 60
 SHADES: Final = 160  # values of each column that a map shows
