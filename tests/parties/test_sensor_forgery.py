@@ -19,10 +19,13 @@ from stage import Stage, fill, flagged, parameters, sending
 
 from wallflower.noise import system_noise
 from wallflower.parties.roles.commitments import weigh_commits
+from wallflower.parties.roles.owner import Owner
 from wallflower.parties.stores.outbox import Outbox
 from wallflower.parties.stores.windows import Windows
 from wallflower.parties.trust.keys import Identity, who
-from wallflower.queries.sensors.parameters import Parameters
+from wallflower.parties.trust.parameter_file import sign_parameters
+from wallflower.parties.web import application
+from wallflower.queries.sensors.parameters import Direct, Parameters
 from wallflower.queries.sensors.protocol.batches import first_above_zero, tags
 from wallflower.queries.sensors.protocol.findings import (
     FORGED,
@@ -35,8 +38,8 @@ from wallflower.queries.sensors.protocol.findings import (
     Report,
     SignedCommit,
 )
-from wallflower.queries.sensors.protocol.frames import Frame, FrameError, Kind
-from wallflower.queries.sensors.protocol.seals import signature
+from wallflower.queries.sensors.protocol.frames import Frame, FrameError, Kind, encode
+from wallflower.queries.sensors.protocol.seals import Forgery, seal, signature
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +79,37 @@ def test_a_report_of_another_mode_is_refused_at_the_door(keys: Path, tmp_path: P
     found = Frame(kind=Kind.VERDICT, parameters=made.stated.hash, window=0, columns=2, count=5, arrays=arrays)
     with pytest.raises(FrameError, match="does not belong here"):
         Report.from_bytes(replace(report, found=found).to_bytes(), made.stated)
+
+
+@pytest.mark.parametrize("server", ["analyst", "correction"])
+def test_in_mode_direct_no_server_can_end_a_window(keys: Path, tmp_path: Path, server: str) -> None:
+    """One empty report moved a window on: every sensor was refused, and no doubt was told."""
+    stated = parameters(keys, Direct(threshold=Fraction(20)), starts=0, grace=Fraction(10**10))
+    signed = sign_parameters(stated, Identity.read(keys / "owner"))
+    forger, sensor = Identity.read(keys / server), Identity.read(keys / "sensor-1")
+    arrays = {"ids": np.empty(0, np.uint64), "sensors": np.empty(0, np.uint64)}
+    empty = Frame(kind=Kind.UNJUDGED, parameters=stated.hash, window=0, count=0, arrays=arrays)
+    about = stated.hash + (0).to_bytes(8, "little") + server.encode()
+    sealed = seal(bytes.fromhex(stated.seal), Report(found=None, unjudged=empty).to_bytes(), about)
+    body = encode(Frame(kind=Kind.RESULT, parameters=stated.hash, window=0, rest=sealed))
+    owner = Owner(Identity.read(keys / "owner"), signed, tmp_path / "owner.db")
+    box = Outbox(tmp_path / "sensor.db", identity=sensor, parameters=stated, noise=system_noise())
+    with pytest.raises(Forgery, match="mode direct"):
+        owner.report(owner.identify(forger.certificate), signature(forger.key, body), body)
+    assert "/v1/results" not in {getattr(route, "path", None) for route in application(owner, tls=True).routes}
+    box.limit("100")
+    box.add(0, 0, [[1.0, 0.0], [500.0, 0.0], [2.0, 0.0]])
+    box.finish(0)
+    peer = owner.identify(sensor.certificate)
+    while (frame := box.next_frame("owner")) is not None:
+        if frame.seq is not None:
+            assert owner.collector.batch(peer, frame.signature, frame.body, (0, 1, frame.seq)) == 201
+        else:
+            assert owner.collector.commit(peer, frame.signature, frame.body, (0, 1)) == 201
+        box.settle(frame.id, "sent", 201)
+    assert owner.store.state(0) == "collecting"
+    owner.store.close()
+    box.close()
 
 
 class Witness:

@@ -163,6 +163,26 @@ def test_a_budget_that_is_used_up_refuses_and_changes_nothing(keys: Path, tmp_pa
     box.close()
 
 
+@pytest.mark.parametrize(
+    ("limit", "readings", "fits"),
+    [("5", 5, True), ("5", 6, False), ("24/5", 4, True), ("24/5", 5, False), ("4", 1, False), ("3", 1, False)],
+)
+def test_a_budget_is_spent_to_its_end_and_not_one_reading_beyond(
+    keys: Path, tmp_path: Path, limit: str, readings: int, fits: bool
+) -> None:
+    box = opened(keys, tmp_path)
+    box.add(0, 0, ROWS)  # ε = 4
+    box.limit(limit)
+    if fits:
+        assert box.add(0, 1, ROWS[:readings])
+        assert box.spent == Fraction(4) + Fraction(readings, 5) <= Fraction(limit)
+    else:
+        with pytest.raises(BudgetExhausted):
+            box.add(0, 1, ROWS[:readings])
+        assert box.spent == 4
+    box.close()
+
+
 def test_without_a_budget_nothing_leaves(keys: Path, tmp_path: Path) -> None:
     identity = Identity.read(keys / "sensor-1")
     box = Outbox(tmp_path / "x.db", identity=identity, parameters=parameters(keys), noise=system_noise())

@@ -135,6 +135,19 @@ def test_a_reading_that_one_server_lacks_is_not_judged(keys: Path) -> None:
 
 
 @pytest.mark.parametrize("server", ["analyst", "correction"])
+@pytest.mark.parametrize("settings", [EXACT, Grid(bound=F(10), step=F(10))], ids=["exact", "grid"])
+def test_a_judged_reading_is_not_unjudged_too_whatever_a_server_lists(keys: Path, settings: Any, server: str) -> None:
+    scene = Scene(keys, settings)
+    ours, theirs = scene.sides()
+    reports = talked(ours, theirs)
+    honest = tally_of(scene, reports)
+    side = ours if server == "analyst" else theirs
+    reports[server] = report(side, reports[server].found, scene.ids[:50])
+    tally = tally_of(scene, reports)
+    assert (tally.judged, tally.unjudged, tally.outliers) == (300, {}, honest.outliers)
+
+
+@pytest.mark.parametrize("server", ["analyst", "correction"])
 def test_a_share_that_was_tampered_with_is_refused(keys: Path, server: str) -> None:
     scene = Scene(keys, EXACT)
     reports = talked(*scene.sides())

@@ -31,6 +31,7 @@ from wallflower.parties.roles.owner import Owner
 from wallflower.parties.roles.party import Party, log, place
 from wallflower.parties.stores.database import DiskFull
 from wallflower.parties.trust.keys import Peer
+from wallflower.queries.sensors.parameters import Direct
 from wallflower.queries.sensors.protocol.frames import FrameError
 from wallflower.queries.sensors.protocol.seals import Forgery
 
@@ -88,7 +89,8 @@ def application(party: Party, *, tls: bool) -> Starlette:
     if isinstance(party, CorrectionServer):
         calls.append((window + "/{step:str}", "POST", _step(party)))
     if isinstance(party, Owner):
-        calls.append(("/v1/results", "POST", _report(party)))
+        if not isinstance(party.parameters.settings, Direct):
+            calls.append(("/v1/results", "POST", _report(party)))
         shared += [
             Route(f"{window}/result", _for_owner(party, _result, tls)),
             Route("/", _for_owner(party, _page, tls)),

@@ -52,7 +52,12 @@ class Owner(Party):
             out.mkdir(parents=True, exist_ok=True)
 
     def report(self, peer: Peer, signature: bytes, body: bytes) -> int:
-        """Take a server's report: 201 new, 200 the same again, 409 another one, 410 the result was told without it."""
+        """Take a server's report: 201 new, 200 the same again, 409 another one, 410 the result was told without it.
+
+        Refused in mode direct: a report ends the collecting of a window, which there is up to the sensors alone.
+        """
+        if isinstance(self.parameters.settings, Direct):
+            raise Forgery(f"{peer.name}: in mode direct the sensors report, and no server takes part.")
         if peer.name not in SERVERS:
             raise Forgery(f"{peer.name}: only the two servers report.")
         require_signature(peer.key, signature, body)

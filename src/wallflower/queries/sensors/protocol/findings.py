@@ -1,8 +1,9 @@
 """What the servers report to the owner, and what the owner makes of it: which readings were outliers.
 
 A report is two frames and the sensors' commitments, sealed. A reading is *judged* when both servers had it and their
-reports agree; all others are *unjudged*, each with the reason. What servers say of a sensor without its signature is
-not believed, and where they disagree about one there is a *doubt*. Nothing is guessed.
+reports agree, even if one of them lists it as unjudged too; all others are *unjudged*, each with the reason. What
+servers say of a sensor without its signature is not believed, and where they disagree about one there is a *doubt*.
+Nothing is guessed.
 """
 
 from __future__ import annotations
@@ -145,17 +146,17 @@ class Tally:
 
 def tally_reports(parameters: Parameters, reports: Mapping[str, Report], tag_keys: TagKeys) -> Tally:
     """Sort the readings of a window by what the servers reported; a server may be missing."""
-    tally = Tally()
+    tally, judged = Tally(), np.empty(0, dtype=np.uint64)
     ours, theirs = (reports.get(role) for role in ("analyst", "correction"))
     if ours is None or theirs is None or ours.found is None or theirs.found is None:
         _give_up(tally, reports, NO_THRESHOLD if ours and theirs and _is_threshold_missing(ours, theirs) else NO_REPORT)
     elif isinstance(parameters.settings, Exact):
-        _open_shares(tally, parameters.settings, ours.found, theirs.found, tag_keys)
+        judged = _open_shares(tally, parameters.settings, ours.found, theirs.found, tag_keys)
     else:
-        _take_reports(tally, ours.found, theirs.found)
+        judged = _take_reports(tally, ours.found, theirs.found)
     for report in reports.values():
         tally.give_up(report.unjudged["ids"], report.unjudged["sensors"], _FAILURES[report.failed])
-    for name in tally.outliers:
+    for name in (*tally.outliers, *judged.tolist()):  # a reading counts once, whatever a server lists besides
         tally.unjudged.pop(name, None)
     return tally
 
@@ -220,13 +221,14 @@ def _give_up(tally: Tally, reports: Mapping[str, Report], reason: str) -> None:
             tally.give_up(report.found["ids"], report.found["sensors"], reason)
 
 
-def _open_shares(tally: Tally, settings: Exact, ours: Frame, theirs: Frame, tag_keys: TagKeys) -> None:
+def _open_shares(tally: Tally, settings: Exact, ours: Frame, theirs: Frame, tag_keys: TagKeys) -> Array:
+    """Judge the readings of mode exact; gives those that were."""
     lanes, ids, sensors = (2 if settings.tags else 1), ours["ids"], ours["sensors"]
     same = ours.columns == theirs.columns and ours.seq == theirs.seq and ours.columns % lanes == 0
     if not same or not np.array_equal(ids, theirs["ids"]) or not np.array_equal(sensors, theirs["sensors"]):
         for frame in (ours, theirs):
             tally.give_up(frame["ids"], frame["sensors"], UNSOUND)
-        return
+        return ids[:0]
     sound, level = np.ones(len(ids), dtype=np.bool_), np.zeros(len(ids), dtype=np.int64)
     marks, known = _marks(ids, sensors, tag_keys) if settings.tags else (None, sound)
     for at in range(0, ours.columns, lanes):
@@ -240,6 +242,7 @@ def _open_shares(tally: Tally, settings: Exact, ours: Frame, theirs: Frame, tag_
     tally.give_up(ids[~sound], sensors[~sound], UNSOUND)
     out = np.flatnonzero(sound & (level > 0))
     tally.flag(ids[out], sensors[out], ({"level": one} for one in level[out].tolist()))
+    return ids[sound]
 
 
 def _marks(ids: Array, sensors: Array, tag_keys: TagKeys) -> tuple[Array, Array]:
@@ -253,12 +256,14 @@ def _marks(ids: Array, sensors: Array, tag_keys: TagKeys) -> tuple[Array, Array]
     return marks, known
 
 
-def _take_reports(tally: Tally, ours: Frame, theirs: Frame) -> None:
+def _take_reports(tally: Tally, ours: Frame, theirs: Frame) -> Array:
     """Modes grid and paper: the analyst lists who took part, the correction server who is an outlier."""
-    if not np.isin(theirs["ids"], ours["ids"]).all():
+    ids: Array = ours["ids"]
+    if not np.isin(theirs["ids"], ids).all():
         for frame in (ours, theirs):
             tally.give_up(frame["ids"], frame["sensors"], UNSOUND)
-        return
+        return ids[:0]
     tally.judged = ours.count
     layers = (LAYERS.get(one, "flagged") for one in theirs["layer"].tolist())
     tally.flag(theirs["ids"], theirs["sensors"], ({"layer": layer} for layer in layers))
+    return ids
