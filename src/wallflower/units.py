@@ -56,7 +56,7 @@ class Protection:
                       one observation, a window of observations, or a person over all of them
     window            with unit window: how many observations in a row
     units_per_person  in how many records or entries one person may be: every price is multiplied by it
-    times             in how many observations a person may be at most
+    times             in how many observations a person may be at most: a count, wherever in the stream they are
 
     >>> Protection(rows="time", unit="window", window=24).words
     'one person over any 24 consecutive observations, one entry in each'
@@ -128,11 +128,11 @@ _WORDS: Final[Mapping[tuple[str, str], str]] = {
 class Claim:
     """What a question states of its own loss, from its parameters and public facts alone.
 
-    `columns` is how many it reads of an observation; `steps` how many observations at most; `window` belongs to a loss
-    for a window; `moves` how often an assumed change fits into the range; `one_sign` that a person's changes are
-    assumed to have one sign; `separable` that one observation enters one independent factor. `rho` is a concentrated
-    price with a proof of its own, `own` are factors with a proof of their own, by unit. `names` is a record that the
-    question names, whom it does not protect.
+    `columns` is how many it reads of an observation; `steps` the length of the run of consecutive observations that it
+    reads; `window` belongs to a loss for a window; `moves` how often an assumed change fits into the range; `one_sign`
+    that a person's changes are assumed to have one sign; `separable` that one observation enters one independent
+    factor. `rho` is a concentrated price with a proof of its own, `own` are factors with a proof of their own, by unit.
+    `names` is a record that the question names, whom it does not protect.
     """
 
     loss: Loss
@@ -225,14 +225,19 @@ def _factors(claim: Claim, declared: Protection) -> tuple[int, int]:
 
 
 def _reach(claim: Claim, declared: Protection, basis: str) -> int:
-    """How many changes of the question's own unit one change of the declared unit takes in time."""
+    """How many changes of the question's own unit one change of the declared unit takes in time.
+
+    A run of observations is cut into windows of the claim. `times` bounds how many observations change, not how far
+    apart they are: in the worst case each needs a window of its own.  (U4)
+    """
     if declared.unit in ("record", "entry") or basis == "person":
         return 1
-    known = [steps for steps in (claim.steps, declared.times, declared.window) if steps is not None]
-    if not known:
+    runs = [steps for steps in (claim.steps, declared.window) if steps is not None]
+    length = (claim.window or 1) if basis == "window" else 1
+    bounds = [-(-run // length) for run in runs] + ([] if declared.times is None else [declared.times])
+    if not bounds:
         raise Untranslatable(ENDLESS)
-    span = min(known)
-    return -(-span // (claim.window or 1)) if basis == "window" else span
+    return min(bounds)
 
 
 def _columns(claim: Claim) -> int:

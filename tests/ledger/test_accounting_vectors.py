@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from account_cases import cases_file
+from account_cases import read_cases
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "accounting_vectors.py"
 
@@ -19,10 +19,9 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def shared_vectors() -> dict[str, Any]:
-    place = cases_file()
-    if place is None:
+    found = read_cases()
+    if found is None:
         pytest.skip("no shared/cases/accounting.json beside the repository")
-    found: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
     return found
 
 

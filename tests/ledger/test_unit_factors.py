@@ -229,6 +229,25 @@ def test_a_long_window_needs_as_many_short_ones_as_cover_it(short: int, long: in
     assert needed(worlds, linear(worlds), entries_of(1, short), entries_of(1, long)) == BASE**k
 
 
+def at_most(times: int, window: int) -> Relation:
+    """Cells in at most so many observations, wherever they are in a window."""
+    inside = entries_of(1, window)
+    return lambda one, other: inside(one, other) and sum(a != b for a, b in zip(one, other, strict=True)) <= times
+
+
+@pytest.mark.parametrize("times", [1, 2, 3, 4])
+@pytest.mark.parametrize(("short", "long"), [(1, 3), (2, 3), (2, 5), (2, None), (3, None), (4, None)])
+def test_times_is_a_count_and_not_the_length_of_a_run(short: int, long: int | None, times: int) -> None:
+    """A person in three of seven observations, far apart, is in three windows of 2."""
+    worlds, most = grid(7, 1), 7
+    declared = Protection(rows="time", unit="person", times=times) if long is None else over(long, times=times)
+    k = factor("window", declared, window=short, steps=most)
+    assert k == min(math.ceil((long or most) / short), times)
+    assert needed(worlds, linear(worlds), entries_of(1, short), at_most(times, long or most)) == BASE**k
+    if short == 1:
+        assert factor("entry", declared, steps=most) == k
+
+
 def test_a_loss_for_a_person_covers_every_window() -> None:
     worlds = grid(3, 2)
     for window in (1, 2, 3):

@@ -34,10 +34,17 @@ def steps_in_time(claim: Claim, declared: Protection) -> float:
     return min([steps for steps in known if steps is not None], default=math.inf)
 
 
+def windows_in_time(claim: Claim, declared: Protection) -> float:
+    """How many windows of the claim cover what one person may change: those of a run, or one for each observation."""
+    runs = [claim.steps, declared.window if declared.unit == "window" else None]
+    blocks = [math.ceil(steps / (claim.window or 1)) for steps in runs if steps is not None]
+    return min([*blocks, *([] if declared.times is None else [declared.times])], default=math.inf)
+
+
 def factor(claim: Claim, declared: Protection) -> float:
     """How many steps of the question's own unit lie between neighbours of the declared one."""
     own, reach, columns = UNITS[claim.loss.neighbours], steps_in_time(claim, declared), claim.columns or math.inf
-    blocks = reach if reach == math.inf else math.ceil(reach / (claim.window or 1))
+    blocks = windows_in_time(claim, declared)
     table: dict[str, tuple[float, float, float, float]] = {
         # record, membership, entry, window and person
         "record": (1, math.inf, 1, reach),

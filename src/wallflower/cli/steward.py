@@ -186,7 +186,9 @@ def declare(
     ] = None,
     window: Annotated[int | None, typer.Option(min=1, help="of unit window: so many observations")] = None,
     units_per_person: Annotated[int, typer.Option(min=1, help="so many rows or entries may be one person's")] = 1,
-    times: Annotated[int | None, typer.Option(min=1, help="public: so many observations there are at most")] = None,
+    times: Annotated[
+        int | None, typer.Option(min=1, help="max. observations a person is in, wherever they are [default: no limit]")
+    ] = None,
     account: Annotated[
         str | None, typer.Option(metavar="NAME", help="the budget it shares with other data sets about the same people")
     ] = None,

@@ -164,7 +164,7 @@ class ProtectionBody(Body):
     unit: Basis = Field("record", description="which change of the rows is hidden")
     window: Positive | None = Field(None, description="length of the unit window, in observations")
     units_per_person: Positive = Field(1, description="so many of these units a person may have")
-    times: Positive | None = Field(None, description="public maximum of observations")
+    times: Positive | None = Field(None, description="maximum of observations that a person is in, wherever they are")
 
 
 class DeclarationBody(ProtectionBody):
