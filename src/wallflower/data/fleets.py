@@ -3,13 +3,14 @@
 {"stream": "m1", "time": "2026-01-01T00:15:00Z", "value": 3.2}
 {"stream": "m2", "time": "2026-01-01T00:15:00Z", "load": 3.2, "voltage": 229.8}
 
-What has arrived is handed on at once. A number that is missing is NaN; a line without stream or time is refused by its
-number, after those before it were handed on. No message holds what a line says.
+Lines are handed on as soon as they arrive. A missing number is NaN, and a whole number may have any length. A line
+without stream or time is refused by its number, after those before it were handed on. No message quotes a line.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -23,6 +24,7 @@ from wallflower.schema.columns import list_names
 
 VALUE: Final = "value"  # what a fleet of one column may call it
 RESERVED: Final = ("stream", "time")
+_MOST_DIGITS: Final = 4_000  # Python makes no whole number of more than 4,300
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +32,7 @@ class Batch:
     """Observations that arrived together."""
 
     streams: list[str] = field(default_factory=list)
-    times: list[str | int] = field(default_factory=list)
+    times: list[str | int | None] = field(default_factory=list)  # None: a number too long to be a time
     rows: list[list[float]] = field(default_factory=list)
 
     @property
@@ -64,10 +66,12 @@ class _Misbuilt(ValueError):
     """A line that is not built as it must be; says how, never what is in it."""
 
 
-def _parse_line(line: bytes, columns: Sequence[str]) -> tuple[str, str | int, list[float]]:
+def _parse_line(line: bytes, columns: Sequence[str]) -> tuple[str, str | int | None, list[float]]:
     found = _object(line)
     stream, time = found.pop("stream", None), found.pop("time", None)
-    if not isinstance(stream, str) or not stream or isinstance(time, bool) or not isinstance(time, str | int):
+    is_endless = isinstance(time, float) and math.isinf(time)
+    has_time = is_endless or (isinstance(time, str | int) and not isinstance(time, bool))
+    if not isinstance(stream, str) or not stream or not has_time:
         raise _Misbuilt(
             "it has no stream or no time. A line of a fleet has a stream, as text, and a time, as text or a whole "
             "number. Mend the line; those before it are decided."
@@ -79,14 +83,18 @@ def _parse_line(line: bytes, columns: Sequence[str]) -> tuple[str, str | int, li
             f"it has names that are not columns; besides stream and time a line has {list_names(columns)}"
             f"{' or value' if len(columns) == 1 else ''}. Leave the others out."
         )
-    return stream, time, [number(found.get(name)) for name in columns]
+    return stream, None if is_endless else time, [number(found.get(name)) for name in columns]
 
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        found = json.loads(line, parse_int=_parse_whole)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise _Misbuilt("it is no JSON object. Write one on each line; those before it are decided.")
     return found
+
+
+def _parse_whole(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)

@@ -46,6 +46,7 @@ STDIN: Final = "-"
 LONGEST: Final = 2**20  # bytes of a line
 
 _BLOCK: Final = 2**16
+_NO_NUMBERS: Final = (np.complexfloating, np.datetime64, np.timedelta64)  # in an array; alone they are none either
 _ROWS: Final = 2**13  # of a Parquet file at a time
 
 
@@ -89,11 +90,25 @@ def number(cell: object) -> float:
     >>> number("2.5"), number(b" 7"), number("seven"), number(None), number(10**400)
     (2.5, 7.0, nan, nan, inf)
     """
+    if type(cell) is float:
+        return cell
     try:
+        if isinstance(cell, np.ndarray):  # `float` would warn of one with axes, and of a masked one
+            is_one = cell.size == 1 and not isinstance(cell, np.ma.MaskedArray)
+            return number(cell.item()) if is_one else math.nan
+        if isinstance(cell, _NO_NUMBERS):
+            return math.nan
         return float(cell)  # type: ignore[arg-type]
     except OverflowError:
-        return math.inf if cell > 0 else -math.inf  # type: ignore[operator]
-    except (TypeError, ValueError):
+        return _infinity(cell)
+    except Exception:  # noqa: BLE001 - a cell may be of any type, and none raises
+        return math.nan
+
+
+def _infinity(cell: Any) -> float:
+    try:
+        return math.inf if cell > 0 else -math.inf
+    except Exception:  # noqa: BLE001
         return math.nan
 
 

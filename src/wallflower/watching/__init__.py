@@ -22,7 +22,7 @@ from operator import index
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, NoReturn, Self
 from weakref import WeakSet
 
 import numpy as np
@@ -73,7 +73,7 @@ def watching(
     columns    names the entries of an observation, unless the query or the schema does
     schema     public facts of the columns, or the file that states them: bounds, centers, scales
     analyst    who asks; left out: $WALLFLOWER_ANALYST, the project's, or you
-    key        opened again under the same key, the watch is not paid again
+    key        identifies the charge; a key that was charged before is refused. A watch is resumed by its state
     state      a file that keeps every decision, made if it is not there; a watch that died goes on from it
     state_key  the file of a key that seals its secret
     renew      an epoch that is closed or exhausted is followed by a new one, which is paid for and begins with 1
@@ -218,6 +218,9 @@ class Watching:
     def __repr__(self) -> str:
         words = "closed" if not self._is_open else "exhausted" if self.exhausted else "open"
         return f"Watching({self._payer.dataset!r}, charge {self.charge}, {self.position:,} decided, {words})"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise StateError("an open watch cannot be copied or pickled: one charge pays for one. Pass it by reference.")
 
     def _recall(self, start: int, count: int) -> Decisions:
         """Decisions from `start` on that were told before, `count` at most."""

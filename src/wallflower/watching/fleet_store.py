@@ -133,6 +133,12 @@ class FleetStore:
             "Start a new one, which is paid for (renew=True, --renew)."
         )
 
+    def position_of(self, epoch: Epoch) -> int:
+        """The greatest time of an epoch that is stored as decided, whether or not the answer to COMMIT arrived."""
+        asked = "SELECT position FROM fleet_epochs WHERE fleet = :fleet AND number = :number"
+        with self._access() as db:
+            return int(self._run(db, asked, number=epoch.number).scalar_one())
+
     def mark_of(self, epoch: Epoch) -> Mark:
         """How the fleet was put down last."""
         with self._access() as db:
@@ -198,8 +204,9 @@ class FleetStore:
                 )
             self._run(
                 db,
-                "UPDATE fleet_epochs SET block = :block, position = :position "
-                "WHERE fleet = :fleet AND number = :number AND position <= :position",
+                "UPDATE fleet_epochs SET block = :block, "
+                "position = CASE WHEN position > :position THEN position ELSE :position END "
+                "WHERE fleet = :fleet AND number = :number",
                 block=epoch.block,
                 position=epoch.position,
                 number=epoch.number,

@@ -69,5 +69,6 @@ def _numbers(cells: Iterable[tuple[str, Any]], columns: Sequence[str]) -> Floats
 def _column(cells: Any) -> Floats:
     values = np.asarray(cells)
     if values.dtype.kind in "biuf":
-        return values.astype(np.float64)
+        with np.errstate(over="ignore"):
+            return values.astype(np.float64)
     return np.array([number(cell) for cell in values], dtype=np.float64)

@@ -70,14 +70,18 @@ class Payer:
 
     def _pay(self, about: dict[str, Any], secret: Callable[[], tuple[int, ...]], key: str) -> OpenEpoch:
         self.heed()
-        receipt = self.ledger.charge(
-            self.dataset, self.query, analyst=self.analyst, key=key, claim=self.claim, declared=self.declared
-        )
-        if receipt.stored is not None:
-            raise KeyConflict(
-                f"{self.dataset}: key {key!r} was used before, for the answer about a finished table. A key stands for "
-                "one payment. Watch under a new key."
+        try:
+            receipt = self.ledger.charge(
+                self.dataset, self.query, analyst=self.analyst, key=key, claim=self.claim, declared=self.declared
             )
+        except KeyConflict:
+            receipt = None
+        if receipt is None or receipt.stored is not None:
+            raise KeyConflict(
+                f"{self.dataset}: key {key!r} was charged before, and this state has no epoch of that charge. A watch "
+                "is resumed by its own state; without one it ends when it is closed. Open that state, or choose a new "
+                "key, which is charged."
+            ) from None
         epoch = self._hash(receipt.id)
         about |= {"charge": receipt.id, "epoch": epoch, "form": FORM}
         made = Epoch(number=1, about=about, secret=secret())

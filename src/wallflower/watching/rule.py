@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,11 +37,15 @@ class Rule:
         self.is_single = len(self.columns) == 1 and query.statistic == "sum"
         self._is_plain = all(map(_is_plain, facts.columns or (), self.gauge.bounds.low, self.gauge.bounds.high))
 
+    @property
+    def needs_dates(self) -> bool:
+        """Whether a phase is read from a calendar."""
+        return self._season is not None and self._season.phases.is_cycle
+
     def row(self, x: Observation) -> list[float]:
-        """The entries of one observation, NaN where there is none."""
-        named: Any = getattr(x, "items", None)  # a Mapping, or a row of a pandas frame
-        if named is not None:
-            cells_of = dict(named())
+        """The entries of one observation, NaN where one is missing; refuses another number of them, or other names."""
+        if _is_named(x):
+            cells_of: dict[Any, Any] = dict(x.items())
             if self._season is not None:
                 cells_of.pop(self._season.time, None)
             if not cells_of.keys() <= self._known:
@@ -58,6 +62,13 @@ class Rule:
                 "Pass as many, in order."
             )
         return [number(cell) for cell in cells]
+
+    def row_or_missing(self, x: Any) -> list[float]:
+        """The same, and NaN for every entry of an observation that is not built as the columns are."""
+        try:
+            return self.row(x)
+        except Exception:  # noqa: BLE001 - an observation may be of any type, and none may end a batch
+            return [math.nan] * len(self.columns)
 
     def entry(self, x: Observation) -> Any:
         """One observation as a quick decision takes it: a number, or the row."""
@@ -76,19 +87,25 @@ class Rule:
                 "Pass times=[...] with the batch, or a frame that has them."
             )
         places = season.places(times, len(rows))
-        found = self._numbers(rows)
+        found = self.read_rows(rows)
         return season.standardise(scale_columns(found.T, self._facts), places)
 
     def measure(self, rows: Any) -> NDArray[np.int64]:
         """The distance of each observation."""
-        found = self._numbers(rows)
+        found = self.read_rows(rows)
         is_ready = self._is_plain or self._season is not None
         return self.gauge.measure(found if is_ready else scale_columns(found.T, self._facts))
 
-    def _numbers(self, rows: Any) -> Floats:
+    def read_rows(self, rows: Any, read: Callable[[Any], list[float]] | None = None) -> Floats:
+        """The entries of observations as numbers, row by row: none has a part in how another is read.  (Q)
+
+        An array of numbers is taken as it is; everything else is never made one array, whose type would be that of
+        all entries together.
+        """
         array = np.asarray(rows) if hasattr(rows, "__array__") else None
         if array is None or array.dtype.kind not in "biuf":
-            array = np.array([self.row(x) for x in rows], dtype=np.float64).reshape(-1, len(self.columns))
+            entries = [(read or self.row)(x) for x in rows]
+            array = np.array(entries, dtype=np.float64).reshape(-1, len(self.columns))
         return self.gauge.shape_rows(array)
 
     def quick(self) -> Callable[[Any, int], bool] | None:
@@ -136,6 +153,11 @@ def _quick_row(gauge: Gauge, threshold: int, table: Table) -> Callable[[Sequence
         return bool(word < entries[0 if place < 0 else last if place > last else place])
 
     return flag
+
+
+def _is_named(x: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Whether entries come by name: a Mapping, or a row of a pandas frame."""
+    return hasattr(x, "items") and hasattr(x, "keys") and not isinstance(x, type)
 
 
 def _is_plain(column: Column, low: float, high: float) -> bool:

@@ -40,7 +40,7 @@ def decide_fleet(query: Any, given: Mapping[str, Any], dataset: str) -> str:
     """
     facts = facts_of(given["schema"], query.wants())
     columns = query.columns or (facts.numbers if facts else ()) or (VALUE,)
-    own = {name: given[name] for name in ("analyst", "key", "renew", "anyway")}
+    own = {name: given[name] for name in ("analyst", "key", "renew", "anyway", "look_ahead")}
     opened: Fleet | None = None
     try:
         with Ledger.open(given["ledger"]) as ledger:
@@ -78,10 +78,13 @@ def _announce(opened: Fleet, query: Any, ledger: Ledger, dataset: str) -> None:
 def _write(batch: Batch, told: FleetDecisions) -> None:
     lines = []
     scores = [None] * len(told) if told.scores is None else told.scores.tolist()
-    for stream, time, flag, score in zip(batch.streams, batch.times, told.outliers, scores, strict=True):
+    readings = zip(batch.streams, batch.times, told.outliers, scores, told.faults, strict=True)
+    for stream, time, flag, score, fault in readings:
         found: dict[str, Any] = {"stream": stream, "time": time, "outlier": flag}
         if flag is None:
             found["skipped"] = True
+            if fault is not None:
+                found["fault"] = fault
         elif score is not None:
             found["score"] = score
         lines.append(json.dumps(found))

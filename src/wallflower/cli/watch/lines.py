@@ -66,6 +66,16 @@ _ASK: Final[Mapping[str, Any]] = {
             rich_help_panel=DATA,
         ),
     ],
+    "look_ahead": Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="with --fleet: how far ahead a time may be: a date in seconds beyond the clock [default: 86,400], a "
+            "whole number beyond the other streams",
+            rich_help_panel=DATA,
+        ),
+    ],
     "renew": Annotated[
         bool,
         typer.Option("--renew", help="pay again if what the state holds cannot go on", rich_help_panel=DATA),
@@ -81,7 +91,13 @@ _TABLE_ONLY: Final = {
     "time": "--time",
     **{name: f"--{name}" for name in READING},
 }
-_STREAM_ONLY: Final = {"state": "--state", "state_key": "--state-key", "goes_on": "--continue", "renew": "--renew"}
+_STREAM_ONLY: Final = {
+    "state": "--state",
+    "state_key": "--state-key",
+    "goes_on": "--continue",
+    "renew": "--renew",
+    "look_ahead": "--look-ahead",
+}
 _BASELINE: Final = {"mean": None, "covariance": None, "centre": "mean", "variance": "covariance"}
 _WORDS: Final = {True: "true", False: "false", None: 'null, "skipped": true'}
 _PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {".toml": tomllib.loads, ".json": json.loads}
@@ -113,6 +129,8 @@ def require_fitting(given: dict[str, Any]) -> None:
                 f"{words}: does not go {'with' if given['json_lines'] else 'without'} --json-lines, which decides as "
                 f"observations come. Leave it out, or {'leave that out' if given['json_lines'] else 'add that'}."
             )
+    if given["look_ahead"] is not None and not given["fleet"]:
+        raise ParameterError("--look-ahead: bounds the clocks of a fleet. Add --fleet, or omit it.")
     if given["goes_on"] and given["state"] is None:
         raise ParameterError("--continue: goes on from a state, and none is given. Add --state FILE, or leave it out.")
 

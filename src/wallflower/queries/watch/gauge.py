@@ -87,7 +87,8 @@ class Gauge:
 
     def shape_rows(self, rows: NDArray[Any]) -> Floats:
         """The rows as floats, one for each observation; those of a single column may come as a list of numbers."""
-        found = np.asarray(rows, dtype=np.float64)
+        with np.errstate(over="ignore"):  # of a wider float; it is clamped like any other
+            found = np.asarray(rows, dtype=np.float64)
         found = found[:, None] if found.ndim == 1 else found
         if found.ndim != 2 or found.shape[1] != len(self.bounds.low):
             raise DataError(

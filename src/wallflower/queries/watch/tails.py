@@ -49,7 +49,7 @@ class PassTable:
 
     def __post_init__(self) -> None:
         if self.thresholds.flags.writeable or self.thresholds.dtype != np.uint64:
-            raise ParameterError("thresholds: not a proved table of 64-bit words; build it with Passing.of.")
+            raise ParameterError("thresholds: not a proved table of 64-bit words; build it with PassTable.of.")
         _prove(self.thresholds.tolist(), lower_exponential(1 / self.scale))
 
     def probability(self, gap: int) -> Fraction:
@@ -93,4 +93,6 @@ def _prove(entries: list[int], pace: Fraction) -> None:
     """Refuse a table that is not what (V) needs, in whole numbers."""
     for above, below in pairwise([WHOLE, *entries]):
         if not 0 < below <= above or above * pace.denominator > pace.numerator * below:
-            raise ParameterError("thresholds: the table falls faster than its scale allows; build it with Passing.of.")
+            raise ParameterError(
+                "thresholds: the table falls faster than its scale allows; build it with PassTable.of."
+            )
