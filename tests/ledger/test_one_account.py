@@ -405,6 +405,8 @@ def test_constrained_answers_are_off_apart_and_told(ledger: Ledger) -> None:
             ledger.charge("icu", question, analyst="ana")
         assert caught.value.part == "constrained"
     ledger.allow_constrained("icu", "0.75", by="steward")
+    with pytest.raises(BudgetExhausted):  # it would use up no allowance, and could be asked for ever
+        ledger.charge("icu", nothing, analyst="ana")
     receipt = ledger.charge("icu", Question(CONSTRAINED), analyst="ana")
     assert (receipt.booked, receipt.left.epsilon) == (None, Fraction(1, 4))
     with pytest.raises(BudgetExhausted):

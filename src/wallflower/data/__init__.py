@@ -251,7 +251,7 @@ class Table:
         if not facts.identifier:
             raise no_identifier(name)
         found = _compute.indices_nonzero(_compute.equal(self.arrow[name], wanted))
-        if len(found) != 1:
+        if len(found) != 1:  # decided by named records alone, which nobody protects
             raise DataError(f"record: not exactly one has this {name}. Check what you asked for.", column=name)
         return int(found[0].as_py())
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from wallflower import cards
 from wallflower.ledger.chain import Entry
 from wallflower.ledger.limits import Limit, Spending
+from wallflower.names import account_name
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.units import Price, Protection
 
@@ -146,6 +147,10 @@ class Account:
     def protection(self) -> Protection:
         """Whose loss is counted, where all members agree; else that of the first."""
         return next(iter(self.members.values()))
+
+    def protection_of(self, dataset: str) -> Protection:
+        """Whose loss is counted in one member."""
+        return self.members.get(account_name(dataset) or dataset, self.protection)
 
     @property
     def left(self) -> Loss:

@@ -205,9 +205,9 @@ def _addable(found: Price) -> Price:
 
 
 def _fence_obstacle(account: Account, cost: Loss) -> Obstacle | None:
-    """Such an answer shows that it is valid at any ε, at 0 as well, so one that costs nothing needs leave too."""
+    """Such an answer shows that it is valid at any ε: one at ε = 0 would use up no allowance, and is refused."""
     left = Loss(account.fence.left, kind=cost.kind, neighbours=cost.neighbours)
-    allowed = bool(account.fence.allowed) and cost.amount <= account.fence.left
+    allowed = 0 < cost.amount <= account.fence.left
     return account.shut(left) or (None if allowed else Obstacle(part=CONSTRAINED, words=_FENCED, left=left))
 
 

@@ -30,6 +30,7 @@ from wallflower.release.guarantee import Facts, Guarantee
 from wallflower.release.scales import rescale
 from wallflower.release.steward_key import steward_key
 from wallflower.release.views import Records, view_of
+from wallflower.schema.rows import require_secret_rows
 from wallflower.units import Protection
 
 __all__ = [
@@ -161,6 +162,8 @@ def pay(
     anyway: bool | None = False,
 ) -> Payment[D, A]:
     """Charge a question, durably, or refuse it from public facts; nobody has looked yet."""
+    if table.schema.rows is not None:
+        require_secret_rows(table.schema, ledger.account(table.name).protection_of(table.name), table.name)
     table = rescale(query, table, ledger)
     view = view_of(query, table, ledger)
     plan = plan_for(query, view)

@@ -57,6 +57,25 @@ def learn(table: Table, **more: Any) -> dict[str, Any]:
     return query.answer(query.view(table), system_noise())
 
 
+@pytest.mark.parametrize(("spread", "width"), [(1.0, 0.1), (0.1, 1.0), (0.5, 0.5)])
+@pytest.mark.parametrize("phase", ["day", "night", "dusk"])
+def test_an_assumed_change_moves_no_phase_by_more_than_a_move_known_or_not(
+    spread: float, width: float, phase: str
+) -> None:
+    """An unknown phase is judged in spreads of `width`, which the move has to cover too."""
+    stored = {"phase": "as-written", "labels": ["day", "night"], "dataset": "w", "time": "t", "columns": ["x"]}
+    usual: Any = stored | {"centre": [[0.0, 0.0]], "spread": [[spread, spread]], "width": [width]}
+    change = 0.2
+    query = wf.Watch(threshold=3.0, baseline=usual, change=change, loss=wf.Loss("1"))
+    schema = wf.Schema(columns=(Column("t", time=True), Column("x", low=-10.0, high=10.0)))
+    gauge = query.gauge(1, schema.only(["x"]))
+    assert query.season is not None
+    rows = np.array([[-change], [0.0], [change]])
+    found = gauge.measure(query.season.standardise(rows, query.season.places([phase] * 3, 3)))
+    assert found[1] != found[2]
+    assert np.abs(np.diff(found)).max() <= gauge.move
+
+
 @pytest.mark.parametrize(
     ("kind", "place"),
     [

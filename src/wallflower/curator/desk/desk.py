@@ -8,7 +8,7 @@ sentence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Final
 
@@ -39,6 +39,8 @@ from wallflower.query import Plan, Query
 from wallflower.query.forms import Question, find
 from wallflower.release import Release, notice, pay
 from wallflower.release.steward_key import steward_key
+from wallflower.schema import Schema
+from wallflower.schema.rows import bounds_rows, require_secret_rows
 from wallflower.units import Protection
 
 LARGE: Final = 10  # a limit above this epsilon promises next to nothing, and is confirmed
@@ -92,7 +94,7 @@ class Desk:
             tell(
                 "the number of records is secret, and refusals of explain can tell it",
                 datasets=unbounded,
-                remedy="state a bound on it, as rows in the schema",
+                remedy="state a bound on it, as rows beside protects in the schema",
             )
 
     def close(self) -> None:
@@ -123,6 +125,12 @@ class Desk:
         facts |= {"rows": None} if is_hidden else {}
         shown = visible_account(account, caller, self.shelf)
         return DatasetView(name=found.name, facts=facts, budget=shown, left=account.left_for(caller.name))
+
+    def public_schema(self, name: str) -> Schema:
+        """The schema without an exact number of records where that is secret."""
+        found, schema = self.shelf.find(name), self.shelf.schema(name)
+        is_told = bounds_rows(found.schema) or not hides_size(found, self.ledger.account(found.name))
+        return schema if is_told or found.source is None else replace(schema, rows=None)
 
     def is_charged(self, name: str) -> bool:
         """Whether anything was ever asked of a data set: its unit stays then."""
@@ -259,6 +267,8 @@ class Desk:
                 f"{name}: its settings or its schema say what its budget counts, and every question is held to that. "
                 "Say it there, or leave it out there."
             )
+        if protection is not None and self.shelf.find(name).source is not None:
+            require_secret_rows(stated, protection, name)
         stated_too: dict[str, Any] = {"account": account, "apart": apart, "reason": reason}
         return self._note_entry(
             "declaration", caller, self.ledger.declare(name, protection, by=caller.name, **stated_too)
@@ -308,7 +318,7 @@ class Desk:
     def _tells_size(self, found: Registration) -> bool:
         """Whether analysts could find out by trying how many records there are, though that is secret."""
         is_hidden = found.source is not None and hides_size(found, self.ledger.account(found.name))
-        return is_hidden and found.schema.rows is None
+        return is_hidden and (found.schema.rows is None or not bounds_rows(found.schema))
 
     def _require_nameable(self, caller: Caller, name: str, query: Query[Any, Any]) -> None:
         """Whoever may name any record can find out who is in the table, so the steward says which may be named."""

@@ -18,10 +18,14 @@ from served import Caller, Service, run_service, settings
 
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.settings import Registration
+from wallflower.data import Column, load
 from wallflower.data.scans import CELL_BYTES, ROW_BYTES, fits_memory
-from wallflower.errors import DataError, Untranslatable
+from wallflower.errors import DataError, ParameterError, Untranslatable
 from wallflower.ledger import Ledger
+from wallflower.privacy import Loss
 from wallflower.queries import QUERIES
+from wallflower.queries.explain import Explain
+from wallflower.release import release
 from wallflower.remote import connect
 from wallflower.schema import Schema
 from wallflower.schema.rows import bounds_rows
@@ -118,6 +122,64 @@ def test_without_a_bound_refusals_tell_it_and_the_log_says_so(
         assert [facts["datasets"] for facts in warnings] == [len(NUMBERS)]
     else:
         assert (len(answers), warnings) == (1, [])
+
+
+def exact(folder: Path, number: int) -> Registration:
+    """The same with the exact number as `rows`, and no unit stated."""
+    found = people(folder, number, number)
+    return replace(found, schema=replace(found.schema, protects=None))
+
+
+def test_membership_is_refused_beside_an_exact_number(tmp_path: Path) -> None:
+    tables = tuple(exact(tmp_path, number) for number in NUMBERS)
+    with run_service(replace(settings(tmp_path), datasets=tables)) as running:
+        sue = running.token("sue", "steward")
+        said = tell(sue, "budget/declaration", {"unit": "membership"})
+        ledger = running.app.state.desk.ledger
+        assert [ledger.account(f"people-{number}").protection.unit for number in NUMBERS] == ["record"] * len(NUMBERS)
+    [(status, words)] = said
+    assert status == 422
+    assert "upper bound" in words
+    assert not any(str(number) in words for number in NUMBERS)
+
+
+def test_a_ledger_that_hides_an_exact_number_answers_nothing_that_names_it(tmp_path: Path, monkeypatch: Any) -> None:
+    """Membership was declared where nobody knew the schema: on the command line, or before `rows` was stated."""
+    told: list[tuple[str, dict[str, Any]]] = []
+    monkeypatch.setattr("wallflower.curator.desk.desk.tell", lambda event, **facts: told.append((event, facts)))
+    base = replace(settings(tmp_path), datasets=tuple(exact(tmp_path, number) for number in NUMBERS))
+    with Ledger.open(base.ledger) as ledger:
+        for number in NUMBERS:
+            ledger.declare(f"people-{number}", MEMBERSHIP, by="sue")
+    with run_service(base) as running:
+        ana = running.token("ana")
+        for path in ("plan/explain", "ask/explain"):
+            for size in (2, 30, BOUND):
+                [(status, said)] = tell(ana, path, {**EXPLAIN, "size": size})
+                assert status == 422
+                assert not any(str(number) in said for number in NUMBERS)
+        pages, shown = Browser(running).sign_in(ana.token), set()
+        for number in NUMBERS:
+            page = text(pages.get(f"/ui/datasets/people-{number}/plan/explain"))
+            shown.add(re.sub(f'people-{number}|name="nonce" value="[0-9a-f]+"', "", page))
+        assert len(shown) == 1
+        assert running.app.state.desk.ledger.history(event="charge") == []
+    [warning] = [facts for event, facts in told if "refusals of explain can tell it" in event]
+    assert warning["datasets"] == len(NUMBERS)
+    assert not any(str(number) in str(warning) for number in NUMBERS)
+
+
+def test_in_python_membership_is_refused_beside_an_exact_number(tmp_path: Path) -> None:
+    found = exact(tmp_path, 30)
+    domain = Schema(columns=(Column("a", categories=("x",)), Column("b", low=0.0, high=100.0)), clip=True)
+    query = Explain(record="3", metric="b", context=("a",), domain=domain, size=BOUND, loss=Loss("0.1"))
+    table = load(found.source, schema=replace(found.schema, name="people", columns=None))
+    with Ledger.open(tmp_path / "own.db") as ledger:
+        ledger.declare("people", MEMBERSHIP, by="sue")
+        with pytest.raises(ParameterError, match="upper bound") as refusal:
+            release(query, table, ledger)
+        assert "30" not in str(refusal.value)
+        assert ledger.history(event="charge") == []
 
 
 def test_a_table_may_have_fewer_records_than_a_bound_and_not_more(tmp_path: Path) -> None:

@@ -14,15 +14,14 @@ from wallflower.curator.settings import Registration, Settings
 from wallflower.data import TiledTable
 from wallflower.ledger import Account, Ledger
 from wallflower.ledger.chain import canonical
-from wallflower.names import account_name
 from wallflower.privacy import Neighbours
 from wallflower.progress import Effort
 from wallflower.query import Plan, Query
 from wallflower.release import declaration_of, plan_for, require_room
 from wallflower.release.scales import rescale
 from wallflower.release.views import view_of
-from wallflower.schema.rows import bounds_rows
-from wallflower.units import Claim
+from wallflower.schema.rows import bounds_rows, require_secret_rows
+from wallflower.units import Claim, Protection
 from wallflower.watching import USUAL
 
 AT_A_TIME: Final = 1 << 20  # records of a table that an engine keeps, about as many as a tile has
@@ -94,6 +93,8 @@ class Outlines:
         name, columns = found.name, getattr(query, "columns", None)
         if found.source is None:
             return Sight(view=self._shelf.stream(name, columns), n=found.schema.rows or USUAL)
+        if is_hidden:
+            require_secret_rows(found.schema, Protection(unit="membership"), name)
         if is_hidden and query.cost().neighbours is not Neighbours.ADD_REMOVE:
             return Sight(view=self._shelf.stream(name, columns), n=USUAL, is_blind=True)
         if is_hidden:
@@ -120,5 +121,4 @@ class Outlines:
 def hides_size(found: Registration, account: Account) -> bool:
     """Whether it is protected that somebody is in a data set at all, and so how many are: by its schema, even while the
     ledger has not heard of it, or by the ledger."""
-    declared = account.members.get(account_name(found.name) or found.name, account.protection)
-    return bounds_rows(found.schema) or declared.unit == "membership"
+    return bounds_rows(found.schema) or account.protection_of(found.name).unit == "membership"

@@ -42,7 +42,7 @@ def obstacle_of(desk: Desk, caller: Caller, shown: DatasetView, question: Questi
 def _obstacles(desk: Desk, caller: Caller, shown: DatasetView, question: Question) -> Iterator[str]:
     if shown.facts["stream"] and not question.streams:
         yield "It needs a table, and this is a stream, whose observations come one by one."
-    schema, records = desk.shelf.schema(shown.name), desk.shelf.find(shown.name).records
+    schema, records = desk.public_schema(shown.name), desk.shelf.find(shown.name).records
     for blank in blanks(question):
         is_needed = blank.default is REQUIRED or blank.names in ("numbers", "measured")
         if is_needed and blank.names in _NEEDED and not columns_for(blank, schema):

@@ -153,7 +153,7 @@ def table_of(visit: Visit, dataset: str, question: Question) -> fields.Table:
     """What a form may offer: a steward may name any record, so none are listed for them."""
     records = () if visit.by.is_steward else visit.desk.shelf.find(dataset).records
     return fields.Table(
-        schema=visit.desk.shelf.schema(dataset), records=records, released=bases(visit, dataset, question)
+        schema=visit.desk.public_schema(dataset), records=records, released=bases(visit, dataset, question)
     )
 
 
@@ -167,12 +167,12 @@ def bases(visit: Visit, dataset: str, question: Question) -> list[Release[Any]]:
 def read(visit: Visit, shown: DatasetView, question: Question, form: Mapping[str, str]) -> Query[Any, Any]:
     """The question that a form asks of a data set."""
     find: Find = partial(visit.desk.release, visit.by)
-    return fields.read_form(question, form, find, visit.desk.shelf.schema(shown.name))
+    return fields.read_form(question, form, find, visit.desk.public_schema(shown.name))
 
 
 def outlook_of(visit: Visit, shown: DatasetView, question: Question, form: Mapping[str, str]) -> dict[str, Any]:
     """The plan of what a form asks, or why there is none."""
-    schema, chosen = visit.desk.shelf.schema(shown.name), chosen_columns(question, form)
+    schema, chosen = visit.desk.public_schema(shown.name), chosen_columns(question, form)
     told: dict[str, Any] = {"outlook": None, "words": None, "begun": True, "faults": {}, "advice": ADVICE}
     told |= {"asides": asides(blanks(question), form, schema, chosen), "anyway": form.get("anyway") == "yes"}
     try:
@@ -190,7 +190,7 @@ def outlook_of(visit: Visit, shown: DatasetView, question: Question, form: Mappi
 def _sample(visit: Visit, name: str, query: Query[Any, Any], plan: Plan) -> str | None:
     """An answer to read before one is paid for, of made-up records."""
     samples = samples_of(visit)
-    known = visit.desk.shelf.schema(name)
+    known = visit.desk.public_schema(name)
     return samples.words(name, known, query, plan) or "" if samples.is_offered(query, plan) else None
 
 
