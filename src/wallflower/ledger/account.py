@@ -148,10 +148,6 @@ class Account:
         """Whose loss is counted, where all members agree; else that of the first."""
         return next(iter(self.members.values()))
 
-    def protection_of(self, dataset: str) -> Protection:
-        """Whose loss is counted in one member."""
-        return self.members.get(account_name(dataset) or dataset, self.protection)
-
     @property
     def left(self) -> Loss:
         """The largest loss that still fits, one question more and nothing else."""
@@ -351,3 +347,8 @@ def _smaller(one: Loss, other: Loss) -> Loss:
 
 def _root_down(square: Fraction) -> Fraction:
     return Fraction(math.isqrt(math.floor(square * _ROOT_GRID**2)), _ROOT_GRID)
+
+
+def protection_of(account: Account, dataset: str) -> Protection:
+    """Whose loss is counted in one member of an account."""
+    return account.members.get(account_name(dataset) or dataset, account.protection)

@@ -22,6 +22,7 @@ from wallflower.data import Points, Schema, Table, TiledPoints, TiledTable, load
 from wallflower.data.fingerprints import fingerprint
 from wallflower.errors import LedgerUnreachable, NotUseful
 from wallflower.ledger import Declaration, Ledger, Quote, Receipt
+from wallflower.ledger.account import protection_of
 from wallflower.machine.version import VERSION
 from wallflower.noise import system_noise
 from wallflower.query import A, D, Plan, Query
@@ -163,7 +164,7 @@ def pay(
 ) -> Payment[D, A]:
     """Charge a question, durably, or refuse it from public facts; nobody has looked yet."""
     if table.schema.rows is not None:
-        require_secret_rows(table.schema, ledger.account(table.name).protection_of(table.name), table.name)
+        require_secret_rows(table.schema, protection_of(ledger.account(table.name), table.name), table.name)
     table = rescale(query, table, ledger)
     view = view_of(query, table, ledger)
     plan = plan_for(query, view)

@@ -13,6 +13,7 @@ from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.settings import Registration, Settings
 from wallflower.data import TiledTable
 from wallflower.ledger import Account, Ledger
+from wallflower.ledger.account import protection_of
 from wallflower.ledger.chain import canonical
 from wallflower.privacy import Neighbours
 from wallflower.progress import Effort
@@ -121,4 +122,4 @@ class Outlines:
 def hides_size(found: Registration, account: Account) -> bool:
     """Whether it is protected that somebody is in a data set at all, and so how many are: by its schema, even while the
     ledger has not heard of it, or by the ledger."""
-    return bounds_rows(found.schema) or account.protection_of(found.name).unit == "membership"
+    return bounds_rows(found.schema) or protection_of(account, found.name).unit == "membership"
