@@ -68,6 +68,15 @@ def test_a_row_never_notes_less_than_the_one_before() -> None:
     assert hold.block.last == FIRST.last
 
 
+@pytest.mark.parametrize(
+    ("reach", "last"), [(None, 10_256 + 40), (100, 10_256 + 40), (40, 10_256 + 40), (39, 10_256 + 39), (0, 10_257)]
+)
+def test_what_is_noted_ahead_has_a_bound(reach: int | None, last: int) -> None:
+    hold, _ = held(position=16)
+    assert hold.cover(10_256, 10_257, 0, lambda looks: 0, reach=reach)
+    assert hold.block.last == last
+
+
 @pytest.mark.parametrize(("position", "last"), [(4, 10), (9, 10), (10, 10), (11, 11), (20, 20)])
 def test_put_down_keeps_the_bar(position: int, last: int) -> None:
     hold, notes = held()

@@ -190,6 +190,18 @@ def test_one_wrong_counter_silences_no_other_stream(book: Ledger, tmp_path: Path
         assert fleet.decide("a", 6, 0.0) is not None
 
 
+def test_a_clock_that_was_reset_makes_no_note_far_ahead(book: Ledger, tmp_path: Path) -> None:
+    """What is noted ahead grows with the time that was covered: with one clock at the year 1, by eight years."""
+    fleet = opened(book, tmp_path / "s")
+    fleet.decide("reset", "0001-01-01T00:00Z", 0.0)
+    fleet.decide("a", "2026-01-01T00:00Z", 0.0)
+    fleet.decide("a", "2026-01-01T00:15Z", 0.0)
+    die(fleet)
+    with opened(book, tmp_path / "s") as fleet:
+        assert fleet.decide("a", "2026-01-02T00:00Z", 0.0) is None  # within the day that was noted ahead
+        assert fleet.decide("a", "2026-01-02T00:01Z", 0.0) is not None
+
+
 def test_a_date_may_be_a_day_ahead_and_no_more(book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = datetime(2026, 5, 1, 12, tzinfo=UTC)
     monkeypatch.setattr(module, "_now", lambda: now)

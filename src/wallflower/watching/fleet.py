@@ -317,7 +317,8 @@ class Fleet:
         if self._hold is None:
             begun = max(self._epoch.position, first - 1)
             self._hold = Hold(self._payer.ledger, self._latest_block, position=begun, holder=self._holder)
-        if not self._hold.cover(self._epoch.position, last, 0, self._rule.detector.ahead):
+        reach = self._horizon.reach
+        if not self._hold.cover(self._epoch.position, last, 0, self._rule.detector.ahead, reach=reach):
             raise self._store.close_epoch("a copy of it is taken up elsewhere: the ledger knows of later decisions")
         return self._hold.block.number
 
@@ -338,16 +339,26 @@ class _Horizon:
 
     def __init__(self, look_ahead: int | None, newest: Mapping[str, int]) -> None:
         self._look_ahead = look_ahead
+        self._is_dated = False
         self._leader: str | None = None  # the stream that has sent the newest time; the newest of all others
         self._lead = self._next = 0
         for stream, time in newest.items():
             self._hear(stream, time)
+
+    @property
+    def reach(self) -> int:
+        """How far beyond the newest decision times may be noted in the ledger before they are needed."""
+        stated = self._look_ahead
+        if self._is_dated:
+            return (CLOCK_SECONDS if stated is None else stated) * _MICROSECONDS
+        return LEAST_STEPS if stated is None else stated
 
     def find_far(self, keys: Sequence[Key | None], dated: Sequence[bool], decided: Mapping[str, int]) -> list[bool]:
         """Which times of a batch are too far ahead; all of it counts as sent. `decided`: the newest of each stream."""
         for key, is_date in zip(keys, dated, strict=True):
             if key is not None and not is_date:
                 self._hear(*key)
+        self._is_dated = self._is_dated or any(dated)
         seconds = CLOCK_SECONDS if self._look_ahead is None else self._look_ahead
         latest = place_of(_now()) + seconds * _MICROSECONDS
         return [

@@ -34,14 +34,18 @@ class Hold:
         """How many observations after this one are not looked at."""
         return max(0, self._barred - position)
 
-    def cover(self, position: int, last: int, spent: int, ahead: Callable[[int], int]) -> bool:
+    def cover(
+        self, position: int, last: int, spent: int, ahead: Callable[[int], int], *, reach: int | None = None
+    ) -> bool:
         """Hold all that comes after `position`, which is kept, up to `last`. False where somebody else goes on.
 
-        `ahead` says what so many looks may spend; it is noted with them, and more must not be spent.
+        `ahead` says what so many looks may spend; it is noted with them, and more must not be spent. `reach` bounds how
+        far beyond `position` is noted before it is needed.
         """
         if self._is_own and last <= self.block.last and spent + ahead(1) <= self.block.spent:
             return True
-        end = max(last, self.block.last, position + (position - self._begun_at) // SHARE)
+        share = (position - self._begun_at) // SHARE
+        end = max(last, self.block.last, position + (share if reach is None else min(share, reach)))
         looks = end - max(position, self._barred)
         return self._note(settled=position, last=end, spent=spent + ahead(looks))
 
