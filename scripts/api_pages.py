@@ -89,7 +89,7 @@ SERVING: Final = {
     "Points": ("places", "times", "rescale"),
     "Table": ("require", "points", "rescale", "codes", "coordinates", "cells", "row", "times"),
     "Loss": ("account", "to_json", "from_json"),
-    "Protection": ("to_json", "from_json", "neighbours"),
+    "Protection": ("to_json", "from_json", "neighbours", "words_but"),
     "Watching": ("let_go",),
     "Model": ("score", "ends", "thresholds", "parts", "split_score", "score_column", "map_scores", "of", "from_json"),
     "PerturbedReadings": ("decode_frames", "tag_key", "sizes"),

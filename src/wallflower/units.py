@@ -8,7 +8,7 @@ refusal for every other. Proofs: proof.md of `ledger`, labels (U1) (U2) (U3) (U4
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -94,6 +94,16 @@ class Protection:
         times = f", with up to {self.units_per_person} of these a person" if self.units_per_person > 1 else ""
         return f"{said}{times}"
 
+    def words_but(self, public: Iterable[str]) -> str:
+        """Whom the account protects once queries have taken the cells of these columns for public.
+
+        >>> Protection(unit="membership").words_but(["ward"])
+        'one record, and whether it is there at all; a change of its ward, which the schema calls public, is not hidden'
+        """
+        cells = " or ".join(public)
+        kept = f"; a change of its {cells}, which the schema calls public, is not hidden" if cells else ""
+        return f"{self.words}{kept}"
+
     def to_json(self) -> dict[str, Any]:
         """What was declared, without what was left at its default but for rows and unit."""
         stated = {item.name: getattr(self, item.name) for item in fields(self)}
@@ -133,6 +143,8 @@ class Claim:
     that a person's changes are assumed to have one sign; `separable` that one observation enters one independent
     factor. `rho` is a concentrated price with a proof of its own, `own` are factors with a proof of their own, by unit.
     `names` is a record that the question names, whom it does not protect.
+    `public` are columns whose cells the question takes for public, as the schema says they are: it protects changes
+    that leave these cells as they are.
     """
 
     loss: Loss
@@ -145,6 +157,7 @@ class Claim:
     rho: Fraction | None = None
     own: tuple[tuple[str, Fraction], ...] = ()
     names: str | None = None
+    public: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("window", "columns", "steps", "moves"):
@@ -165,6 +178,8 @@ class Claim:
         said = {name: value for name, value in stated.items() if value != defaults[name]}
         if self.rho is not None:
             said["rho"] = str(self.rho)
+        if self.public:
+            said["public"] = list(self.public)
         own = {"own": {unit: str(factor) for unit, factor in self.own}} if self.own else {}
         return {"loss": {name: str(value) for name, value in self.loss.to_json().items()}, **said, **own}
 

@@ -265,7 +265,8 @@ def _rehearse(query: Query[Any, Any], table: Records, ledger: Ledger, analyst: s
     cost, left, after = quoted.cost, quoted.left, quoted.left_after
     if as_json:
         words = {"dry_run": True, "kind": query.kind, "dataset": quoted.dataset, "analyst": analyst}
-        words |= {"cost": Guarantee(cost).to_json(), "allowed": after is not None, "left": str(left)}
+        promise = Guarantee(cost, public=query.public_columns())
+        words |= {"cost": promise.to_json(), "allowed": after is not None, "left": str(left)}
         words |= {"booked": None if quoted.booked is None else str(quoted.booked), "affords": quoted.affords}
         show_json(words | {"left_after": None if after is None else str(after), "plan": plan.to_json()})
     else:

@@ -260,6 +260,8 @@ def _remarks(dataset: str, account: Account) -> Iterator[str]:
         yield f"until {account.expires}"
     if account.names:
         yield f"does not cover the {len(account.names)} records that were named"
+    if account.public.get(dataset):
+        yield f"does not cover a change of {', '.join(account.public[dataset])}, which the schema calls public"
     if account.fence.since is not None:
         yield f"no bound since entry {account.fence.since}, which was output-constrained"
     elif account.fence.allowed:

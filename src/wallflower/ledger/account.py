@@ -116,6 +116,7 @@ class Account:
     shares     what is kept for single analysts
     fence      the allowance of output-constrained answers
     names      records that a question named, which the limit does not cover
+    public     by data set, columns whose cells an answer took for public: a change of these is not covered
     spenders   what each analyst has spent
     closed     why nothing is answered, whatever is left
     expires    the last day of the limit
@@ -132,6 +133,7 @@ class Account:
     shares: tuple[Share, ...] = ()
     fence: Fence = Fence()
     names: tuple[str, ...] = ()
+    public: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     spenders: Mapping[str, Spending]
     closed: str | None = None
     expires: str | None = None
@@ -229,6 +231,12 @@ class Account:
         share = min(self.used.get("epsilon", 1.0), self.used.get("rho", 1.0))
         return f"{share:.0%} of {self.limit.loss} is spent ({spent}); {self.left} is left"
 
+    def protects(self, dataset: str | None = None) -> str:
+        """Whom the account protects in one of its data sets, in words; default: in all of them."""
+        unit = self.members.get(dataset or "", self.protection)
+        apart = self.public.values() if dataset is None else [self.public.get(dataset, ())]
+        return unit.words_but(sorted({column for columns in apart for column in columns}))
+
     def to_json(self, dataset: str | None = None) -> dict[str, Any]:
         """Where the account stands, exactly, as plain JSON: with the unit of one of its data sets."""
         unit = self.members.get(dataset or "", self.protection)
@@ -237,7 +245,7 @@ class Account:
         return {
             "account": self.name,
             **declared,
-            "protects": unit.words,
+            "protects": self.protects(dataset),
             "members": {name: made.to_json() for name, made in self.members.items()},
             "accounting": self.limit.accounting,
             "limit": terms,
@@ -254,6 +262,7 @@ class Account:
             "spenders": {analyst: spent.to_json() for analyst, spent in self.spenders.items()},
             "constrained": self.fence.to_json(),
             "names": list(self.names),
+            "public": {name: list(columns) for name, columns in self.public.items()},
         }
 
     def lines(self) -> list[tuple[str, str]]:
@@ -269,7 +278,7 @@ class Account:
             *closed,
             *kept,
             ("Data sets", ", ".join(self.members) or "none yet"),
-            ("Bounded", f"the loss of {self.protection.words}"),
+            ("Bounded", f"the loss of {self.protects()}"),
         ]
 
     def __str__(self) -> str:
@@ -291,6 +300,7 @@ class Account:
             shares=tuple(map(Share.from_json, stored["shares"])),
             fence=Fence.from_json(stored["constrained"]),
             names=tuple(stored["names"]),
+            public={name: tuple(columns) for name, columns in stored.get("public", {}).items()},
             spenders={analyst: Spending.from_json(spent) for analyst, spent in stored["spenders"].items()},
             closed=stored["closed"],
             expires=stored["expires"],

@@ -7,6 +7,7 @@ label (G).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from wallflower.ledger.store.statements import (
     find_constrained,
     find_decisions,
     find_declarations,
+    find_public,
     find_time,
 )
 from wallflower.machine.lazy import Lazy
@@ -70,6 +72,7 @@ def account_of(db: sa.Connection, name: str, members: Mapping[str, Declaration])
         spenders=spenders,
         expires=terms.get("expires"),
         as_of=latest_time(db)[:10],
+        public=_public_columns(db, names),
         pace=pace,
         this_year=Spending() if pace is None else _sum_bookings(db, find_bookings_since(start_of_year()), names),
     )
@@ -132,6 +135,14 @@ def named_records(db: sa.Connection, names: Sequence[str]) -> tuple[str, ...]:
     entry = entries().c
     found = sa.select(entry.names).where(entry.dataset.in_(names), entry.names.is_not(None))
     return tuple(sorted(db.scalars(found.distinct())))
+
+
+def _public_columns(db: sa.Connection, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """By data set, columns whose cells an answer took for public: since then no limit covers a change of these.  (P)"""
+    found: dict[str, set[str]] = {}
+    for row in db.execute(find_public(), {"members": names}):
+        found.setdefault(row.dataset, set()).update(json.loads(row.unit)["public"])
+    return {dataset: tuple(sorted(columns)) for dataset, columns in sorted(found.items())}
 
 
 def _shares(db: sa.Connection, account: Account, names: Sequence[str], decided: Sequence[Entry]) -> Iterator[Share]:

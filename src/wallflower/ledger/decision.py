@@ -35,6 +35,7 @@ class Receipt:
     left      what the analyst may still spend
     limit     what the account may spend in all
     protects  whom the account protects, in words
+    public    columns whose cells the query took for public
     starter   nobody has granted a budget, so the starter cap holds
     time      when it was charged
     stored    its public release, when it was answered before
@@ -52,6 +53,7 @@ class Receipt:
     protects: str
     starter: bool
     time: str
+    public: tuple[str, ...] = ()
     stored: dict[str, Any] | None = None
 
 
@@ -80,6 +82,11 @@ class Quote:
     def protection(self) -> Protection:
         """Whose loss the account bounds."""
         return self.account.members[self.dataset]
+
+    @property
+    def protects(self) -> str:
+        """Whom the account protects once the query is answered, in words."""
+        return self.protection.words_but(sorted({*self.account.public.get(self.dataset, ()), *self.claim.public}))
 
     @property
     def booked(self) -> Loss | None:
@@ -125,7 +132,8 @@ class Quote:
         found = self.price
         amounts = {"epsilon": found.epsilon, "booked_delta": found.delta, "rho": found.rho, "factor": found.factor}
         texts = {part: None if amount is None else str(amount) for part, amount in amounts.items()}
-        return {"unit": canonical(self.protection.to_json()), **said, **texts}
+        unit = self.protection.to_json() | ({"public": list(self.claim.public)} if self.claim.public else {})
+        return {"unit": canonical(unit), **said, **texts}
 
     def refusal(self) -> PrivacyError:
         """Why the question is not answered, as an error."""
@@ -166,7 +174,8 @@ def make_receipt(
         key=key,
         left=left,
         limit=quoted.account.limit.loss.under(quoted.protection.neighbours),
-        protects=quoted.protection.words,
+        protects=quoted.protects,
+        public=quoted.claim.public,
         starter=quoted.account.starter,
         time=paid.time,
         stored=stored,

@@ -150,7 +150,13 @@ class Query(ABC, Generic[D, A]):
 
         An `n` of 0 says that nobody knows how many observations there will be.
         """
-        return Claim(loss=self.cost(), columns=facts.dimension, steps=facts.n or None, names=self.record_name())
+        return Claim(
+            loss=self.cost(),
+            columns=facts.dimension,
+            steps=facts.n or None,
+            names=self.record_name(),
+            public=self.public_columns(),
+        )
 
     @abstractmethod
     def plan(self, *, n: int, dimension: int) -> Plan:
@@ -210,6 +216,10 @@ class Query(ABC, Generic[D, A]):
     def record_name(self) -> str | None:
         """The record that the question names, if it names one: whoever is refused learns that it is not there."""
         return None
+
+    def public_columns(self) -> tuple[str, ...]:
+        """The columns whose cells the query takes for public: it hides changes that leave these cells as they are."""
+        return ()
 
     def require_bound(self, rows: int | None) -> None:
         """Where the number of records is secret: refuse a question that relies on fewer than the public bound `rows`,

@@ -113,7 +113,7 @@ class Payment(Generic[D, A]):
             interval=reading.interval,
             covers=reading.covers,
             words=reading.words,
-            guarantee=Guarantee(receipt.cost),
+            guarantee=Guarantee(receipt.cost, public=receipt.public),
             mechanism=reading.mechanism,
             proof=query.proof,
             status=str(reading.status or query.status),

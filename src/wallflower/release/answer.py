@@ -237,4 +237,4 @@ class Release(Generic[A]):
 
 
 def _loss_json(loss: Loss) -> dict[str, Any]:
-    return {**Guarantee(loss).to_json()["loss"], "exact": str(loss)}
+    return {**{name: str(value) for name, value in loss.to_json().items()}, "exact": str(loss)}

@@ -18,13 +18,15 @@ _SHOWN_AT: Final = "1e-6"
 class Guarantee:
     """What a release promises, and to whom.
 
-    loss  the loss that was stated
+    loss    the loss that was stated
+    public  columns whose cells were taken for public: adjacent tables agree in these
 
     >>> Guarantee(Loss("0.5")).words.split(":")[0]
     'Pure differential privacy at ε=1/2'
     """
 
     loss: Loss
+    public: tuple[str, ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -59,7 +61,9 @@ class Guarantee:
     @property
     def words(self) -> str:
         """What it promises, in a sentence."""
-        return _WORDS[self.kind](self.loss)
+        cells = " and ".join(self.public)
+        kept = f" The record keeps its {cells}, which the schema calls public: that is not hidden." if cells else ""
+        return f"{_WORDS[self.kind](self.loss)}{kept}"
 
     def to_json(self) -> dict[str, Any]:
         said = {"kind": str(self.kind), "epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
@@ -69,11 +73,12 @@ class Guarantee:
             "words": self.words,
             "exact": str(self.loss),
             "loss": exact,
+            **({"public": list(self.public)} if self.public else {}),
         }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        return cls(Loss.from_json(stored["loss"]))
+        return cls(Loss.from_json(stored["loss"]), public=tuple(stored.get("public", ())))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

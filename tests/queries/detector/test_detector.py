@@ -274,7 +274,16 @@ def test_a_file_is_scored_part_by_part_as_it_is_whole(ending, tmp_path, monkeypa
     assert model.decision_function(path).tolist() == model.decision_function(RECORDS[:1000]).tolist()
 
 
-def test_what_is_wrong_far_down_is_refused_without_quoting_it(tmp_path, monkeypatch):
+@pytest.fixture(params=[1, 2])
+def threads(request):
+    """Arrow reads with so many threads, and words its errors accordingly."""
+    before = pa.cpu_count()
+    pa.set_cpu_count(request.param)
+    yield request.param
+    pa.set_cpu_count(before)
+
+
+def test_what_is_wrong_far_down_is_refused_without_quoting_it(tmp_path, monkeypatch, threads):
     monkeypatch.setattr("wallflower.data.sources.texts._BLOCK", 1 << 12)
     model, head = fitted(), ["a,b,c"] + ["1,2,3"] * 2000
     for last, said in (

@@ -16,6 +16,7 @@ from wallflower.curator.desk.datasets.views import DatasetView
 from wallflower.curator.desk.problems import loss_json, problem
 from wallflower.ledger import Quote
 from wallflower.ledger.chain import Entry
+from wallflower.names import account_name
 from wallflower.query.forms import LOSS_HELP, REQUIRED, Question, blanks, spends
 
 
@@ -54,7 +55,9 @@ def account_json(shown: DatasetView) -> dict[str, Any]:
     """The account of a data set, exactly, with the unit that this data set counts in."""
     whole, first = shown.budget.to_json(), shown.budget.protection.to_json()
     common = {name: value for name, value in whole.items() if name not in first}
-    return common | shown.protection.to_json() | {"protects": shown.protection.words}
+    own = account_name(shown.name) or shown.name
+    protects = shown.protection.words_but(shown.budget.public.get(own, ()))
+    return common | shown.protection.to_json() | {"protects": protects}
 
 
 def change_json(shown: DatasetView, entry: Entry) -> dict[str, Any]:
@@ -72,7 +75,7 @@ def price_json(quote: Quote) -> dict[str, Any]:
         "affords": quote.affords,
         "left": loss_json(quote.left),
         "left_after": None if after is None else loss_json(after),
-        "protects": quote.protection.words,
+        "protects": quote.protects,
         "obstacle": None if quote.obstacle is None else problem(quote.refusal()),
     }
 

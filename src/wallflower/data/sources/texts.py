@@ -324,7 +324,7 @@ _FAULTS: Final[tuple[tuple[Callable[[BaseException], bool], str, str], ...]] = (
         "Write it again",
     ),
     (
-        lambda e: "CSV parse error: Expected" in str(e),
+        lambda e: re.search(r"CSV parse error: (Row #\d+: )?Expected", str(e)) is not None,  # the row: with one thread
         "not every line has as many cells as the header",
         "Write it again, or say what separates its cells (--separator)",
     ),

@@ -71,6 +71,14 @@ def find_constrained() -> sa.Select[Any]:
 
 
 @cache
+def find_public() -> sa.Select[Any]:
+    """The units of charges that took cells for public: `unit` names their columns."""
+    entry = entries().c
+    found = sa.select(entry.dataset, entry.unit).where(_among(), entry.event == "charge")
+    return found.where(entry.unit.like('%"public":%')).distinct()
+
+
+@cache
 def find_end() -> sa.Select[Any]:
     return sa.select(entries().c.id, entries().c.hash).order_by(entries().c.id.desc()).limit(1)
 

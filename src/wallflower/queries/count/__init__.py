@@ -205,6 +205,9 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
             public=self.public_groups,
         )
 
+    def public_columns(self) -> tuple[str, ...]:
+        return self.by or () if self.public_groups else ()  # (B4)
+
     def view(self, data: Any) -> Points | TiledPoints | GroupView:
         if self.group_count is not None:
             return self.group_count.view(data)

@@ -21,11 +21,12 @@ from wallflower.curator.desk.problems import problem
 from wallflower.curator.desk.records import DATASETS
 from wallflower.curator.pages.steward.terms import PROTECTIONS
 from wallflower.curator.pages.words.standing import ADVICE, event_words
-from wallflower.curator.settings import Settings
+from wallflower.curator.settings import Registration, Settings
 from wallflower.errors import BudgetExhausted, ParameterError, Untranslatable
 from wallflower.ledger import Account
 from wallflower.privacy import Loss, Neighbours
 from wallflower.remote import connect, error_of
+from wallflower.schema import Column, Schema
 from wallflower.units import UNITS_OF_ROWS, Protection
 
 pytestmark = pytest.mark.slow  # together more than `make check` has room for
@@ -341,6 +342,27 @@ def test_only_open_records_are_named_to_an_analyst(tmp_path: Path) -> None:
         assert ana.get("/v1/datasets/ward/budget").json["names"] == ["3", "(others)"]
         page = Browser(running).sign_in(ana.token).get("/ui/datasets/ward")
         assert "does not cover the records that questions have named: 3, others." in words(page)
+
+
+def test_columns_that_were_taken_for_public_are_named_to_everybody(tmp_path: Path) -> None:
+    lines = [f"{ward},{place / 60}" for place, ward in enumerate("AB" * 30)]
+    (tmp_path / "people.csv").write_text("\n".join(["ward,x", *lines]) + "\n")
+    columns = (Column("ward", categories=("A", "B"), public=True), Column("x", low=0, high=1))
+    people = Registration(name="people", source=str(tmp_path / "people.csv"), schema=Schema(columns=columns))
+    with run_service(replace(settings(tmp_path), datasets=(people,))) as running:
+        ana = running.token("ana")
+        assert ana.get("/v1/datasets/people/budget").json["public"] == {}
+        asked = {**COUNT, "by": ["ward"], "public_groups": True}
+        price = ana.post("/v1/datasets/people/plan/count", asked).json["price"]
+        assert "a change of its ward" in price["protects"]
+        made = ask(ana, "people", by=["ward"], public_groups=True).json
+        assert made["guarantee"]["public"] == ["ward"]
+        assert "a change of its ward" in made["protects"]
+        budget = ana.get("/v1/datasets/people/budget").json
+        assert budget["public"] == {"people": ["ward"]}
+        assert "a change of its ward" in budget["protects"]
+        page = Browser(running).sign_in(ana.token).get("/ui/datasets/people")
+        assert "does not cover a change of columns that the schema calls public: ward." in words(page)
 
 
 # Problems on their way

@@ -51,6 +51,7 @@ class Guarantee(Answer):
     words: str = tell("the promise as a sentence", "Pure differential privacy at ε=1/2: …")
     exact: str = tell("the loss in words", "ε=1/2")
     loss: Loss
+    public: list[str] | None = maybe("public columns, whose cells the hidden change leaves as they are", ["ward"])
 
 
 class Facts(Answer):
@@ -195,6 +196,7 @@ class Budget(Answer):
     spenders: dict[str, dict[str, str]] = tell("what was spent, by whom", {"ana": {"epsilon": "1"}})
     constrained: Fence
     names: list[str] = tell("records that questions have named", [])
+    public: dict[str, list[str]] = tell("by data set, columns whose cells an answer took for public", {})
 
 
 class DatasetBudget(Budget):

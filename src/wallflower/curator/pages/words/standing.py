@@ -169,6 +169,8 @@ def _notes(account: Account, name: str) -> Iterator[str]:
     if account.names:
         named = ["others" if record == OTHERS else record for record in account.names]
         yield f"It does not cover the records that questions have named: {', '.join(named)}."
+    if account.public.get(name):
+        yield f"It does not cover a change of columns that the schema calls public: {', '.join(account.public[name])}."
 
 
 def _sharing_notes(account: Account, name: str) -> Iterator[str]:
