@@ -88,7 +88,8 @@ class SystemNoise:
         if size > bound:
             raise ParameterError(f"sample: {size} different numbers below {bound} do not exist. Ask for fewer.")
         if 2 * size < bound:
-            drawn = self._indices(bound, size)
+            likely = math.ceil(-1.02 * bound * math.log1p(-size / bound))  # so many have `size` different ones, mostly
+            drawn = self._indices(bound, likely)
             while len(first := np.unique(drawn, return_index=True)[1]) < size:
                 drawn = np.concatenate([drawn, self._indices(bound, size)])
             chosen: NDArray[np.int64] = drawn[np.sort(first)[:size]]
@@ -102,9 +103,9 @@ class SystemNoise:
 
     def _indices(self, bound: int, size: int) -> NDArray[np.int64]:
         """`size` independent whole numbers, uniform on 0 … bound-1: words cut to as many bits, those below kept."""
-        mask, parts, missing = np.uint64((1 << (bound - 1).bit_length()) - 1), [np.empty(0, dtype=np.int64)], size
+        span, parts, missing = 1 << (bound - 1).bit_length(), [np.empty(0, dtype=np.int64)], size
         while missing > 0:
-            words = self.words(2 * missing) & mask
+            words = self.words(-(-missing * span // bound)) & np.uint64(span - 1)
             parts.append(words[words < bound][:missing].astype(np.int64))
             missing -= len(parts[-1])
         return np.concatenate(parts)

@@ -159,14 +159,16 @@ class Points:
 class Table:
     """Private records that fit their public schema: numbers as they came, labels coded by their categories.
 
-    arrow   the records themselves
-    schema  their public facts
-    name    what the budget hangs on
+    arrow    the records themselves
+    schema   their public facts
+    name     what the budget hangs on
+    ordered  the source has an order of its own, so a row number names a record
     """
 
     arrow: Any
     schema: Schema
     name: str
+    ordered: bool = True
 
     def __post_init__(self) -> None:
         if self.n < 2:
@@ -329,7 +331,8 @@ def load(
     facts = (schema or Schema()).but_read(written)
     found, facts = _read_selection(source, facts, limit_bytes)
     stem = found.stem and (name_from_file(found.stem) or found.stem)
-    return Table(arrow=found.table, schema=facts, name=name or facts.name or stem or "unnamed")
+    called = name or facts.name or stem or "unnamed"
+    return Table(arrow=found.table, schema=facts, name=called, ordered=found.ordered)
 
 
 def _read_selection(source: object, facts: Schema, limit_bytes: int | None) -> tuple[SourceTable, Schema]:

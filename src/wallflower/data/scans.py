@@ -52,12 +52,14 @@ ROW_BYTES, CELL_BYTES = 200, 40  # what a question takes in memory, for each rec
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A source that is read in parts: which columns, how many records, and the chunks as Arrow tables."""
+    """A source that is read in parts: which columns, how many records, the chunks as Arrow tables, and whether it has
+    an order of its own."""
 
     columns: tuple[str, ...]
     rows: int
     stem: str | None
     chunks: Iterator[Any]
+    ordered: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ def keep(
         sheet = found.keep("reading the data", scan.columns, fit)
     if sheet.n != scan.rows:
         raise SourceError(f"{called}: the source has another number of records than it says. Check how it was written.")
+    sheet.ordered = sheet.ordered and scan.ordered
     return TiledTable(sheet=sheet, schema=facts, name=called, engine=engine.name)
 
 
@@ -201,7 +204,7 @@ def scan_of(source: object, wanted: Selection) -> Scan:
         return _scan_store(str(source), wanted)
     if isinstance(source, str) and "://" in source:
         columns, rows, stem, chunks = scan(source, wanted, CHUNK)
-        return Scan(tuple(columns), rows, stem, chunks)
+        return Scan(tuple(columns), rows, stem, chunks, ordered=False)
     if _is_delimited(source):
         return _scan_text(Path(source), wanted)  # type: ignore[arg-type]
     if isinstance(source, str | os.PathLike):
@@ -276,7 +279,7 @@ def _files(files: Files, stem: str, wanted: Selection) -> Scan:
     told = (
         chunk for part, key in zip(files.parts, keys, strict=True) for chunk in _part(files, part, key, chosen, wanted)
     )
-    return Scan(tuple(chosen), sum(rows for _, rows in heads), stem, told)
+    return Scan(tuple(chosen), sum(rows for _, rows in heads), stem, told, ordered=not any(keys))
 
 
 def _head(files: Files, part: Path) -> tuple[list[str], int]:

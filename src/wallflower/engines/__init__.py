@@ -38,7 +38,7 @@ class Tiles(Protocol):
 class Sheet(Protocol):
     """A table that an engine keeps: columns of numbers, of codes, or of texts as bytes of UTF-8 (a numpy type S).
 
-    It is `ordered` where records stand as they came, whatever is in them: then the place of a record is public.
+    It is `ordered` where records stand in an order of their source's own: then a row number names a record.
     """
 
     n: int

@@ -149,12 +149,14 @@ class SourceTable:
     stem      the name of the file or database
     declared  the source declares the types of its columns; otherwise they are inferred from cells
     headed    the source declares the names of its columns; otherwise the first line may be a record
+    ordered   the source has an order of its own; that of a database or of folders by a column may follow from cells
     """
 
     table: Any
     stem: str | None = None
     declared: bool = True
     headed: bool = True
+    ordered: bool = True
 
 
 def call_or_refuse(

@@ -21,9 +21,11 @@ import pytest
 import wallflower as wf
 from scripted_noise import Scripted
 from wallflower.data.scans import load_into
+from wallflower.errors import DataError, EngineMismatch
 from wallflower.queries import detector, scale
 from wallflower.queries.detector import Detector
 from wallflower.queries.scale import Scale
+from wallflower.release.views import view_of
 from wallflower.schema import Column, Schema
 
 # In the order of X all pairs differ by 1, and by 3 once the first record comes third, with the same x.
@@ -162,6 +164,33 @@ def test_a_record_that_postgresql_moves_when_it_is_updated_tells_nothing(engine,
                 base.execute("UPDATE people SET age = %s WHERE age = %s", (new, AGES[1]))
         tables.append(load_into(f"{place}?table=people", engine, schema=FACTS))
     require_secret(tables, monkeypatch, is_told_apart=False)
+
+
+# Rows
+
+
+def test_a_row_does_not_name_a_record_where_rows_follow_from_cells(engine, tmp_path):
+    """Else the record that is asked about, which is not protected, would be another on an adjacent table."""
+    asked = wf.Explain(
+        record="2",
+        metric="x",
+        context=("age",),
+        domain=Schema.of(["x", "age"], edges={"age": (0, 35, 120)}, bounds={"x": (0, 8)}),
+        size=6,
+        loss=wf.Loss("1"),
+    )
+    with sqlite3.connect(tmp_path / "people.db") as base:
+        base.execute("CREATE TABLE people (x REAL, age REAL, PRIMARY KEY (age, x)) WITHOUT ROWID")
+        base.executemany("INSERT INTO people VALUES (?, ?)", zip(XS, AGES, strict=True))
+    (tmp_path / "folders" / "age=5").mkdir(parents=True)
+    pq.write_table(pa.table({"x": XS}), tmp_path / "folders" / "age=5" / "part.parquet")
+    pq.write_table(pa.table({"x": XS, "age": AGES}), tmp_path / "people.parquet")
+    places = (f"sqlite:///{tmp_path / 'people.db'}?table=people", tmp_path / "folders", tmp_path / "people.parquet")
+    *unordered, plain = (load_into(place, engine, schema=FACTS) for place in places)
+    for table in unordered:
+        with pytest.raises((DataError, EngineMismatch), match=r"Name (it|the record) by a column of identifiers"):
+            view_of(asked, table)
+    assert view_of(asked, plain) is not None
 
 
 # Every order

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
@@ -53,7 +54,7 @@ def read(source: object, wanted: Selection, *, limit_bytes: int | None = None) -
     limit = _limit(limit_bytes)
     match source:
         case str() if "://" in source:
-            return ask(source, wanted, limit)
+            return replace(ask(source, wanted, limit), ordered=False)
         case str() | os.PathLike():
             return _file(Path(source), wanted, limit)
     reader = next((reader for mark, reader in _OBJECTS if hasattr(source, mark)), None)
@@ -134,6 +135,7 @@ def _file(path: Path, wanted: Selection, limit: int) -> SourceTable:
         stem=path.stem if path.is_dir() else path.name[: -len(suffix)],
         declared=not (is_partitioned or suffix.removesuffix(".gz").endswith((*GUESSED, *WORKBOOKS))),
         headed=not suffix.removesuffix(".gz").endswith(GUESSED),
+        ordered=not is_partitioned,
     )
 
 

@@ -353,6 +353,11 @@ class Explain(Query[Case | TiledCase, Value]):
     def _row(self, table: Table | Points) -> int:
         if self.identifier is None:
             row = int(self.record)
+            if isinstance(table, Table) and not table.ordered:  # another record could move the one that is asked about
+                raise DataError(
+                    "record: the rows of a database, and of folders by a column, have no order of their own. Name the "
+                    "record by a column of identifiers."
+                )
             if row >= table.n:
                 raise DataError("record: the table has no such row; rows are counted from 0. Check it.")
             return row
