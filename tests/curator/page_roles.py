@@ -62,6 +62,8 @@ TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("POST", "/datasets/{dataset}/watches/{kind}"): (COUNT, callers(422)),  # it is not asked of a stream
     ("GET", "/register"): (None, stewards(200)),
     ("POST", "/register"): ({"name": "<new>", **COLUMN}, stewards(422)),
+    ("GET", "/datasets/{dataset}/retire"): (None, stewards(200)),
+    ("POST", "/datasets/{dataset}/retire"): ({}, stewards(409)),  # it stands in the settings
     ("POST", "/register/draft"): ({"name": "new", "source": "ward.csv"}, stewards(200)),
     ("POST", "/register/rehearsal"): ({"name": "new", "c0-name": "a", "c0-kind": "text"}, stewards(422)),
     ("GET", "/spending"): (None, stewards(200)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -21,6 +22,7 @@ from wallflower.curator.api.routes import analyst, requests, steward, watch
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk.budgets.requests import Requests
 from wallflower.curator.desk.desk import Desk
+from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.problems import KINDS, document, problem, response
 from wallflower.curator.desk.questions.jobs import Jobs
 from wallflower.curator.desk.questions.watches import Watches
@@ -32,6 +34,7 @@ from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.query.forms import Question
 
 ASKED: Final[tuple[Question, ...]] = (*QUERIES, *COMPANIONS)
+_REFRESH_SECONDS: Final = 10.0
 _STATUSES = {400: "malformed", 404: "not-found", 405: "method", 413: "too-large"}
 
 
@@ -77,10 +80,22 @@ def application(settings: Settings, questions: tuple[Question, ...] = ASKED) -> 
 async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
     desk: Desk = app.state.desk  # its tables are read before anybody listens
     app.state.jobs = Jobs(desk.settings, desk.records)
+    refreshing = asyncio.create_task(_refresh(desk))
     yield {"header_seconds": desk.settings.header_seconds}
+    refreshing.cancel()
     await app.state.jobs.close()
     await run_sync(app.state.watches.close)
     desk.close()
+
+
+async def _refresh(desk: Desk) -> None:
+    """Read what another process registered before anybody asks for it, and forget what it retired."""
+    while True:
+        await asyncio.sleep(_REFRESH_SECONDS)
+        try:
+            await run_sync(desk.shelf.refresh)
+        except PrivacyError as error:
+            log_failure("refresh", error)
 
 
 async def healthz() -> Response:
@@ -89,9 +104,12 @@ async def healthz() -> Response:
 
 
 def readyz(request: Request) -> Response:
-    """The ledger can be read."""
-    request.app.state.desk.ledger.datasets()
-    return PlainTextResponse("ready\n")
+    """The ledger can be read; the second line says how many data sets cannot."""
+    desk: Desk = request.app.state.desk
+    desk.ledger.datasets()
+    unreadable = desk.shelf.unreadable()
+    detail = f"{unreadable} data sets cannot be read\n" if unreadable else ""
+    return PlainTextResponse(f"ready\n{detail}")
 
 
 def metrics(request: Request) -> str:
@@ -100,7 +118,8 @@ def metrics(request: Request) -> str:
     desk: Desk = request.app.state.desk
     names = desk.names() if desk.settings.metrics_datasets else []
     gauges = [(name, desk.ledger.account(name)) for name in names]
-    return desk.metrics.text(gauges, under_way=request.app.state.jobs.under_way)
+    unreadable = desk.shelf.unreadable()
+    return desk.metrics.text(gauges, under_way=request.app.state.jobs.under_way, unreadable=unreadable)
 
 
 async def _refusal_response(_: Request, error: Exception) -> JSONResponse:

@@ -52,7 +52,9 @@ class Registration:
     """A data set as it was registered: a file, a folder of Parquet or a database URL; without a source, a stream.
 
     `records` are those that analysts may name in a question; a steward may name any. `engine` keeps the records; left
-    out, they are in memory, or in tiles if they are too many for it.
+    out, they are in memory, or in tiles if they are too many for it. A data set that was registered while the service
+    ran has the time of that (`registered`) and a tag of its content (`fingerprint`), and its source is relative to a
+    root.
     """
 
     name: str
@@ -60,10 +62,12 @@ class Registration:
     schema: Schema
     records: tuple[str, ...] = ()
     engine: str | None = None
+    fingerprint: str | None = None
+    registered: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         own = {"name": self.name, "source": self.source, "records": list(self.records), "engine": self.engine}
-        return own | {"schema": self.schema.to_json()}
+        return own | {"schema": self.schema.to_json(), "fingerprint": self.fingerprint}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
@@ -73,6 +77,8 @@ class Registration:
             schema=Schema.from_json(stored["schema"]),
             records=tuple(stored["records"]),
             engine=stored.get("engine"),
+            fingerprint=stored.get("fingerprint"),
+            registered=stored.get("registered"),
         )
 
 

@@ -146,7 +146,7 @@ def from_environment() -> FastAPI:
     try:
         with load_for_good():
             app = _app.application(_settings.Settings.from_json(os.environ[_settings.VARIABLE]))
-        app.state.desk.load()
+        app.state.desk.load(tolerant=True)
     except LedgerError as error:
         _logs.log_failure("start", error)
         raise SystemExit(1) from None

@@ -54,6 +54,7 @@ TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
     ("GET", "/v1/whoami"): ("/v1/whoami", None, callers(200)),
     ("GET", "/v1/datasets"): ("/v1/datasets", None, callers(200)),
     ("POST", "/v1/datasets"): ("/v1/datasets", {"name": "new", "schema": {"columns": ["x"]}}, stewards(201)),
+    ("DELETE", "/v1/datasets/{dataset}"): ("/v1/datasets/none", None, stewards(404)),
     ("GET", "/v1/datasets/{dataset}"): ("/v1/datasets/ward", None, callers(200)),
     ("GET", "/v1/datasets/{dataset}/budget"): ("/v1/datasets/ward/budget", None, callers(200)),
     ("POST", "/v1/datasets/{dataset}/budget/grants"): (

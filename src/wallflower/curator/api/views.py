@@ -48,7 +48,8 @@ class Page:
 
 def dataset_json(shown: DatasetView) -> dict[str, Any]:
     """A data set."""
-    return {**shown.facts, "budget": account_json(shown), "left": loss_json(shown.left)}
+    standing = {"state": shown.state, "reason": shown.reason}
+    return {**shown.facts, **standing, "budget": account_json(shown), "left": loss_json(shown.left)}
 
 
 def account_json(shown: DatasetView) -> dict[str, Any]:

@@ -8,6 +8,7 @@ sentence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Final
@@ -81,12 +82,15 @@ class Desk:
         self.large_bodies = FairQueue(places=settings.computing, each=1, **room)
         self.strangers = CapacityLimiter(STRANGERS)
 
-    def load(self) -> None:
-        """Read every table of the settings, compare it with others, and write down what is said of budgets."""
-        self.shelf.load()
+    def load(self, *, tolerant: bool = False) -> None:
+        """Read every table, compare those of the settings with others, and write down what is said of budgets.
+
+        A table of the settings that cannot be read is an error, unless `tolerant`: then it cannot be asked.
+        """
+        self.shelf.load(tolerant=tolerant)
         for dataset in self.settings.datasets:
             self.ledger.account(dataset.name)  # a name that no budget can hang on is refused here
-            if dataset.source is not None:
+            if dataset.source is not None and self.shelf.standing(dataset).state == "ready":
                 self._compare(self.shelf.table(dataset.name), dataset.source)
             self._adopt(dataset.name, by="settings", reason="the settings say so")
         unbounded = sum(map(self._tells_size, self.settings.datasets))
@@ -114,17 +118,32 @@ class Desk:
         return [name for name in names if name not in unfit]
 
     def datasets(self, caller: Caller) -> list[DatasetView]:
-        """Every data set."""
-        return [self.dataset(caller, name) for name in self.names()]
+        """Every data set; one that is not read yet is not waited for, and one that cannot be read is listed so."""
+        return [self._view(caller, self.shelf.find(name)) for name in self.names()]
 
     def dataset(self, caller: Caller, name: str) -> DatasetView:
         """One data set."""
         found = self.shelf.find(name)
-        facts, account = self.shelf.facts(found.name), self.ledger.account(found.name)
+        if self.shelf.standing(found).state == "loading":
+            with suppress(Refusal):
+                self.shelf.table(found.name)
+        return self._view(caller, found)
+
+    def _view(self, caller: Caller, found: Registration) -> DatasetView:
+        facts, account = self.shelf.facts(found), self.ledger.account(found.name)
         is_hidden = found.source is not None and hides_size(found, account)
         facts |= {"rows": None} if is_hidden else {}
         shown = visible_account(account, caller, self.shelf)
-        return DatasetView(name=found.name, facts=facts, budget=shown, left=account.left_for(caller.name))
+        standing = self.shelf.standing(found)
+        return DatasetView(
+            name=found.name,
+            facts=facts,
+            budget=shown,
+            left=account.left_for(caller.name),
+            state=standing.state,
+            reason=standing.reason if caller.is_steward else None,
+            is_registered=found.registered is not None,
+        )
 
     def public_schema(self, name: str) -> Schema:
         """The schema without an exact number of records where that is secret."""
@@ -202,10 +221,16 @@ class Desk:
 
     def register(self, caller: Caller, title: str, **stated: Any) -> str:
         """Register a data set, and write down what is said of its budget; tells the name it has here."""
-        name = self.shelf.add(title, **stated, by=caller.name, compare=self._compare)
+        name = self.shelf.add(title, **stated, by=caller.name, compare=self._compare, key=self._fingerprint_key())
         self._adopt(name, by=caller.name, reason="it was registered so")
         self.acts.note("data set", caller, name)
         return name
+
+    def retire(self, caller: Caller, name: str) -> str:
+        """Take a registered data set away. The ledger keeps its rows, and answers that were given can still be read."""
+        retired = self.shelf.retire(name)
+        self.acts.note("data set retired", caller, retired)
+        return retired
 
     def issue_token(self, caller: Caller, name: str, scope: str, *, days: int | None) -> tuple[Token, str]:
         """A new token, and its text."""
@@ -299,12 +324,16 @@ class Desk:
 
     def _compare(self, table: Table | TiledTable, source: str) -> None:
         """Refuse records that another data set holds. If the key for that cannot be kept, say so and go on."""
+        key = self._fingerprint_key()
+        if key is not None:
+            notice(table, self.ledger, source=source, key=key)
+
+    def _fingerprint_key(self) -> bytes | None:
         try:
-            key = steward_key()
+            return steward_key()
         except SourceError as error:
             tell("records are not compared with other data sets", reason=str(error))
-            return
-        notice(table, self.ledger, source=source, key=key)
+            return None
 
     def _adopt(self, name: str, *, by: str, reason: str) -> None:
         """What is said of a budget beside the data counts where the ledger has heard nothing else yet."""

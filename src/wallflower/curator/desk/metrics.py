@@ -29,7 +29,7 @@ class Metrics:
         with self._lock:
             self._counts[name, tuple(sorted(labels.items()))] += times
 
-    def text(self, gauges: Iterable[tuple[str, Account]] = (), *, under_way: int = 0) -> str:
+    def text(self, gauges: Iterable[tuple[str, Account]] = (), *, under_way: int = 0, unreadable: int = 0) -> str:
         """Everything in the text format; `gauges` are data sets whose names may be shown, with their accounts."""
         with self._lock:
             counts = dict(self._counts)
@@ -40,6 +40,8 @@ class Metrics:
             lines += [f"wallflower_{name}_total{_labels(labels)} {value}" for labels, value in own]
         lines += ["# HELP wallflower_under_way Questions that wait or are being answered."]
         lines += ["# TYPE wallflower_under_way gauge", f"wallflower_under_way {under_way}"]
+        lines += ["# HELP wallflower_datasets_unreadable Data sets that this process could not read."]
+        lines += ["# TYPE wallflower_datasets_unreadable gauge", f"wallflower_datasets_unreadable {unreadable}"]
         shown = list(gauges)
         if shown:
             lines += ["# HELP wallflower_budget_left What is not spent: epsilon, or rho where squares are counted."]

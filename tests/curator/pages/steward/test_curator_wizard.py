@@ -149,7 +149,7 @@ def test_what_is_registered_stays_and_is_asked(wizard_settings: Settings, sue: B
     assert "The data set is registered" in words(page)
     assert "<img src=x" not in text(sue.get("/ui/datasets/clinic"))
     assert service.app.state.desk.acts.last(1)[0]["act"] == "data set"
-    facts = service.app.state.desk.shelf.facts("clinic")
+    facts = service.app.state.desk.shelf.facts(service.app.state.desk.shelf.find("clinic"))
     assert [column["name"] for column in facts["columns"]] == ["age", "dose", "sex"]
     assert service.app.state.desk.ledger.account("clinic").protection.units_per_person == 2
     with run_service(wizard_settings) as again:
@@ -165,7 +165,7 @@ def test_a_stream_is_registered_by_its_columns(sue: Browser, service: Service) -
     assert re.findall(r"<legend>(\w+)</legend>", text(page)) == ["rate", "steps"]
     form = {"name": "pulse", "c0-name": "rate", "c0-kind": "number", "c0-low": "40", "c0-high": "200"}
     assert sue.post("/ui/register", form | {"protects": "time entry"}).status == 303
-    assert service.app.state.desk.shelf.facts("pulse")["stream"] is True
+    assert service.app.state.desk.shelf.find("pulse").source is None
 
 
 def test_a_settings_folder_that_is_gone_offers_nothing(tmp_path: Path) -> None:

@@ -220,6 +220,8 @@ class Dataset(Answer):
     clip: bool = tell("whether values beyond the bounds are moved to them", True)
     columns: list[ColumnFacts]
     stream: bool = tell("whether observations come one by one", False)
+    state: Literal["ready", "loading", "unreadable"] = tell("whether it can be asked", "ready")
+    reason: str | None = tell("why it cannot be read, to stewards alone", None)
     budget: Budget
     left: Loss
 

@@ -7,6 +7,13 @@ from typing import Any, Literal
 from wallflower.curator.api.description.answers import MOMENT, Answer, Budget, Part, maybe, tell
 
 
+class Retirement(Answer):
+    """A data set that was retired."""
+
+    name: str = tell("its name", "hospital")
+    retired: bool = tell("that it is retired", True)
+
+
 class Change(Answer):
     """What a steward has changed."""
 

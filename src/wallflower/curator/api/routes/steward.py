@@ -27,6 +27,7 @@ from wallflower.curator.api.description.steward_answers import (
     Change,
     Entries,
     IssuedToken,
+    Retirement,
     Token,
     Tokens,
     Verification,
@@ -49,6 +50,7 @@ def router() -> APIRouter:
     made.post("/datasets", status_code=201, tags=["data sets"], responses=answer_docs(Dataset, 403, 409, status=201))(
         register
     )
+    made.delete("/datasets/{dataset}", tags=["data sets"], responses=answer_docs(Retirement, 403, 404, 409))(retire)
     for name, change in (
         ("grants", grant),
         ("shares", allocate),
@@ -76,6 +78,11 @@ def router() -> APIRouter:
 def register(body: NewDataset, caller: Steward, desk: TheDesk) -> dict[str, Any]:
     """Register a data set: a file or a folder under a root of the service, or a stream."""
     return dataset_json(desk.dataset(caller, desk.register(caller, body.name, **body.desk_arguments())))
+
+
+def retire(dataset: DatasetName, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Retire a data set that was registered over HTTP or on a page. The ledger keeps its rows."""
+    return {"name": desk.retire(caller, dataset), "retired": True}
 
 
 def grant(dataset: DatasetName, body: Grant, caller: Steward, desk: TheDesk) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from wallflower.curator.desk.datasets.shelf import State
 from wallflower.ledger import Account
 from wallflower.names import account_name
 from wallflower.privacy import Loss
@@ -13,12 +14,19 @@ from wallflower.units import Protection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetView:
-    """Public facts of a data set, its budget, and what the caller may still spend."""
+    """Public facts of a data set, its budget, and what the caller may still spend.
+
+    `state` says whether it can be asked, and `reason` why not, to stewards alone. One that `is_registered` was
+    registered while the service ran, and can be retired.
+    """
 
     name: str
     facts: dict[str, Any]
     budget: Account
     left: Loss
+    state: State = "ready"
+    reason: str | None = None
+    is_registered: bool = False
 
     @property
     def protection(self) -> Protection:

@@ -60,7 +60,7 @@ class Outlines:
         """The outline of a question about this data set."""
         found = self._shelf.find(name)
         is_hidden = hides_size(found, self._ledger.account(name))
-        key = (name, f"{query.label} {is_hidden}", canonical(query.to_json()))
+        key = (f"{name} {found.registered}", f"{query.label} {is_hidden}", canonical(query.to_json()))
         with self._lock:
             made = self._known.get(key)
         if made is None:

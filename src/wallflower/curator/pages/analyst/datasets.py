@@ -53,7 +53,7 @@ def dataset(visit: Visit) -> Response:
         standing=standing_of(shown),
         words={name: shown.facts[name] for name in _FACTS if name in shown.facts},
         columns=list(map(column_view, shown.facts["columns"])),
-        offers=offers_of(visit.desk, visit.by, shown),
+        offers=offers_of(visit.desk, visit.by, shown) if shown.state == "ready" else [],
         releases=list(reversed(made)),
     )
 

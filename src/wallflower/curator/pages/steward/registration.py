@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from wallflower.curator.desk.datasets.wizard import MOST_COLUMNS, RECORDS, draft_source, rehearse, sources
 from wallflower.curator.desk.problems import problem
+from wallflower.curator.pages.steward.acts import act_route
 from wallflower.curator.pages.steward.terms import PROTECTIONS, read_protection
 from wallflower.curator.pages.visitors.confirmation import with_token
 from wallflower.curator.pages.visitors.visits import Visit, page, place, to
@@ -55,6 +56,8 @@ def routes() -> list[Route]:
     return [
         Route("/register", page(choose_source, "steward")),
         Route("/register", page(with_token(register), "steward"), methods=["POST"]),
+        Route("/datasets/{dataset}/retire", page(confirm_retirement, "steward")),
+        act_route("/datasets/{dataset}/retire", retire),
         Route("/register/draft", page(draft_schema, "steward"), methods=["POST"]),
         Route("/register/rehearsal", page(rehearse_schema, "steward", computes=True), methods=["POST"]),
     ]
@@ -63,6 +66,17 @@ def routes() -> list[Route]:
 def choose_source(visit: Visit) -> Response:
     """Which file, under which name."""
     return _start(visit)
+
+
+def confirm_retirement(visit: Visit) -> Response:
+    """Whether a data set is really to be retired."""
+    return visit.render("retire.html", shown=visit.desk.dataset(visit.by, visit.path("dataset")))
+
+
+def retire(visit: Visit) -> Response:
+    """Retire a data set."""
+    visit.desk.retire(visit.by, visit.path("dataset"))
+    return to("/")
 
 
 def draft_schema(visit: Visit) -> Response:
