@@ -10,17 +10,18 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from sparks import spark
 
 import wallflower as wf
 from wallflower.data import load
-from wallflower.data.scans import keep
+from wallflower.data.scans import keep, load_into
 from wallflower.engines.local import LocalEngine
 from wallflower.errors import PrivacyError
 from wallflower.ledger import Ledger
@@ -178,7 +179,7 @@ def on_tiles(source: pa.Table, _: Path) -> Any:
     return keep(source, LocalEngine(), schema=SCHEMA, name="t")
 
 
-def run_all(made: Any, place: Path) -> dict[str, str]:
+def run_all(made: Any, place: Path, only: tuple[str, ...]) -> dict[str, str]:
     """What can be seen of each mode besides its answer; after a charge, an exception is a failure."""
     seen = {}
     with Ledger.open(place / "ledger.db") as book:
@@ -188,6 +189,8 @@ def run_all(made: Any, place: Path) -> dict[str, str]:
         fitted = wf.Detector(loss=MANY, contamination=TENTH, columns=("a", "b"), spreads="schema")
         detector = pay(fitted, made, book, analyst="ana", anyway=True).answer().ledger_id
         for mode, query in modes(scale, detector).items():
+            if only and mode not in only:
+                continue
             try:
                 payment = pay(query, made, book, analyst="ana", anyway=True)
             except PrivacyError as refusal:
@@ -198,19 +201,25 @@ def run_all(made: Any, place: Path) -> dict[str, str]:
 
 
 def compare_all(
-    engine: Callable[[pa.Table, Path], Any], n: int, folder: Path, caplog: pytest.LogCaptureFixture
+    engine: Callable[[pa.Table, Path], Any],
+    n: int,
+    folder: Path,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    chosen: slice = slice(None),
+    only: tuple[str, ...] = (),
 ) -> set[str]:
     """The modes that were answered; all that is seen besides the answers is the same for all tables."""
     caplog.set_level(logging.DEBUG, logger="wallflower")
     first: dict[str, str] = {}
     logged: list[str] = []
-    for place, source in enumerate(islice(tables(n), 3 if n == 2 else None)):
+    for place, source in enumerate(list(tables(n))[chosen]):
         own = folder / str(place)
         own.mkdir()
         caplog.clear()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            seen = run_all(engine(source, own), own)
+            seen = run_all(engine(source, own), own, only)
         lines = [record.getMessage() for record in caplog.records]
         first, logged = first or seen, logged if place else lines
         assert seen == first
@@ -222,6 +231,18 @@ STREAMS = {"watch", "baseline"}  # test_contract asks these, in all modes, of ex
 KINDS = {question.kind for question in QUERIES} - STREAMS | {"flags"}
 
 
+ONE_EACH = (
+    "scale",
+    "radius",
+    "profile shares",
+    "count by",
+    "detector",
+    "flags",
+    "subspaces",
+    "explain bins:low=-1e100,high=1e100",
+)
+
+
 def kinds_of(modes: set[str]) -> set[str]:
     return {mode.split()[0] for mode in modes}
 
@@ -231,7 +252,7 @@ def kinds_of(modes: set[str]) -> set[str]:
 def test_nothing_but_the_answer_depends_on_records_in_memory(
     n: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answered = compare_all(in_memory, n, tmp_path, caplog)
+    answered = compare_all(in_memory, n, tmp_path, caplog, chosen=slice(3 if n == 2 else None))
     assert n < 30 or answered == set(modes(1, 1))
 
 
@@ -240,7 +261,7 @@ def test_nothing_but_the_answer_depends_on_records_in_memory(
 def test_nothing_but_the_answer_depends_on_records_on_tiles(
     n: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answered = compare_all(on_tiles, n, tmp_path, caplog)
+    answered = compare_all(on_tiles, n, tmp_path, caplog, chosen=slice(3 if n == 2 else None))
     assert n < 30 or kinds_of(answered) == KINDS
 
 
@@ -252,3 +273,18 @@ def test_a_difference_that_leaves_float64_warns_of_nothing_on_tiles(tmp_path: Pa
         warnings.simplefilter("error")
         data = wf.open(values, name="t", engine="tiles", ledger=tmp_path / "ledger.db")
         data.count(neighbours=3, radius=0.5, epsilon="0.5", anyway=True)
+
+
+@pytest.mark.slow
+@pytest.mark.heavy  # a minute and a half
+def test_nothing_but_the_answer_depends_on_records_on_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Java takes seconds to start, and each query some more: one mode of each, on an ordinary table and a mixed one."""
+    with spark() as (engine, _):
+
+        def on_spark(source: pa.Table, folder: Path) -> Any:
+            (folder / "t").mkdir()
+            pq.write_table(source, folder / "t" / "0.parquet")
+            return load_into(folder / "t", engine, schema=SCHEMA, name="t")
+
+        answered = compare_all(on_spark, 30, tmp_path, caplog, chosen=slice(0, None, 4), only=ONE_EACH)
+    assert kinds_of(answered) == KINDS
