@@ -39,7 +39,7 @@ TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("GET", "/releases/{number}/picture/{form}"): (None, callers(404)),  # of the two forms this is neither
     ("GET", "/datasets/{dataset}/budget"): (None, stewards(200)),
     ("POST", "/datasets/{dataset}/budget/grants"): (GRANT, stewards(303)),
-    ("POST", "/datasets/{dataset}/budget/shares"): ({"epsilon": "0.1", "analyst": "cy"}, stewards(303)),
+    ("POST", "/datasets/{dataset}/budget/shares"): ({"epsilon": "0.1", "analyst": "bo"}, stewards(303)),
     ("POST", "/datasets/{dataset}/budget/declaration"): ({"reason": "as it is"}, stewards(303)),
     ("POST", "/datasets/{dataset}/budget/constrained"): ({"epsilon": "0", "reason": "closed"}, stewards(303)),
     ("GET", "/tokens"): (None, stewards(200)),

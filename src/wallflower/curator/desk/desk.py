@@ -239,7 +239,8 @@ class Desk:
         return made, text
 
     def revoke_token(self, caller: Caller, key: str) -> Token:
-        """End a token."""
+        """End a token, unless it is the last one of a steward: nobody could change anything afterwards."""
+        self.tokens.require_other_steward(key)
         ended = self.tokens.revoke(key)
         self.acts.note("token revoked", caller, f"{ended.id} of {ended.name}")
         return ended
@@ -270,8 +271,10 @@ class Desk:
         return self._note_entry("limit", caller, self.ledger.grant(name, loss, by=caller.name, reason=reason, **terms))
 
     def allocate(self, caller: Caller, name: str, analyst: str, loss: Loss, *, reason: str = "") -> Entry:
-        """Set the share of one analyst; 0 takes it back."""
+        """Set the share of one analyst, who has a valid token; 0 takes it back from anybody."""
         self.shelf.find(name)
+        if loss.amount or loss.delta:
+            self.tokens.require_person(analyst)
         entry = self.ledger.allocate(name, analyst, loss, by=caller.name, reason=reason)
         return self._note_entry("share", caller, entry)
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 import sqlalchemy as sa
+from page_client import Browser
 from served import Caller, process, run_service, settings
 
 from above import Above
@@ -324,3 +325,36 @@ def test_a_stop_lets_a_question_finish_and_ends_with_0(tmp_path: Path) -> None:
             running.terminate()
             assert asked.result().status == 200
         assert running.wait() == 0
+
+
+def test_the_last_steward_cannot_end_their_own_token_by_accident(tmp_path: Path) -> None:
+    with run_service(settings(tmp_path), questions=(Above,)) as running:
+        sue = running.token("sue", "steward")
+        key = token_id(str(sue.token))
+        running.token("ana")
+        running.expired_token("old", "steward")
+        refused = sue("DELETE", f"/v1/tokens/{key}")
+        assert (refused.status, refused.problem) == (409, "conflict")
+        browser = Browser(running).sign_in(sue.token)
+        assert browser.post(f"/ui/tokens/{key}/revoke").status == 409
+        assert sue.get("/v1/whoami").status == 200
+        tom = running.token("tom", "steward")
+        assert sue("DELETE", f"/v1/tokens/{key}").status == 200
+        assert tom("DELETE", f"/v1/tokens/{token_id(str(tom.token))}").status == 409
+
+
+def test_a_quota_is_for_somebody_with_a_token(tmp_path: Path) -> None:
+    with run_service(settings(tmp_path), questions=(Above,)) as running:
+        sue, gone = running.token("sue", "steward"), running.token("gone")
+        running.token("annabel")
+        running.token("eye", "monitor")
+        at = "/v1/datasets/ward/budget/shares"
+        refused = sue.post(at, {"analyst": "anabel", "epsilon": "0.1"})
+        assert (refused.status, refused.problem) == (422, "parameter")
+        assert "Did you mean annabel?" in refused.json["detail"]
+        assert sue.post(at, {"analyst": "eye", "epsilon": "0.1"}).status == 422
+        assert sue.post(at, {"analyst": "annabel", "epsilon": "0.1"}).status == 201
+        assert sue.post(at, {"analyst": "gone", "epsilon": "0.1"}).status == 201
+        sue("DELETE", f"/v1/tokens/{token_id(str(gone.token))}")
+        assert sue.post(at, {"analyst": "gone", "epsilon": "0.2"}).status == 422
+        assert sue.post(at, {"analyst": "gone", "epsilon": "0"}).status == 201  # what nobody can spend is taken back

@@ -535,6 +535,7 @@ def test_a_refusal_names_the_obstacle_and_what_to_do(
 def test_the_ledger_page_says_what_happened(service: Service, ana: Caller, sue: Caller, steward: Browser) -> None:
     sue.post("/v1/datasets/ward/budget/declaration", {"units_per_person": 2, "apart": ["beds"], "reason": "visits"})
     grant(sue, pace="1", expires="2999-12-31")
+    service.token("bo")
     for epsilon in ("0.5", "0"):
         sue.post("/v1/datasets/ward/budget/shares", {"analyst": "bo", "epsilon": epsilon})
     for epsilon in ("1", "0"):

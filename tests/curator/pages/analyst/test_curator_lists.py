@@ -13,7 +13,9 @@ import sqlalchemy as sa
 from page_client import COUNT, Browser, text, words
 from served import Service, run_service, settings
 
+from wallflower.curator.settings import Registration
 from wallflower.privacy import Loss
+from wallflower.schema import Column, Schema
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +111,22 @@ def test_a_broken_chain_comes_before_any_head(tmp_path: Path) -> None:
         said = words(sue.get(f"/ui/ledger?head={'a' * 64}"))
         assert "entry 1 was changed" in said
         assert "was not looked for" in said
+
+
+def test_the_ledger_names_who_paid_and_no_parameter(tmp_path: Path) -> None:
+    """`count` and `flags` have a parameter `by`, which an analyst chooses."""
+    lines = "".join(f"{row},{'north' if row % 2 else 'south'}\n" for row in range(40))
+    (tmp_path / "regions.csv").write_text(f"a,region\n{lines}")
+    columns = (Column("a", low=0, high=40), Column("region", categories=("north", "south"), public=True))
+    regions = Registration(name="regions", source=str(tmp_path / "regions.csv"), schema=Schema(columns=columns))
+    with run_service(settings(tmp_path, datasets=(regions,))) as running:
+        ana, sue = running.token("ana"), running.token("sue", "steward")
+        body = {"neighbours": 3, "radius": 0.5, "epsilon": "0.1", "anyway": True, "columns": ["a"], "by": ["region"]}
+        assert ana.post("/v1/datasets/regions/ask/count", body).status == 200
+        share = {"analyst": "ana", "epsilon": "0.1"}
+        assert sue.post("/v1/datasets/regions/budget/shares", share).status == 201
+        browser = Browser(running).sign_in(sue.token)
+        found = {row["event"]: row["by"] for row in rows(browser, "/ui/ledger/csv")}
+        assert (found["charge"], found["release"], found["share"]) == ("ana", "ana", "sue")
+        page = text(browser.get("/ui/ledger?event=charge"))
+        assert "<td>regions</td><td>ana</td>" in page

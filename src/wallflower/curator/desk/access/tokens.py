@@ -14,6 +14,7 @@ from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from difflib import get_close_matches
 from threading import Lock
 from typing import Any, Final, Literal, Self, get_args
 
@@ -124,6 +125,24 @@ class Tokens:
     def others(self, made: Token) -> list[Token]:
         """The valid tokens beside this one that go by the same name."""
         return [one for one in self.all() if one.is_valid and one.name == made.name and one.id != made.id]
+
+    def require_other_steward(self, key: str) -> None:
+        """Refuse to end the last valid token of a steward."""
+        valid = [token.id for token in self.all() if token.is_valid and token.scope == "steward"]
+        if valid == [key]:
+            raise Refusal(
+                "conflict",
+                "This is the last valid token of a steward: without it nobody could change anything here. Issue "
+                "another first, or revoke it at the command line (`wallflower serve token revoke`).",
+            )
+
+    def require_person(self, name: str) -> None:
+        """Refuse a name that no valid token has: what is kept for it could not be spent."""
+        names = {token.name for token in self.all() if token.is_valid and token.scope != "monitor"}
+        if name not in names:
+            near = get_close_matches(name, names, 1)
+            advice = f"Did you mean {near[0]}?" if near else "Issue a token for it first, or correct the name."
+            raise ParameterError(f"analyst: no valid token has this name. A quota needs a person with one. {advice}")
 
     def revoke(self, key: str) -> Token:
         """End a token at once; one that is revoked stays so."""

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from wallflower.curator.api.views import Plain, entry_json
 from wallflower.curator.desk.problems import problem
 from wallflower.curator.pages.visitors.visits import Visit, number_of, page
-from wallflower.curator.pages.words.standing import event_words, loss_words
+from wallflower.curator.pages.words.standing import author_of, event_words, loss_words
 from wallflower.errors import ChainBroken, ParameterError
 from wallflower.ledger.chain import GENESIS, Entry, Event, Verification, require_head
 from wallflower.release import Release
@@ -117,7 +117,7 @@ def ledger_csv(visit: Visit) -> Response:
             event_words(entry),
             entry.dataset,
             entry.account or "",
-            str(entry.details.get("by") or entry.analyst or ""),
+            author_of(entry),
             loss_words(entry.loss) if entry.loss else "",
             loss_words(entry.booked) if entry.booked else "",
             entry.hash,

@@ -11,7 +11,7 @@ import jinja2
 from wallflower.curator.api.callers import PAGES
 from wallflower.curator.pages.assets import version_of
 from wallflower.curator.pages.words.languages import catalogues
-from wallflower.curator.pages.words.standing import event_words, loss_words, room_words
+from wallflower.curator.pages.words.standing import author_of, event_words, loss_words, room_words
 from wallflower.release.words import readable
 
 LANGUAGES: Final = catalogues()
@@ -35,6 +35,7 @@ def environment_of(code: str) -> jinja2.Environment:
         "path": lambda name: quote(str(name), safe=""),
         "loss": loss_words,
         "room": room_words,
+        "author": author_of,
         "event": event_words,
         "readable": readable,
         "told": catalogue.tell,

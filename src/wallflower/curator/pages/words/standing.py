@@ -124,6 +124,13 @@ def factor_words(quote: Quote) -> str | None:
     )
 
 
+def author_of(entry: Entry) -> str:
+    """Who made an entry: the analyst of a charge or a release, else the steward. A charge can have a parameter `by`."""
+    if entry.event in ("charge", "release"):
+        return entry.analyst or ""
+    return str(entry.details.get("by") or "")
+
+
 def event_words(entry: Entry) -> str:
     """What an entry of the ledger says happened."""
     details = entry.details
