@@ -60,6 +60,8 @@ class Protection:
 
     >>> Protection(rows="time", unit="window", window=24).words
     'one person over any 24 consecutive observations, one entry in each'
+    >>> Protection(rows="time", unit="person", times=100).words
+    'one person over the whole stream, one entry in each observation, in at most 100 observations'
     """
 
     rows: Rows = "people"
@@ -91,8 +93,10 @@ class Protection:
     def words(self) -> str:
         """Whom the account protects."""
         said = _WORDS[self.rows, self.unit].format(window=self.window)
+        is_counted = self.times is not None and self.unit in ("window", "person")
+        most = f", in at most {self.times:,} observations" if is_counted else ""
         times = f", with up to {self.units_per_person} of these a person" if self.units_per_person > 1 else ""
-        return f"{said}{times}"
+        return f"{said}{most}{times}"
 
     def words_but(self, public: Iterable[str]) -> str:
         """Whom the account protects once queries have taken the cells of these columns for public.

@@ -274,6 +274,14 @@ def test_an_odd_name_or_time_is_one_fault_and_not_the_end_of_a_batch(book: Ledge
         assert fleet.decide_many(names, [1] * len(names), [9.0] * len(names)).again.tolist() == [False] * 3 + [True] * 4
 
 
+def test_a_batch_may_be_empty_or_all_faults(book: Ledger, tmp_path: Path) -> None:
+    with opened(book, tmp_path / "s") as fleet:
+        before = len(book.history())
+        assert len(fleet.decide_many([], [], [])) == 0
+        assert fleet.decide_many(["a"], ["never"], [0.0]).faults == ("time",)
+        assert len(book.history()) == before  # nothing is noted
+
+
 def test_a_calendar_needs_dates_and_reports_other_times(book: Ledger, tmp_path: Path) -> None:
     hourly = Seasons(
         dataset="meters",
@@ -296,3 +304,19 @@ def test_an_open_fleet_or_watch_is_not_copied(book: Ledger, tmp_path: Path) -> N
             for make in (copy.copy, copy.deepcopy, pickle.dumps):
                 with pytest.raises(StateError, match="cannot be copied"):
                     make(door)
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_after_a_crash_the_bar_is_the_last_time_that_was_noted(book: Ledger, tmp_path: Path, marked: bool) -> None:
+    fleet = opened(book, tmp_path / "s")
+    fleet.decide("a", 10, 0.0)
+    die(fleet)
+    if marked:  # whoever opens it next passes the bar on, when it has looked at something and is put down
+        with opened(book, tmp_path / "s") as fleet:
+            assert fleet.decide("a", 12, 0.0) is not None
+    with opened(book, tmp_path / "s") as fleet:
+        assert fleet.may_pass_over
+        found = fleet.decide_many(["a", "b", "b", "b"], [10, 9, 10, 11], [0.0] * 4)
+        assert found.skipped.tolist() == [False, True, True, False]
+        assert found.again.tolist() == [True, False, False, False]
+        assert not any(found.faults)

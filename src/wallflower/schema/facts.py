@@ -27,7 +27,7 @@ class Column(ColumnWords):
     integer     numbers are whole
     edges       cut a number column into one more public bins, from the left: a value on an edge is above it
     categories  all labels there can be, of a column of labels
-    identifier  neither number nor label: it only serves to find a record
+    identifier  neither number nor label: it only serves to find a record, and no two records share one
     time        public, cell by cell: when an observation was made, and nothing about what was observed
     unit        makes a number of a date or a time: so many of it since `since`
     since       a date; left out: since midnight

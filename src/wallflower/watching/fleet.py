@@ -307,9 +307,10 @@ class Fleet:
             found = self._rule.detector.decide(self._rule.measure(rows), (), 0, self._noise)
             scores = [None] * len(fresh) if found.scores is None else found.scores.tolist()
             kept.update(zip(fresh, zip(map(int, found.flags.tolist()), scores, strict=True), strict=True))
-        self._epoch, self._is_stale = after, False
+        self._epoch = after
         for stream, time in fresh:
             self._newest[stream] = max(time, self._newest.get(stream, -1))
+        self._is_stale = False
         return kept
 
     def _note_times(self, first: int, last: int) -> int:
