@@ -306,11 +306,12 @@ class RemoteWatch:
         return found[0] if found else None
 
 
-def connect(url: str, token: str | None = None, *, timeout: float = 60) -> Service:
-    """A service at this URL, called with a token. Nothing is called before a question is.
+def connect(url: str, token: str | None = None, *, code: str | None = None, timeout: float = 60) -> Service:
+    """A service at this URL, called with a token. Without a code, nothing is called before a question is.
 
     url      where it is; https, or http on this machine: a token must not cross a network in the open
     token    the text itself; None for $WALLFLOWER_TOKEN
+    code     of the authenticator, if the token has a second factor: it is good for the minutes that the service sets
     timeout  seconds to wait for an answer to one call; a long question is waited for by many
     """
     found = urlsplit(url)
@@ -323,7 +324,10 @@ def connect(url: str, token: str | None = None, *, timeout: float = 60) -> Servi
     text = token or os.environ.get(VARIABLE)
     if not text or not text.isascii() or not text.isprintable():
         raise NotAllowed(f"no token is given, or it is none. A steward makes one; pass it, or set ${VARIABLE}.")
-    return Service(_Http(found.scheme, found.netloc.rpartition("@")[2], found.path.rstrip("/"), text, timeout))
+    http = _Http(found.scheme, found.netloc.rpartition("@")[2], found.path.rstrip("/"), text, timeout)
+    if code is not None:
+        http.show_code(code)
+    return Service(http)
 
 
 class _Http:
@@ -332,6 +336,12 @@ class _Http:
     def __init__(self, scheme: str, host: str, path: str, token: str, timeout: float) -> None:
         self._scheme, self._host, self._path, self._timeout = scheme, host, path, timeout
         self._headers = {"authorization": f"Bearer {token}", "accept": "application/json"}
+
+    def show_code(self, code: str) -> None:
+        """Buy a pass for a code of the second factor, and send it from now on."""
+        self._headers["second-factor"] = code
+        _, told = self("POST", "/v1/second-factor")
+        self._headers["second-factor"] = str(told["pass"])
 
     def __call__(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str | None = None

@@ -23,6 +23,8 @@ WATCH = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.01"))
 COLUMN = {"c0-name": "a", "c0-kind": "number", "c0-low": "0", "c0-high": "30"}
 TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("GET", "/sign-in"): (None, callers(303, anonymous=200)),
+    ("GET", "/second-factor"): (None, callers(200)),
+    ("POST", "/second-factor"): ({}, callers(403)),  # its secret comes from no page of ours
     ("GET", "/"): (None, callers(200)),
     ("GET", "/datasets/{dataset}"): (None, callers(200)),
     ("GET", "/datasets/{dataset}/plan/{kind}"): (None, callers(200)),

@@ -94,15 +94,15 @@ def create(
     days: Annotated[int, typer.Option(min=1, max=3650, help="how long it is valid")] = 90,
     forever: Annotated[bool, typer.Option("--forever", help="valid until it is revoked")] = False,
     second_factor: Annotated[
-        bool, typer.Option("--second-factor", help="a steward's token that is used with codes of an authenticator")
+        bool, typer.Option("--second-factor", help="a token that is used with codes of an authenticator")
     ] = False,
     config: ConfigOption = None,
     ledger: LedgerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a token. Its text is shown once and never again."""
-    if second_factor and scope != "steward":
-        raise ParameterError("second-factor: it is for stewards. Choose --scope steward, or leave it out.")
+    if second_factor and scope == "monitor":
+        raise ParameterError("second-factor: a monitor is a program and has none. Choose another scope, or omit it.")
     tokens = _open_tokens(config, ledger)
     made, text = tokens.create(name, scope, days=None if forever else days)
     _note("token issued", config, ledger, f"{made.id} for {made.name}, {made.scope}")
@@ -149,12 +149,12 @@ def revoke(
 
 @token.command(epilog="Example: wallflower serve token enrol --config service.toml")
 def enrol(config: ConfigOption = None, ledger: LedgerOption = None) -> None:
-    """Give a steward's token, from $WALLFLOWER_TOKEN or asked for, a second factor: codes of an authenticator."""
+    """Give a token, from $WALLFLOWER_TOKEN or asked for, a second factor: codes of an authenticator."""
     tokens = _open_tokens(config, ledger)
     text = os.environ.get("WALLFLOWER_TOKEN") or typer.prompt("token", hide_input=True)
     caller = tokens.caller(text.strip())
     if caller is None:
-        raise NotAllowed("token: it is unknown, expired or revoked. Give a steward's token that is valid.")
+        raise NotAllowed("token: it is unknown, expired or revoked. Give a token that is valid.")
     _show_address(_enrol(tokens.find(caller.token), text.strip(), config, ledger))
 
 

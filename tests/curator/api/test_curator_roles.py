@@ -52,6 +52,7 @@ TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
     ("GET", "/openapi.json"): ("/openapi.json", None, everybody(200)),
     ("GET", "/v1/questions"): ("/v1/questions", None, callers(200)),
     ("GET", "/v1/whoami"): ("/v1/whoami", None, callers(200)),
+    ("POST", "/v1/second-factor"): ("/v1/second-factor", None, callers(404)),  # the token has none
     ("GET", "/v1/datasets"): ("/v1/datasets", None, callers(200)),
     ("POST", "/v1/datasets"): ("/v1/datasets", {"name": "new", "schema": {"columns": ["x"]}}, stewards(201)),
     ("DELETE", "/v1/datasets/{dataset}"): ("/v1/datasets/none", None, stewards(404)),

@@ -22,10 +22,13 @@ PAGES: Final = "/ui"
 _HEALTH: Final = frozenset({"/healthz", "/readyz"})
 _OPEN: Final = frozenset({"/", "/docs", "/healthz", "/readyz", "/openapi.json"})
 _METRICS: Final = "/metrics"
+_FACTOR: Final = "second-factor"
 Code = Annotated[
     str | None,
     Header(
-        alias="Second-Factor", max_length=20, description="for a change: the code, if the token has a second factor"
+        alias="Second-Factor",
+        max_length=100,
+        description="if the token has a second factor: a code, or the pass that a code has bought",
     ),
 ]
 _BEARER = HTTPBearer(auto_error=False, description="A token that a steward has made: `wallflower serve token create`.")
@@ -74,6 +77,9 @@ def doorman(app: FastAPI) -> Admit:
         caller = await authenticate(app.state.desk, app.state.attempts, bearer_of(request), address_of(request))
         if not may_enter(caller, scope["path"]):
             raise Refusal("forbidden", "A token for another purpose is needed. Ask the steward.")
+        if caller.has_factor:
+            code = request.headers.get(_FACTOR)
+            await require_code(app.state.desk, app.state.attempts, caller, bearer_of(request), code)
         request.state.caller = caller
 
     return admit
@@ -123,17 +129,15 @@ def is_page(path: str) -> bool:
     return path == PAGES or path.startswith(f"{PAGES}/")
 
 
-async def _anybody(request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
-    """Whom the doorman let in; the second parameter puts the scheme into OpenAPI."""
+async def _anybody(request: Request, _: Annotated[object, Depends(_BEARER)], code: Code = None) -> Caller:
+    """Whom the doorman let in; the other parameters put the scheme and the second factor into OpenAPI."""
     caller: Caller = request.state.caller
     return caller
 
 
-async def _steward(request: Request, caller: Annotated[Caller, Depends(_anybody)], code: Code = None) -> Caller:
+async def _steward(caller: Annotated[Caller, Depends(_anybody)]) -> Caller:
     if not caller.is_steward:
         raise Refusal("forbidden", "Only a steward may do this. Ask the steward.")
-    if request.method != "GET":
-        await require_code(request.app.state.desk, request.app.state.attempts, caller, bearer_of(request), code)
     return caller
 
 

@@ -248,7 +248,14 @@ class Desk:
     def remove_factor(self, caller: Caller, key: str) -> None:
         """Take the second factor of a token away, for whoever has lost it."""
         self.factors.remove(key)
+        self.tokens.forget_checks()
         self.acts.note("second factor removed", caller, f"{key} of {self.tokens.find(key).name}")
+
+    def enrol_factor(self, caller: Caller, text: str, secret: bytes, code: str) -> None:
+        """Give the caller's own token a second factor."""
+        self.factors.enrol_with_code(self.tokens.find(caller.token), text, secret, code)
+        self.tokens.forget_checks()
+        self.acts.note("second factor enrolled", caller, f"{caller.token} of {caller.name}")
 
     def grant(
         self,

@@ -25,12 +25,13 @@ from wallflower.curator.pages.assets import Assets
 from wallflower.curator.pages.figures.displays import Displays
 from wallflower.curator.pages.public import office
 from wallflower.curator.pages.steward import budgets, expenses, registration, review, tokens
-from wallflower.curator.pages.visitors import sign_in
+from wallflower.curator.pages.visitors import second_factor, sign_in
 from wallflower.curator.pages.visitors.sessions import Sessions
 from wallflower.curator.pages.visitors.visits import BASE, POLICY, page, refusal_page
 
 _ROOMS: Final = (
     sign_in,
+    second_factor,
     datasets,
     planner,
     payment,

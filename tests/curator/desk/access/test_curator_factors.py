@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,7 +25,8 @@ from wallflower.curator.desk.access.factors import STEP, Factors, code_at
 from wallflower.curator.desk.access.tokens import Tokens, token_id
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.records import FACTORS, Records
-from wallflower.errors import ParameterError
+from wallflower.errors import NotAllowed, ParameterError
+from wallflower.remote import connect
 
 GRANT = {"epsilon": "2", "reason": "study 12"}
 GRANTS = "/v1/datasets/ward/budget/grants"
@@ -150,12 +152,12 @@ def test_a_copy_of_the_database_has_neither_token_nor_secret(records: Records) -
     assert module._mask(bytes.fromhex(row["sealed"]), text, row["nonce"]) == secret
 
 
-def test_a_second_factor_is_for_stewards_and_enrolled_once(records: Records) -> None:
-    made, text = Tokens(records).create("ana", "analyst")
-    with pytest.raises(ParameterError, match="for stewards"):
+def test_a_second_factor_is_for_people_and_enrolled_once(records: Records) -> None:
+    made, text = Tokens(records).create("eye", "monitor")
+    with pytest.raises(ParameterError, match="a person's token"):
         Factors(records).enrol(made, text)
+    made, text = Tokens(records).create("ana", "analyst")
     Factors(records).require(text, None)  # without one, no code is asked for
-    made, text = Tokens(records).create("sue", "steward")
     Factors(records).enrol(made, text)
     with pytest.raises(Refusal, match="already"):
         Factors(records).enrol(made, text)
@@ -178,7 +180,7 @@ def with_factor(service: Service) -> tuple[Caller, str]:
 
 def test_a_change_over_http_needs_a_code_that_is_new(service: Service, clock: Clock) -> None:
     sue, address = with_factor(service)
-    assert sue.get("/v1/tokens").status == 200  # looking needs none
+    assert sue.get("/v1/tokens").problem == "second-factor"
     missing = sue.post(GRANTS, GRANT)
     assert (missing.status, missing.problem) == (401, "second-factor")
     assert 'error="insufficient_user_authentication"' in missing.headers["www-authenticate"]
@@ -188,6 +190,99 @@ def test_a_change_over_http_needs_a_code_that_is_new(service: Service, clock: Cl
     assert sue.post("/v1/tokens", {"name": "cy", "scope": "steward"}).problem == "second-factor"
     assert sue("DELETE", f"/v1/tokens/{token_id(str(sue.token))}/factor").problem == "second-factor"
     assert service.token("tom", "steward").post(GRANTS, GRANT).status == 201
+
+
+CALLS = [
+    ("GET", "/v1/whoami"),
+    ("GET", "/v1/datasets"),
+    ("GET", "/v1/datasets/ward/budget"),
+    ("GET", "/v1/releases/1"),
+    ("GET", "/v1/requests"),
+    ("POST", "/v1/datasets/ward/plan/above"),
+    ("POST", "/v1/datasets/ward/ask/above"),
+    ("POST", "/v1/datasets/ward/requests"),
+    ("GET", "/v1/tokens"),
+    ("GET", "/v1/acts"),
+    ("GET", "/v1/ledger/entries"),
+    ("GET", "/v1/ledger/export"),
+    ("GET", "/metrics"),
+]
+
+
+@pytest.mark.parametrize("scope", ["analyst", "steward"])
+def test_a_stolen_token_with_a_factor_reads_and_spends_nothing(service: Service, clock: Clock, scope: str) -> None:
+    desk = service.app.state.desk
+    made, text = desk.tokens.create("sue", scope)
+    thief, address = Caller(service.url, text), desk.factors.enrol(made, text)
+    body = {"bar": 7.0, "columns": ["a"], "epsilon": "0.1"}
+    for method, path in CALLS:
+        if scope == "steward" or path not in ("/metrics",):  # which no analyst reads in any case
+            answer = thief(method, path, body if method == "POST" else None)
+            assert (answer.status, answer.problem) == (401, "second-factor"), path
+    assert not desk.ledger.history("ward", event="charge")
+    asked = thief.post("/v1/datasets/ward/ask/above", body, second_factor=clock.code(address))
+    assert asked.status == 200
+
+
+def test_a_code_buys_minutes(tmp_path: Path, clock: Clock) -> None:
+    with run_service(settings(tmp_path, fresh=300), questions=(Above,)) as running:
+        sue, address = with_factor(running)
+        tom, other = with_factor(running)
+        bought = sue.post("/v1/second-factor", second_factor=clock.code(address)).json["pass"]
+        for _ in range(3):
+            assert sue.post(GRANTS, GRANT, second_factor=bought).status == 201
+        assert sue.get("/v1/ledger/export", second_factor=bought).status == 200
+        assert tom.get("/v1/tokens", second_factor=bought).problem == "second-factor"  # of another token
+        assert sue.post("/v1/second-factor", second_factor=bought).problem == "second-factor"
+        for forged in (f"9{bought}", bought[:-1], f"{bought}0", ".", "9" * 30 + "." + "0" * 64):
+            assert sue.get("/v1/tokens", second_factor=forged).status in (401, 429)
+        clock.now += 299
+        assert sue.get("/v1/tokens", second_factor=bought).status == 200
+        clock.now += 2
+        assert sue.get("/v1/tokens", second_factor=bought).problem in ("second-factor", "too-many-attempts")
+        fresh = tom.post("/v1/second-factor", second_factor=clock.code(other)).json["pass"]
+        key = token_id(str(tom.token))
+        running.app.state.desk.factors.remove(key)
+        running.app.state.desk.factors.enrol(running.app.state.desk.tokens.find(key), str(tom.token))
+        assert tom.get("/v1/tokens", second_factor=fresh).status in (401, 429)  # it was bought with another factor
+
+
+def test_a_program_shows_a_code_when_it_connects(tmp_path: Path, clock: Clock) -> None:
+    with run_service(settings(tmp_path, fresh=300), questions=(Above,)) as running:
+        sue, address = with_factor(running)
+        with pytest.raises(NotAllowed):
+            connect(running.url, sue.token).datasets()
+        with pytest.raises(NotAllowed):
+            connect(running.url, sue.token, code="000000x")
+        service = connect(running.url, sue.token, code=clock.code(address))
+        assert service.datasets()
+        assert service.datasets()
+
+
+def test_somebody_enrols_their_own_token_in_the_browser(service: Service, clock: Clock) -> None:
+    ana = service.token("ana")
+    browser = Browser(service).sign_in(ana.token)
+    page = words(browser.get("/ui/second-factor"))
+    secret, seal = (re.search(rf'name="{name}" value="([^"]+)"', page)[1] for name in ("secret", "seal"))
+    code = code_at(base64.b32decode(secret), int(clock.now) // STEP)
+    form = {"secret": secret, "seal": seal, "token": str(ana.token), "code": code}
+    for wrong in (
+        {"code": "000000" if code != "000000" else "000001"},
+        {"token": str(service.token("eve").token)},
+        {"token": ""},
+        {"secret": base64.b32encode(b"chosen by somebody else"[:20]).decode()},
+        {"seal": "0" * 40},
+    ):
+        assert browser.post("/ui/second-factor", form | wrong).status in (401, 403)
+    assert ana.get("/v1/whoami").status == 200
+    assert browser.post("/ui/second-factor", form).status == 303
+    assert "Your token has a second factor" in words(browser.get("/ui/second-factor"))
+    assert ana.get("/v1/whoami").problem == "second-factor"
+    clock.now += STEP
+    later = code_at(base64.b32decode(secret), int(clock.now) // STEP)
+    assert ana.get("/v1/whoami", second_factor=code).problem == "second-factor"  # it enrolled the token
+    assert ana.get("/v1/whoami", second_factor=later).status == 200
+    assert browser.post("/ui/second-factor", form).status in (401, 409)
 
 
 def test_another_steward_removes_it_and_that_is_an_act(service: Service, caplog: Any) -> None:
@@ -249,7 +344,7 @@ def run(*arguments: str) -> int:
 
 
 def test_the_command_line_enrols_and_removes(place: str, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run("serve", "token", "create", "ana", "--second-factor", "--ledger", place) == 2
+    assert run("serve", "token", "create", "eye", "--scope", "monitor", "--second-factor", "--ledger", place) == 2
     capsys.readouterr()
     command = ("serve", "token", "create", "sue", "--scope", "steward", "--second-factor", "--ledger", place, "--json")
     assert run(*command) == 0

@@ -253,6 +253,13 @@ class Caller(Answer):
     token: str = tell("its id", "9bbbc94181ed")
 
 
+class Pass(Answer):
+    """What stands for a code of the second factor for some minutes."""
+
+    pass_: str = Field(alias="pass", description="to be sent as `Second-Factor`", examples=["1793000000.5f70bf18a086"])
+    expires: str = tell("until when", MOMENT)
+
+
 class Blank(Answer):
     """A setting of a question."""
 

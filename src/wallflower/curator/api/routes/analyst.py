@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -19,6 +20,8 @@ from wallflower.curator.api.description import answers
 from wallflower.curator.api.description.docs import Docs, answer_docs, problem_docs
 from wallflower.curator.api.files import ARROW, arrow_stream, release_docs, respond
 from wallflower.curator.api.views import Page, Plain, account_json, dataset_json, price_json, question_json
+from wallflower.curator.desk.access.factors import is_pass
+from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.questions.jobs import Job, Jobs
 from wallflower.queries.detector.model import Model
 from wallflower.query.forms import Question
@@ -46,6 +49,7 @@ def router(known: tuple[Question, ...]) -> APIRouter:
         _add(made, question)
     made.get("/questions", tags=["questions"], responses=answer_docs(answers.Forms))(_questions(known))
     made.get("/whoami", tags=["tokens"], responses=answer_docs(answers.Caller))(whoami)
+    made.post("/second-factor", tags=["tokens"], responses=answer_docs(answers.Pass, 404))(buy_pass)
     made.get("/datasets", tags=["data sets"], responses=answer_docs(answers.Datasets))(datasets)
     made.get("/datasets/{dataset}", tags=["data sets"], responses=answer_docs(answers.Dataset, 404))(dataset_facts)
     made.get("/datasets/{dataset}/budget", tags=["budgets"], responses=answer_docs(answers.DatasetBudget, 404))(budget)
@@ -64,6 +68,14 @@ def router(known: tuple[Question, ...]) -> APIRouter:
 def whoami(caller: AnyCaller) -> dict[str, Any]:
     """Whose token this is, and what it may do."""
     return {"name": caller.name, "scope": caller.scope, "token": caller.token}
+
+
+def buy_pass(request: Request, caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:
+    """A pass for the code in `Second-Factor`: sent in its place, it is good for the minutes that `fresh` sets."""
+    if is_pass(request.headers.get("second-factor", "")):
+        raise Refusal("second-factor", "A pass buys no other pass. Give a code.")
+    text, until = desk.factors.make_pass(caller.token, desk.settings.fresh)
+    return {"pass": text, "expires": datetime.fromtimestamp(until, UTC).isoformat()}
 
 
 def datasets(caller: AnyCaller, desk: TheDesk) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""A second factor for stewards: codes that change every half minute [RFC 6238], each of them taken once.
+"""A second factor for people: codes that change every half minute [RFC 6238], each of them taken once.
+
+A token with a second factor needs a code whatever it is used for. A code buys a *pass*, which stands for it for some
+minutes; it is signed with a secret of the service and bound to the token and to the factor.
 
 The secret of a factor is kept encrypted under the token that it belongs to, and of the token only a hash is kept: a
 copy of the database holds neither, and the service itself can check a code only while the token is before it.
@@ -12,7 +15,7 @@ import time
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from wallflower.curator.desk.access.tokens import Token, new_id, new_secret, token_id
+from wallflower.curator.desk.access.tokens import Token, new_id, new_secret, shared_secret, token_id
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.records import FACTORS, Records
 from wallflower.errors import ParameterError
@@ -32,15 +35,44 @@ class Factors:
         self._records = records
 
     def enrol(self, token: Token, text: str) -> str:
-        """A new second factor for a steward's token, as the address that an authenticator reads; never shown again."""
-        if token.scope != "steward":
-            raise ParameterError("a second factor is for stewards, and this token is none's. Enrol a steward's token.")
-        secret, nonce = new_secret(_SECRET_BYTES), new_id()
-        row = {"id": token.id, "nonce": nonce, "sealed": _mask(secret, text, nonce).hex()}
+        """A new second factor for a token, as the address that an authenticator reads; never shown again."""
+        secret = new_factor_secret()
+        self._keep(token, text, secret)
+        return authenticator_address(token.name, secret)
+
+    def enrol_with_code(self, token: Token, text: str, secret: bytes, code: str) -> None:
+        """Enrol a secret that an authenticator has, as a code of it shows."""
+        step = _step_of(secret, code)
+        if step is None:
+            raise Refusal("second-factor", "The code is not what the authenticator shows now. Nothing was changed.")
+        self._keep(token, text, secret, used=str(step))
+
+    def _keep(self, token: Token, text: str, secret: bytes, **more: str) -> None:
+        if token.scope == "monitor":
+            raise ParameterError("second factor: a program reads the metrics, and has none. Enrol a person's token.")
+        nonce = new_id()
+        row = {"id": token.id, "nonce": nonce, "sealed": _mask(secret, text, nonce).hex(), **more}
         if not self._records.add(FACTORS, row):
             raise Refusal("conflict", "This token has a second factor already. Remove it first.")
-        stated = {"secret": base64.b32encode(secret).decode(), "issuer": "wallflower", "digits": DIGITS, "period": STEP}
-        return f"otpauth://totp/wallflower:{quote(token.name, safe='')}?{urlencode(stated)}"
+
+    def make_pass(self, key: str, seconds: float) -> tuple[str, int]:
+        """A text that stands for a code of this token's factor, and until when, in seconds since 1970."""
+        row = self._records.find(FACTORS, key)
+        if row is None:
+            raise Refusal("not-found", "This token has no second factor, so it needs no code.")
+        until = int(time.time() + seconds)
+        return f"{until}.{self._sign(row, until)}", until
+
+    def _sign(self, row: dict[str, Any], until: int) -> str:
+        secret = shared_secret(self._records, "second factors")
+        return hmac.digest(secret, f"{row['id']} {row['nonce']} {until}".encode(), "sha256").hex()
+
+    def _is_pass(self, row: dict[str, Any], text: str) -> bool:
+        until, _, signature = text.partition(".")
+        if not (until.isascii() and until.isdigit() and len(until) < 20):
+            return False
+        is_signed = hmac.compare_digest(self._sign(row, int(until)).encode(), signature.encode("utf-8", "replace"))
+        return is_signed and time.time() < int(until)
 
     def holders(self) -> frozenset[str]:
         """The ids of the tokens that have one."""
@@ -65,6 +97,10 @@ class Factors:
             return
         if not code:
             raise Refusal("second-factor", "This token has a second factor. Give the code that it shows now.")
+        if is_pass(code):
+            if self._is_pass(row, code):
+                return
+            raise Refusal("second-factor", "The pass has expired, or is not of this token. Give a code for a new one.")
         self._begin(row)
         step = _step_of(_mask(bytes.fromhex(row["sealed"]), text, row["nonce"]), code)
         is_new = step is not None and step > int(row["used"] or 0)
@@ -78,6 +114,22 @@ class Factors:
         is_due = not 0 <= now - float(row["tried"] or 0) < wait
         if not is_due or not self._records.swap(FACTORS, row["id"], before, wrong=str(wrong + 1), tried=f"{now:.6f}"):
             raise Refusal("too-many-attempts", "Too many codes that were wrong, or two at once. Wait, and try again.")
+
+
+def is_pass(text: str) -> bool:
+    """Whether a text is a pass, valid or not, and no code."""
+    return "." in text
+
+
+def new_factor_secret() -> bytes:
+    """A secret for an authenticator."""
+    return new_secret(_SECRET_BYTES)
+
+
+def authenticator_address(name: str, secret: bytes) -> str:
+    """The address that an authenticator reads."""
+    stated = {"secret": base64.b32encode(secret).decode(), "issuer": "wallflower", "digits": DIGITS, "period": STEP}
+    return f"otpauth://totp/wallflower:{quote(name, safe='')}?{urlencode(stated)}"
 
 
 def code_at(secret: bytes, step: int, *, digits: int = DIGITS, method: str = "sha1") -> str:

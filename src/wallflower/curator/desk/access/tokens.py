@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, Self, get_args
 
 from wallflower.curator.desk.clock import moment, now
 from wallflower.curator.desk.problems import Refusal
-from wallflower.curator.desk.records import SECRETS, TOKENS, USES, Records
+from wallflower.curator.desk.records import FACTORS, SECRETS, TOKENS, USES, Records
 from wallflower.errors import LedgerError, ParameterError
 
 Scope = Literal["analyst", "steward", "monitor"]
@@ -42,6 +42,7 @@ class Caller:
     scope: Scope
     token: str
     address: str = ""
+    has_factor: bool = False
 
     @property
     def is_steward(self) -> bool:
@@ -148,9 +149,13 @@ class Tokens:
         """End a token at once; one that is revoked stays so."""
         if self.find(key).revoked is None:
             self._records.change(TOKENS, key, revoked=now())
+        self.forget_checks()
+        return self.find(key)
+
+    def forget_checks(self) -> None:
+        """Look every token up again: what is known of one has changed."""
         with self._lock:
             self._checked.clear()
-        return self.find(key)
 
     def recent_caller(self, text: str) -> Caller | None:
         """Whoever this token was checked to be a moment ago."""
@@ -174,7 +179,8 @@ class Tokens:
         is_right = hmac.compare_digest(_digest(secret), row["digest"] if row else _NOBODY)
         if row is None or not is_right or not Token.of(row).is_valid:
             return None
-        caller = Caller(name=row["name"], scope=row["scope"], token=row["id"])
+        has_factor = self._records.find(FACTORS, key) is not None
+        caller = Caller(name=row["name"], scope=row["scope"], token=row["id"], has_factor=has_factor)
         with self._lock:
             self._checked[_digest(text)] = (time.monotonic(), caller)
             while len(self._checked) > _MOST_CACHED:
