@@ -201,7 +201,7 @@ def test_lists_stack_as_arrow_rows_however_long_they_are(points: wf.Points, ledg
     [
         (Loss("0.5"), "Pure differential privacy at ε=1/2"),
         (Loss("20"), "at most e^20 times"),
-        (Loss("1", delta="1e-6"), "up to a probability of 1e-06"),
+        (Loss("1", delta="1e-6"), "(ε, δ)-differential privacy with ε=1, δ=1e-06"),
         (Loss.zcdp("0.02"), "which implies ε="),
         (Loss("1", kind=Kind.METRIC, neighbours=Neighbours.READING), "any one reading"),
         (Loss("1", kind=Kind.OUTPUT_CONSTRAINED), "Output-constrained privacy"),
@@ -274,7 +274,7 @@ def test_an_answer_says_what_it_cost_and_what_that_means(ward: Dataset) -> None:
     made = ward.above(bar=9.5, epsilon="0.5")
     assert (made.booked, made.limit, made.left) == (Loss("0.5"), Loss("1"), Loss("0.5"))
     assert made.price.startswith("It cost ε=1/2; ε=1/2 of ε=1 is left for ana.")
-    assert "from 50 % to at most 62.3 %" in made.price
+    assert "becomes at most 62.3 % sure" in made.price
     assert made.protects.startswith("one record")
     assert Release.from_dict(json.loads(made.to_json())) == made
 
@@ -290,8 +290,11 @@ def test_certainty_is_never_told_too_small() -> None:
         loss = Loss(text)
         words = certainty(loss)
         assert words is not None
-        told = float(words.split("at most ")[1].split(" %")[0]) / 100
         grown = 1 / (1 + math.exp(-float(loss.amount)))
+        if grown > 0.999:
+            assert "can become over 99.9 % sure" in words
+            continue
+        told = float(words.split("at most ")[1].split(" %")[0]) / 100
         assert grown <= told <= grown + 0.001 + 1e-9
     assert certainty(Loss.zcdp("1")) is None
 
@@ -303,7 +306,7 @@ def test_certainty_counts_delta_in_and_is_told_of_the_average() -> None:
     words = str(certainty(Loss("1", delta="0.1")))
     told = float(words.split("at most ")[1].split(" %")[0]) / 100
     assert delta + apart <= told <= delta + apart + 0.001
-    assert words.endswith(" % on average.")
+    assert words.endswith(" % sure on average.")
 
 
 def test_an_answer_of_no_use_is_sold_only_to_whoever_wants_it_anyway(ward: Dataset, ledger: Ledger) -> None:
@@ -404,3 +407,10 @@ def test_open_reads_source_schema_and_ledger(tmp_path: Path) -> None:
 def test_the_package_exports_what_it_says() -> None:
     assert all(hasattr(wf, name) for name in wf.__all__)
     assert sorted(wf.__all__) == wf.__all__
+
+
+def test_certainty_is_said_of_somebody_who_knows_the_rest() -> None:
+    """Of twins whom nobody knows, an answer tells twice: 88.1 %, not the 73.2 % of a record that is alone unknown."""
+    words = str(certainty(Loss("1")))
+    assert words.startswith("Even someone who knows all the other data")
+    assert 1 / (1 + math.exp(-2 * 1)) > 0.88 > float(words.split("at most ")[1].split(" %")[0]) / 100

@@ -88,8 +88,10 @@ class Planner(Verbs, Plans):
     def of(self, query: Query[Any, Any]) -> Plan:
         """What to expect of this query here, from public facts alone, and how often the budget affords it."""
         view = view_of(query, self._table)
-        plan = plan_for(query, view)
-        return plan if self._quote is None else replace(plan, affords=self._quote(query).affords)
+        if self._quote is None:
+            return plan_for(query, view)
+        quoted = self._quote(query)
+        return replace(plan_for(query, view, quoted.protection), affords=quoted.affords)
 
     def _verb(self, question: Question) -> Callable[..., Plan]:
         return lambda **given: self.of(fill(question, take_baseline(given, self._find)))

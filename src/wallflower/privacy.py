@@ -129,7 +129,7 @@ class Loss:
     Losses that are alike add up and can be compared; others are refused.
 
     epsilon     ε, or ρ where the kind is zero-concentrated: as text, a whole number or a Fraction, never a float
-    delta       the chance by which ε may fail
+    delta       δ of (ε, δ)-differential privacy; default: 0, which is pure
     kind        pure, approximate, zero-concentrated, output-constrained or metric; left out: by `delta`
     neighbours  whose change is hidden; left out: any one record replaced by any other
 

@@ -54,7 +54,7 @@ class Questions:
         normalise      distances per column (as in Okada et al. 2015) rather than plain Euclid
         scale          divide every column by its spread: the ledger entry of a release of scale, or the release itself
         epsilon        privacy loss ε to spend, exactly as written: 0.5 or 1/2
-        delta          probability δ by which ε may fail, such as 1e-6; left out: none
+        delta          δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
         rho            zero-concentrated privacy loss ρ, instead of ε and δ
         loss           the same as a Loss
 
@@ -110,7 +110,7 @@ class Questions:
         normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
         scale       divide every column by its spread: the ledger entry of a release of scale, or the release itself
         epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
-        delta       probability δ by which ε may fail, such as 1e-6; left out: none
+        delta       δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
         rho         zero-concentrated privacy loss ρ, instead of ε and δ
         loss        the same as a Loss
         """
@@ -171,7 +171,7 @@ class Questions:
         mean           public mean of each column
         covariance     public covariance of the columns, row by row
         epsilon        privacy loss ε to spend, exactly as written: 0.5 or 1/2
-        delta          probability δ by which ε may fail, such as 1e-6; left out: none
+        delta          δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
         rho            zero-concentrated privacy loss ρ, instead of ε and δ
         loss           the same as a Loss
 
@@ -231,7 +231,7 @@ class Questions:
         top         how many contexts to release; they share the loss
         clear       for the plan only: by which share of a context the record stands out, if it can
         epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
-        delta       probability δ by which ε may fail, such as 1e-6; left out: none
+        delta       δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
         rho         zero-concentrated privacy loss ρ, instead of ε and δ
         loss        the same as a Loss
 
@@ -269,7 +269,7 @@ class Questions:
         location  release the median of each column too, for bounds and for a watch, with half of the loss
         subset    with more columns than the loss allows for, measure a random part of them, publicly drawn
         epsilon   privacy loss ε to spend, exactly as written: 0.5 or 1/2
-        delta     probability δ by which ε may fail, such as 1e-6; left out: none
+        delta     δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
         rho       zero-concentrated privacy loss ρ, instead of ε and δ
         loss      the same as a Loss
         """
@@ -306,7 +306,7 @@ class Questions:
         normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
         scale       divide every column by its spread: the ledger entry of a release of scale, or the release itself
         epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
-        delta       probability δ by which ε may fail, such as 1e-6; left out: none
+        delta       δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
         rho         zero-concentrated privacy loss ρ, instead of ε and δ
         loss        the same as a Loss
         """
@@ -341,7 +341,7 @@ class Questions:
         normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
         scale       divide every column by its spread: the ledger entry of a release of scale, or the release itself
         epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
-        delta       probability δ by which ε may fail, such as 1e-6; left out: none
+        delta       δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
         rho         zero-concentrated privacy loss ρ, instead of ε and δ
         loss        the same as a Loss
         """
@@ -368,7 +368,7 @@ class Questions:
         spreads        where spreads come from: measured privately, or the schema's scales, for nothing: private, schema
         scale          divide every column by its spread: the ledger entry of a release of scale, or the release itself
         epsilon        privacy loss ε to spend, exactly as written: 0.5 or 1/2
-        delta          probability δ by which ε may fail, such as 1e-6; left out: none
+        delta          δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
         rho            zero-concentrated privacy loss ρ, instead of ε and δ
         loss           the same as a Loss
         """
@@ -420,7 +420,7 @@ class Questions:
         time      the column of times that phases are read off, public by the schema
         change    by phase: assume that an entry changes by no more; left out: the bounds enforce it
         epsilon   privacy loss ε to spend, exactly as written: 0.5 or 1/2
-        delta     probability δ by which ε may fail, such as 1e-6; left out: none
+        delta     δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
         rho       zero-concentrated privacy loss ρ, instead of ε and δ
         loss      the same as a Loss
         """
@@ -443,7 +443,7 @@ class Questions:
         detector  the ledger entry of a release of detector that was given a contamination, or the release
         by        one or two columns whose public labels make the groups
         epsilon   privacy loss ε to spend, exactly as written: 0.5 or 1/2
-        delta     probability δ by which ε may fail, such as 1e-6; left out: none
+        delta     δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
         rho       zero-concentrated privacy loss ρ, instead of ε and δ
         loss      the same as a Loss
         """

@@ -121,7 +121,6 @@ def test_a_schema_says_columns_bounds_scale_and_name(shell: Shell, tmp_path: Pat
         ("a,b\n1,0\n4711\n1,0\n", 3, 1),
         ("a,b\n1,0\n1,0,4711\n", 3, 1),
         ('a,b\n1,"4711\n', 2, 0),
-        ('{"a": 1, "b": 0}\n{"a": 4711, "c": 4711}\n', 2, 1),
         ('{"a": 1, "b": 0}\n{"a": 4711\n', 2, 1),
         ('{"a": 1, "b": 0}\n[4711, 4711]\n', 2, 1),
         ("[1, 0]\n\n[4711]\n", 3, 1),
@@ -191,7 +190,7 @@ def test_an_exhausted_watch_says_so_once_and_stops(shell: Shell) -> None:
     assert json.loads(shell.out.splitlines()[-1]) == {"observation": 3, "outlier": None, "exhausted": True}
     assert "exhausted and looks no further" in shell.err
     before = shell.out
-    assert shell.flags("watch", "-", *person, stdin=stdin) == flags
+    assert shell.flags("watch", "-", *person, "--from", "1", stdin=stdin) == flags
     assert shell.out == before
     assert "nothing was charged" in shell.err
     assert shell.flags("watch", "-", *person, "--renew", stdin=stdin) == flags
@@ -202,7 +201,7 @@ def test_a_state_replays_and_goes_on(shell: Shell) -> None:
     coin = ("watch", "-", *ASK[:-1], "0.01", "--json-lines", "--anyway")
     coin += ("--dataset", "ward", "--state", "s")
     told = shell.flags(*coin, stdin="x\n" + "1\n" * 50)
-    assert shell.flags(*coin, stdin="x\n" + "5\n" * 60)[:50] == told
+    assert shell.flags(*coin, "--from", "1", stdin="x\n" + "5\n" * 60)[:50] == told
     assert "Taken up again after 50 decisions" in shell.err
     assert shell(*coin, "--continue", stdin="x\n1\n1\n") == 0
     assert [json.loads(line)["observation"] for line in shell.out.splitlines()] == [61, 62]
@@ -303,7 +302,7 @@ def test_ctrl_c_is_clean_and_what_was_decided_stays(granted: Path) -> None:
     assert (process.returncode, output) == (130, "")
     assert "Interrupted; 1 observations were decided and stay charged (entry 3); the same --state takes" in errors
     assert "Traceback" not in errors
-    output, _ = start(granted, "--state", "s").communicate("x\n0\n")
+    output, _ = start(granted, "--state", "s", "--from", "1").communicate("x\n0\n")
     assert output == told
 
 
@@ -316,7 +315,7 @@ def test_a_closed_pipe_is_no_error(granted: Path) -> None:
     _, errors = process.communicate("x\n5\n")
     assert process.returncode == 141
     assert "Broken" not in errors
-    output, _ = start(granted, "--state", "s").communicate("x\n0\n")
+    output, _ = start(granted, "--state", "s", "--from", "1").communicate("x\n0\n")
     assert json.loads(output) == {"observation": 1, "outlier": True}
 
 
@@ -418,3 +417,42 @@ def test_observations_are_judged_by_the_phase_they_come_in(shell: Shell) -> None
     for source, piped in (("rides.csv", ""), ("rides.parquet", ""), ("-", lines)):
         found = shell.flags("watch", source, *SEASON, *asked, "--json-lines", stdin=piped)
         assert [place for place, flag in enumerate(found, 1) if flag] == [51], "as of a table"
+
+
+# Taken up again from a pipe
+
+
+def test_a_pipe_that_is_taken_up_again_brings_new_observations(shell: Shell) -> None:
+    first = "x\n" + "0\n" * 20
+    assert shell("watch", "-", *STREAM, "--state", "live.db", stdin=first) == 0
+    assert shell("watch", "-", *STREAM, "--state", "live.db", stdin="x\n" + "5\n" * 5) == 0
+    lines = [json.loads(line) for line in shell.out.splitlines()]
+    assert [line["observation"] for line in lines] == [21, 22, 23, 24, 25]
+    assert [line["outlier"] for line in lines] == [True] * 5
+    assert "goes on with observation 21" in shell.err
+
+
+def test_stored_decisions_are_told_again_only_by_number(shell: Shell) -> None:
+    assert shell("watch", "-", *STREAM, "--state", "live.db", stdin="x\n0\n5\n0\n") == 0
+    assert shell("watch", "-", *STREAM, "--state", "live.db", "--from", "2", stdin="x\n0\n0\n5\n") == 0
+    lines = [json.loads(line) for line in shell.out.splitlines()]
+    assert [(line["observation"], line["outlier"]) for line in lines] == [(2, True), (3, False), (4, True)]
+    assert shell("watch", "-", *STREAM, "--state", "live.db", "--from", "2", "--continue", stdin="x\n") == 2
+
+
+def test_a_file_starts_again_unless_it_is_said_to_go_on(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "ward.csv").write_text("x\n0\n5\n")
+    assert shell.flags("watch", "ward.csv", *STREAM, "--state", "live.db") == [False, True]
+    assert shell.flags("watch", "ward.csv", *STREAM, "--state", "live.db") == [False, True]
+    assert "answered as stored" in shell.err
+
+
+def test_unknown_names_and_unreadable_numbers_are_counted_and_warned_of_once(shell: Shell) -> None:
+    lines = ['{"x": 0}', '{"x": 5, "note": 1}', '{"x": "4,2"}', '{"x": 5, "other": 1}', '{"x": "4,2"}', '{"x": null}']
+    assert shell.flags("watch", "-", *STREAM, stdin="\n".join(lines)) == [False, True, False, True, False, False]
+    assert shell.err.count("Such entries count as missing") == 1
+    assert shell.err.count("Such names are ignored") == 1
+    assert "2 entries that were not numbers, 2 lines with names that the first lacked" in shell.err
+    assert "4,2 for 4.2" in shell.err  # an example of ours, whatever the cell holds
+    assert shell.flags("watch", "-", *STREAM, stdin='{"x": 0}\n{"x": null}\n{}\n{"x": ""}') == [False] * 4
+    assert "Read past" not in shell.err

@@ -1,8 +1,8 @@
 """Observations as they come: lines of CSV or JSON from a pipe or a file, or a Parquet file piece by piece.
 
 What has arrived is handed on at once. A cell that is missing or no number is NaN, so that none is refused for what it
-is. A line that is built wrongly is refused by its number, after those before it were handed on; no message holds a
-cell.
+is; cells that hold something else than a number, and names that the first line lacks, are counted. A line that is built
+wrongly is refused by its number, after those before it were handed on; no message holds a cell.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -58,12 +58,43 @@ class Batch:
     times: tuple[str, ...] | None
 
 
+@dataclass(slots=True)
+class Oddities:
+    """What was read past in the lines so far: for whoever sends the stream, and nobody else.
+
+    unreadable     entries that are there and are not numbers, such as "4,2"; they count as missing
+    unknown_names  lines with names that the first line lacks; these names are ignored
+    """
+
+    unreadable: int = 0
+    unknown_names: int = 0
+
+    def read(self, cell: object) -> float:
+        """A cell as a number, NaN if it is none; one that is there and is none is counted."""
+        value = number(cell)
+        if value != value and not _is_missing(cell):
+            self.unreadable += 1
+        return value
+
+
+def _is_missing(cell: object) -> bool:
+    """Whether a cell says that nothing was measured, rather than something that cannot be read."""
+    if cell is None or isinstance(cell, float):
+        return True
+    text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
+    return isinstance(text, str) and text.strip().lower() in _MISSING
+
+
+_MISSING: Final = frozenset(("", "na", "n/a", "nan", "-nan", "null", "none"))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Stream:
-    """Observations of these columns, in batches of whatever has arrived."""
+    """Observations of these columns, in batches of whatever has arrived, and what was read past in them."""
 
     columns: tuple[str, ...]
     batches: Iterator[Batch]
+    oddities: Oddities = field(default_factory=Oddities)
 
 
 def stream(source: str, wanted: Selection, *, time: str | None = None) -> Stream:
@@ -170,6 +201,7 @@ def _csv_lines(first: _Line, batches: Iterator[list[_Line]], wanted: Selection, 
     cells = call_or_refuse(lambda: _cells(first[1], delimiter), lambda fault: DataError(f"line {first[0]}: {fault}"))
     header = name_columns(cells, where, delimiter)
     chosen = wanted.choose(header)
+    odd = Oddities()
     places, width, mark = [header.index(name) for name in chosen], len(header), delimiter.encode()
     at = None if time is None else header.index(_require_time(time, header))
 
@@ -177,11 +209,11 @@ def _csv_lines(first: _Line, batches: Iterator[list[_Line]], wanted: Selection, 
         cells = _cells(line, delimiter) if b'"' in line else line.split(mark)
         if len(cells) != width:
             raise _Misbuilt(f"every line has as many cells as the header, {width}. Write it again.")
-        return [number(cells[place]) for place in places], "" if at is None else _word(cells[at])
+        return [odd.read(cells[place]) for place in places], "" if at is None else _word(cells[at])
 
     start = next(batches)[1:]
     rows = _rows(parse, chain([start], batches), timed=at is not None, blank_counts=width == 1)
-    return Stream(tuple(chosen), rows)
+    return Stream(tuple(chosen), rows, odd)
 
 
 def _require_time(time: str, names: Sequence[str]) -> str:
@@ -202,34 +234,37 @@ def _cells(line: bytes, delimiter: str) -> list[str]:
 
 
 def _json_lines(first: _Line, batches: Iterator[list[_Line]], wanted: Selection, time: str | None) -> Stream:
+    odd = Oddities()
     found = call_or_refuse(lambda: _json(first[1]), lambda fault: DataError(f"line {first[0]}: {fault}"))
     if time is not None:
         _require_time(time, list(found) if isinstance(found, dict) else [])
     if isinstance(found, list):
         chosen = wanted.names or number_columns(len(found))
-        return Stream(chosen, _rows(_list_parser(len(chosen)), batches, timed=False))
+        return Stream(chosen, _rows(_list_parser(len(chosen), odd), batches, timed=False), odd)
     asked = wanted.names or ()  # one of them may be missing from the first line, as an entry may be, but not all
     names = wanted.choose([*found, *(name for name in asked if name not in found and set(asked) & set(found))])
-    parse = _object_parser(names, {*found, *names}, time)
-    return Stream(tuple(names), _rows(parse, batches, timed=time is not None))
+    parse = _object_parser(names, {*found, *names}, time, odd)
+    return Stream(tuple(names), _rows(parse, batches, timed=time is not None), odd)
 
 
-def _object_parser(names: Sequence[str], known: set[str], time: str | None) -> _Parse:
+def _object_parser(names: Sequence[str], known: set[str], time: str | None, odd: Oddities) -> _Parse:
     def parse(line: bytes) -> tuple[list[float], str]:
         found = _json(line)
-        if not isinstance(found, dict) or not found.keys() <= known:
-            raise _Misbuilt("every line is an object with no names but those of the first. Write it again.")
-        return [number(found.get(name)) for name in names], "" if time is None else str(found.get(time))
+        if not isinstance(found, dict):
+            raise _Misbuilt("every line must be an object, as the first is. Write it again.")
+        if not found.keys() <= known:
+            odd.unknown_names += 1
+        return [odd.read(found.get(name)) for name in names], "" if time is None else str(found.get(time))
 
     return parse
 
 
-def _list_parser(width: int) -> _Parse:
+def _list_parser(width: int, odd: Oddities) -> _Parse:
     def parse(line: bytes) -> tuple[list[float], str]:
         found = _json(line)
         if not isinstance(found, list) or len(found) != width:
             raise _Misbuilt(f"every line is a list with {width} entries here. Write it again.")
-        return [number(cell) for cell in found], ""
+        return [odd.read(cell) for cell in found], ""
 
     return parse
 

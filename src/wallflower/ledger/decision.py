@@ -154,10 +154,10 @@ class Quote:
         """Why a price is not what was stated."""
         if self.price is None or self.price.factor == 1:
             return ""
-        return (
-            f" It counts {self.price.factor} times, because the budget bounds the loss of {self.protection.words}; "
-            "before the first question the data owner may declare another unit (wallflower budget declare)."
-        )
+        words = f" {factor_words(self.claim, self.price, self.protection)}"
+        if self.price.factor == self.claim.moves:  # no unit makes it cheaper
+            return words
+        return f"{words} Before the first question the data owner may declare another unit (wallflower budget declare)."
 
 
 def make_receipt(
@@ -196,6 +196,34 @@ def make_quote(account: Account, dataset: str, cost: Loss, claim: Claim, analyst
     return Quote(
         dataset=dataset, analyst=analyst, account=account, cost=cost, claim=claim, price=found, obstacle=obstacle
     )
+
+
+def factor_words(claim: Claim, found: Price, declared: Protection) -> str:
+    """Why a claim is charged more than it states: an assumed change, the unit of protection, or both."""
+    reasons = []
+    if claim.moves > 1:
+        reasons.append(
+            f"the assumed change fits {claim.moves:,} times into the public range, and the budget covers any change "
+            "within the range"
+        )
+    if found.factor != claim.moves:
+        reasons.append(f"the budget bounds the loss of {declared.words}")
+    return f"It counts {_brief(found.factor)} times, because {', and '.join(reasons)}."
+
+
+def booking_note(claim: Claim, declared: Protection) -> str | None:
+    """What a claim would be charged in the declared unit, and why; None if that is what it states, or has no rule."""
+    try:
+        found = price(claim, declared)
+    except Untranslatable:
+        return None
+    if found.factor == 1:
+        return None
+    return f"The budget would be charged {loss_of(found, declared)}. {factor_words(claim, found, declared)}"
+
+
+def _brief(factor: Fraction) -> str:
+    return f"{int(factor):,}" if factor.denominator == 1 else f"{float(factor):.4g}"
 
 
 def loss_of(found: Price, declared: Protection) -> Loss:

@@ -201,6 +201,10 @@ class Query(ABC, Generic[D, A]):
         given = {item.name: getattr(self, item.name) for item in fields(self) if _is_meant(self, item)}
         return ", ".join(f"{name.replace('_', ' ')} {_in_words(value)}" for name, value in given.items())
 
+    def assumed_change(self, data: D) -> str:
+        """The change that its loss is stated for, in words, where it assumes one smaller than the public range."""
+        return ""
+
     def cautions(self, data: D) -> tuple[str, ...]:
         """What the table's public facts warn of, in words: it goes with the plan and with the answer."""
         return ()

@@ -25,7 +25,7 @@ Span = Literal["low", "high", "sum", "distance", "square", "radius"]
 REQUIRED: Final = inspect.Parameter.empty
 LOSS_HELP: Final[Mapping[str, str]] = {
     "epsilon": "privacy loss ε to spend, exactly as written: 0.5 or 1/2",
-    "delta": "probability δ by which ε may fail, such as 1e-6; left out: none",
+    "delta": "δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure",
     "rho": "zero-concentrated privacy loss ρ, instead of ε and δ",
 }
 

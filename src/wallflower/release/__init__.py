@@ -23,8 +23,10 @@ from wallflower.data.fingerprints import fingerprint
 from wallflower.errors import LedgerUnreachable, NotUseful
 from wallflower.ledger import Declaration, Ledger, Quote, Receipt
 from wallflower.ledger.account import protection_of
+from wallflower.ledger.decision import booking_note
 from wallflower.machine.version import VERSION
 from wallflower.noise import system_noise
+from wallflower.privacy import Kind
 from wallflower.query import A, D, Plan, Query
 from wallflower.release.answer import Release
 from wallflower.release.guarantee import Facts, Guarantee
@@ -108,12 +110,13 @@ class Payment(Generic[D, A]):
     def _make_release(self, value: A, facts: Facts) -> Release[A]:
         query, receipt, reading = self.query, self.receipt, self.query.reading(value, facts)
         starter = (starter_note(receipt.dataset),) if receipt.starter else ()
+        change = query.assumed_change(self.view)
         return Release(
             value=value,
             interval=reading.interval,
             covers=reading.covers,
             words=reading.words,
-            guarantee=Guarantee(receipt.cost, public=receipt.public),
+            guarantee=Guarantee(receipt.cost, receipt.public, change, receipt.booked if change else None),
             mechanism=reading.mechanism,
             proof=query.proof,
             status=str(reading.status or query.status),
@@ -176,10 +179,26 @@ def pay(
     return Payment(query=query, view=view, plan=plan, receipt=receipt, ledger=ledger)
 
 
-def plan_for(query: Query[D, A], view: D) -> Plan:
-    """What to expect of a question here, with what the table's public facts warn of."""
+def plan_for(query: Query[D, A], view: D, declared: Protection | None = None) -> Plan:
+    """What to expect of a question here, with what the table's public facts warn of and what the budget would be
+    charged in the unit that it protects: as `declared` in the ledger, or by the schema."""
     plan = query.plan_on(view)
-    return replace(plan, notes=(*plan.notes, *query.cautions(view), *_reading_notes(view)))
+    notes = (*query.cautions(view), *_reading_notes(view), *_booking_notes(query, view, declared))
+    return replace(plan, notes=(*plan.notes, *notes))
+
+
+def _booking_notes(query: Query[D, A], view: D, declared: Protection | None) -> tuple[str, ...]:
+    """The charge where it is not the stated loss. Nothing is said where neither ledger nor schema has declared a unit,
+    unless an assumed change alone multiplies it."""
+    schema = getattr(view, "schema", None)
+    known = declared or (schema.protects if isinstance(schema, Schema) else None)
+    if query.cost().kind is Kind.OUTPUT_CONSTRAINED:
+        return ()
+    claim = query.claim(view)
+    if known is None and claim.moves == 1:
+        return ()
+    note = booking_note(claim, known or Protection())
+    return () if note is None else (note,)
 
 
 def _reading_notes(view: Any) -> tuple[str, ...]:

@@ -20,6 +20,9 @@ class Guarantee:
 
     loss    the loss that was stated
     public  columns whose cells were taken for public: adjacent tables agree in these
+    change  the change that is hidden at this loss, in words, where a query assumes one that is smaller than the public
+            range; empty: the change of the loss's adjacency
+    booked  with a change: what the budget was charged, which covers changes within the whole public range
 
     >>> Guarantee(Loss("0.5")).words.split(":")[0]
     'Pure differential privacy at ε=1/2'
@@ -27,6 +30,8 @@ class Guarantee:
 
     loss: Loss
     public: tuple[str, ...] = ()
+    change: str = ""
+    booked: Loss | None = None
 
     @property
     def kind(self) -> Kind:
@@ -55,15 +60,20 @@ class Guarantee:
 
     @property
     def unit(self) -> str:
-        """Whose change is hidden, in words."""
-        return self.adjacency.words
+        """The change that is hidden, in words."""
+        return self.change or self.adjacency.words
 
     @property
     def words(self) -> str:
-        """What it promises, in a sentence."""
+        """What it promises, in a sentence or two."""
         cells = " and ".join(self.public)
         kept = f" The record keeps its {cells}, which the schema calls public: that is not hidden." if cells else ""
-        return f"{_WORDS[self.kind](self.loss)}{kept}"
+        words = f"{_WORDS[self.kind](self.loss, self.unit)}{kept}"
+        if not self.change or self.booked is None:
+            return words
+        return (
+            f"{words} Larger changes, up to the whole public range, are covered by the {self.booked} that was charged."
+        )
 
     def to_json(self) -> dict[str, Any]:
         said = {"kind": str(self.kind), "epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
@@ -74,11 +84,19 @@ class Guarantee:
             "exact": str(self.loss),
             "loss": exact,
             **({"public": list(self.public)} if self.public else {}),
+            **({"change": self.change} if self.change else {}),
+            **({"booked": {name: str(value) for name, value in self.booked.to_json().items()}} if self.booked else {}),
         }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        return cls(Loss.from_json(stored["loss"]), public=tuple(stored.get("public", ())))
+        booked = stored.get("booked")
+        return cls(
+            Loss.from_json(stored["loss"]),
+            public=tuple(stored.get("public", ())),
+            change=stored.get("change", ""),
+            booked=None if booked is None else Loss.from_json(booked),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,19 +135,28 @@ class Facts:
 def certainty(loss: Loss) -> str | None:
     """What a loss means: how sure somebody who was undecided can become. None where it has no plain ε.
 
-    With a δ single answers may tell more, and more often than δ; what holds is the share of guesses that are right,
-    which is how sure somebody becomes on average: (e^ε + δ) / (1 + e^ε) at most.
+    It holds for somebody who knows all the rest. Where records depend on each other, as those of twins, and neither is
+    known, an answer tells of both. With a δ single answers may tell more, and more often than δ; what holds is the
+    share of guesses that are right: how sure somebody becomes on average, (e^ε + δ) / (1 + e^ε) at most.
 
     >>> certainty(Loss("0.5"))
-    "With it, anybody's certainty about one of those protected can grow from 50 % to at most 62.3 %."
+    'Even someone who knows all the other data, and is undecided (50 %) about yours, becomes at most 62.3 % sure.'
+    >>> certainty(Loss(36))
+    'Someone who knows all the other data, and is undecided (50 %) about yours, can become over 99.9 % sure.'
     """
     if loss.kind not in (Kind.PURE, Kind.APPROXIMATE):
         return None
     fade = math.exp(-min(float(loss.amount), 100.0))
     sure = 100 * (1 + float(loss.delta) * fade) / (1 + fade)
-    shown = min(math.ceil(sure * 10 + 1e-9) / 10, 100.0)
+    shown = math.ceil(sure * 10 + 1e-9) / 10
+    who = "omeone who knows all the other data, and is undecided (50 %) about yours,"
     mean = " on average" if loss.delta else ""
-    return f"With it, anybody's certainty about one of those protected can grow from 50 % to at most {shown:g} %{mean}."
+    if shown > _HIGHEST_SHOWN:
+        return f"S{who} can become over {_HIGHEST_SHOWN} % sure{mean}."
+    return f"Even s{who} becomes at most {shown:g} % sure{mean}."
+
+
+_HIGHEST_SHOWN: Final = 99.9  # per cent
 
 
 def _number(exact: Fraction) -> float:
@@ -142,42 +169,42 @@ def _times(epsilon: Fraction) -> str:
     return f"{math.ceil(math.exp(epsilon) * 100) / 100:g} times"
 
 
-def _say_pure(loss: Loss) -> str:
+def _say_pure(loss: Loss, change: str) -> str:
     return (
-        f"Pure differential privacy at {loss}: with {loss.neighbours.words}, every answer stays at most "
+        f"Pure differential privacy at {loss}: with {change}, every answer stays at most "
         f"{_times(loss.amount)} as likely."
     )
 
 
-def _say_approximate(loss: Loss) -> str:
+def _say_approximate(loss: Loss, change: str) -> str:
     return (
-        f"Approximate differential privacy at {loss}: with {loss.neighbours.words}, every answer stays at most "
-        f"{_times(loss.amount)} as likely, up to a probability of {float(loss.delta):g}."
+        f"(ε, δ)-differential privacy with ε={loss.amount}, δ={float(loss.delta):g}: with {change}, the probability of "
+        f"any set of answers is at most {_times(loss.amount)} what it was, plus δ."
     )
 
 
-def _say_concentrated(loss: Loss) -> str:
+def _say_concentrated(loss: Loss, change: str) -> str:
     return (
         f"Zero-concentrated differential privacy at {loss}, which implies ε={float(loss.at(_SHOWN_AT).amount):.4g} "
-        f"with δ={_SHOWN_AT}. Neighbours: {loss.neighbours.words}."
+        f"with δ={_SHOWN_AT}. Neighbours: {change}."
     )
 
 
-def _say_output_constrained(loss: Loss) -> str:
+def _say_output_constrained(loss: Loss, change: str) -> str:
     return (
         f"Output-constrained privacy at {loss}, which is weaker than differential privacy: with "
-        f"{loss.neighbours.words}, every answer stays at most {_times(loss.amount)} as likely, but only where that "
+        f"{change}, every answer stays at most {_times(loss.amount)} as likely, but only where that "
         "change leaves the record an outlier in exactly the same contexts. A change that does not is not hidden at "
         "all; the answer itself proves that the record is an outlier there; and several people together are not "
         "protected as a group."
     )
 
 
-def _say_other(loss: Loss) -> str:
-    return f"{loss.kind.capitalize()} privacy at {loss}. Neighbours: {loss.neighbours.words}."
+def _say_other(loss: Loss, change: str) -> str:
+    return f"{loss.kind.capitalize()} privacy at {loss}. Neighbours: {change}."
 
 
-_WORDS: Final[Mapping[Kind, Callable[[Loss], str]]] = {
+_WORDS: Final[Mapping[Kind, Callable[[Loss, str], str]]] = {
     Kind.PURE: _say_pure,
     Kind.APPROXIMATE: _say_approximate,
     Kind.ZCDP: _say_concentrated,

@@ -58,7 +58,8 @@ def init(given: dict[str, Any]) -> None:
         raise ParameterError("location: bounds and centres are paid for. Add an epsilon, or leave it out.")
     if given["epsilon"] is not None:
         _buy_spreads(draft, given, protection)
-    draft.scale_by_bounds()
+    if protection is None or protection.rows == "people":  # a watch's centre and threshold are in the stream's units
+        draft.scale_by_bounds()
     schema = _schema(draft, given, protection)
     write_text(output, _text(draft, schema, given))
     _check(given["source"], schema)

@@ -16,7 +16,7 @@ from wallflower.cli.remote import open_remote
 from wallflower.cli.show import notice, say_cap
 from wallflower.cli.watch.fleet_lines import decide_fleet, require_fleet
 from wallflower.data import Schema
-from wallflower.data.lines import STDIN, Stream, stream
+from wallflower.data.lines import STDIN, Oddities, Stream, stream
 from wallflower.errors import BudgetExhausted, ParameterError, PrivacyError, SourceError
 from wallflower.ledger import Ledger
 from wallflower.queries.watch.seasons import Seasons
@@ -62,7 +62,17 @@ _ASK: Final[Mapping[str, Any]] = {
         bool,
         typer.Option(
             "--continue",
-            help="the source goes on where the state ends; left out: it starts again with observation 1",
+            help="the source goes on where the state ends; default: a pipe goes on, a file starts with observation 1",
+            rich_help_panel=DATA,
+        ),
+    ],
+    "first": Annotated[
+        int | None,
+        typer.Option(
+            "--from",
+            min=1,
+            metavar="N",
+            help="number of the source's first observation; those decided before are answered as stored",
             rich_help_panel=DATA,
         ),
     ],
@@ -95,6 +105,7 @@ _STREAM_ONLY: Final = {
     "state": "--state",
     "state_key": "--state-key",
     "goes_on": "--continue",
+    "first": "--from",
     "renew": "--renew",
     "look_ahead": "--look-ahead",
 }
@@ -131,8 +142,13 @@ def require_fitting(given: dict[str, Any]) -> None:
             )
     if given["look_ahead"] is not None and not given["fleet"]:
         raise ParameterError("--look-ahead: bounds the clocks of a fleet. Add --fleet, or omit it.")
-    if given["goes_on"] and given["state"] is None:
-        raise ParameterError("--continue: goes on from a state, and none is given. Add --state FILE, or leave it out.")
+    for name, words in (("goes_on", "--continue"), ("first", "--from")):
+        if given[name] and given["state"] is None:
+            raise ParameterError(
+                f"{words}: goes on from a state, and none is given. Add --state FILE, or leave it out."
+            )
+    if given["goes_on"] and given["first"]:
+        raise ParameterError("--continue and --from N exclude each other. Leave one out.")
 
 
 def decide(query: Any, given: Mapping[str, Any]) -> None:
@@ -150,7 +166,7 @@ def decide(query: Any, given: Mapping[str, Any]) -> None:
         with Ledger.open(given["ledger"]) as ledger:
             watch = _open_watch(query, found, facts, ledger, dataset, given)
             with watch:
-                _follow(watch, found, goes_on=given["goes_on"])
+                _follow(watch, found, _first_number(watch, given))
         return
     except KeyboardInterrupt:
         pass
@@ -188,7 +204,13 @@ def _open_watch(
         say_cap(ledger, dataset)
         raise
     if watch.resumed:
-        start = "goes on from there" if given["goes_on"] else "starts with observation 1 again (--continue: it goes on)"
+        first = _first_number(watch, given)
+        start = (
+            f"goes on with observation {first:,} (--from N: it starts with observation N)"
+            if first > watch.position
+            else f"starts with observation {first:,}, and those decided before are answered as stored (--continue: it "
+            "goes on)"
+        )
         notice(f"Taken up again after {watch.position:,} decisions; nothing was charged. The source {start}.")
         if watch.passed_over:
             notice(
@@ -201,16 +223,47 @@ def _open_watch(
     return watch
 
 
-def _follow(watch: Watching, found: Stream, *, goes_on: bool) -> None:
-    following = watch.position + 1 if goes_on else 1
-    for batch in found.batches:
-        told = watch.decide_many(batch.rows, first=following, times=batch.times)
-        following += len(told)
-        _write(told)
-        if told.exhausted:
-            _tell(f'{{"observation": {following}, "outlier": null, "exhausted": true}}\n')
-            notice("The watch is exhausted and looks no further. A new one is paid for anew; with a state, by --renew.")
-            return
+def _first_number(watch: Watching, given: Mapping[str, Any]) -> int:
+    """The number of the source's first observation. Lines of a pipe are new unless a number says otherwise: a file can
+    be read again from its beginning, a pipe cannot."""
+    if given["first"] is not None:
+        return int(given["first"])
+    return watch.position + 1 if given["goes_on"] or given["source"] == STDIN else 1
+
+
+def _follow(watch: Watching, found: Stream, following: int) -> None:
+    warned = set[str]()
+    try:
+        for batch in found.batches:
+            told = watch.decide_many(batch.rows, first=following, times=batch.times)
+            following += len(told)
+            _write(told)
+            _warn_of_oddities(found.oddities, warned)
+            if told.exhausted:
+                _tell(f'{{"observation": {following}, "outlier": null, "exhausted": true}}\n')
+                notice("The watch is exhausted and looks no further. A new one is paid for; with a state, by --renew.")
+                return
+    finally:
+        _count_oddities(found.oddities)
+
+
+def _warn_of_oddities(odd: Oddities, warned: set[str]) -> None:
+    """Warn whoever sends the stream, once for each kind."""
+    if odd.unreadable and "unreadable" not in warned:
+        warned.add("unreadable")
+        notice("An entry holds something that is not a number, such as 4,2 for 4.2. Such entries count as missing.")
+    if odd.unknown_names and "names" not in warned:
+        warned.add("names")
+        notice("A line has names that the first line lacks. Such names are ignored.")
+
+
+def _count_oddities(odd: Oddities) -> None:
+    counts = {
+        "entries that were not numbers": odd.unreadable,
+        "lines with names that the first lacked": odd.unknown_names,
+    }
+    if said := [f"{count:,} {words}" for words, count in counts.items() if count]:
+        notice(f"Read past: {', '.join(said)}.")
 
 
 def _write(told: Decisions) -> None:

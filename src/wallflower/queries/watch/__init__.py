@@ -330,9 +330,13 @@ class Watch(Query[Points, dict[str, Any]]):
     def reading(self, value: dict[str, Any], facts: PublicFacts) -> Reading:
         return words.reading(self, value, facts)
 
+    def assumed_change(self, data: Points) -> str:
+        return words.change_words(self.change, self.loss.neighbours, data.schema, by_phase=self.season is not None)
+
     def cautions(self, data: Points) -> tuple[str, ...]:
         """What public facts of the columns warn of."""
-        return _plans.cautions_of(self, self.gauge(data.dimension, data.schema))
+        made = _plans.cautions_of(self, self.gauge(data.dimension, data.schema))
+        return made if self.season is not None else (*made, words.unit_note(self, data))
 
     def picture(self, value: dict[str, Any], facts: PublicFacts) -> Band | Ticks:
         if self.season is not None and value["decided"] == facts.n:
@@ -353,6 +357,15 @@ class Watch(Query[Points, dict[str, Any]]):
             return made
         useful = made.useful and self.drift.is_useful
         return replace(made, useful=useful, verdict=made.verdict + self.drift.words(n))
+
+    def plan_on(self, data: Points) -> Plan:
+        """The plan, with the bounds of the schema where the query states none and all columns have the same."""
+        if self.low is None and self.high is None:
+            bounds = bounds_of(self, data.dimension, data.schema)
+            (low, *lows), (high, *highs) = bounds.low, bounds.high
+            if {low, *lows} == {low} and {high, *highs} == {high}:
+                return replace(self, low=low, high=high).plan(n=data.n, dimension=data.dimension)
+        return self.plan(n=data.n, dimension=data.dimension)
 
     def tradeoffs(self, *, dimension: int) -> tuple[Tradeoff, ...]:
         """ROC curves over thresholds, at ten losses and at this one."""

@@ -24,6 +24,7 @@ from wallflower.queries.watch import Watch
 from wallflower.queries.watch.seasons import Seasons
 from wallflower.queries.watch.seasons.learner import Learner
 from wallflower.queries.watch.seasons.phases import KINDS
+from wallflower.queries.watch.words import change_words
 from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount, settle
 from wallflower.query.picture import Band, Dot
 from wallflower.units import Claim
@@ -190,6 +191,9 @@ class Baseline(Query[Points, dict[str, Any]]):
         if (learner := self._learner) is not None:
             return learner.claim(facts, getattr(facts, "schema", None))
         return replace(super(Baseline, self).claim(facts), rho=self.loss.epsilon**2 / 4)  # (B)
+
+    def assumed_change(self, data: Points) -> str:
+        return change_words(self.change, self.loss.neighbours, data.schema, by_phase=False)
 
     def view(self, data: Any) -> Points:
         if (learner := self._learner) is None:

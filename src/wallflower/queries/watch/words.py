@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from wallflower.data import Points
 from wallflower.machine.lazy import Lazy
+from wallflower.privacy import Neighbours
 from wallflower.queries.watch.modes import mode_of
 from wallflower.queries.watch.parameters import WatchSettings
 from wallflower.query import PublicFacts, Reading
+from wallflower.schema import Schema
 
 if TYPE_CHECKING:
     import wallflower.queries.watch.forecast.plans as _plans
@@ -42,6 +45,48 @@ def at_times(value: Mapping[str, Any], most: int) -> str:
     times = value.get("times") or ()
     more = f" and {len(times) - most:,} more" if len(times) > most else ""
     return f": {', '.join(times[:most])}{more}" if times else ""
+
+
+def change_words(change: float | None, neighbours: Neighbours, schema: Schema, *, by_phase: bool) -> str:
+    """The change that a stated loss hides where it is assumed to be at most `change`; empty where none is assumed."""
+    if change is None:
+        return ""
+    is_scaled = not by_phase and any(scale != 1 for _, scale in _shift_and_scale(schema, schema.numbers))
+    size = f"at most {change:g}" + (" (after division by the scale of its column)" if is_scaled else "")
+    person = "any one person's contributions to"
+    return {
+        Neighbours.ENTRY: f"any one entry of one observation changed by {size}",
+        Neighbours.PERSON: f"{person} the whole stream changed, each by {size}",
+        Neighbours.WINDOW: f"{person} a window of consecutive observations changed, each by {size}",
+    }[neighbours]
+
+
+def unit_note(query: WatchSettings, data: Points) -> str:
+    """What entries are divided by, and centre and threshold in the units of the columns where there is one for all."""
+    pairs = _shift_and_scale(data.schema, data.columns)
+    if all(pair == (0, 1) for pair in pairs):
+        return "Entries are divided by 1: centre and threshold are in the units of the columns."
+    named = [
+        f"{name} {scale:g}" + (f" after subtracting {center:g}" if center else "")
+        for name, (center, scale) in zip(data.columns, pairs, strict=True)
+    ]
+    divided = f"By the schema, entries are divided by: {', '.join(named)}."
+    scales = {scale for _, scale in pairs}
+    if query.statistic not in ("sum", "weighted") or len(scales) > 1:
+        return f"{divided} Centre and threshold are of what that gives, not of the columns as they are written."
+    weights = query.weights or (1.0,) * data.dimension
+    (scale,), usual = scales, query.statement(data.dimension).centre
+    middle = usual * scale + sum(weight * center for weight, (center, _) in zip(weights, pairs, strict=True))
+    return (
+        f"{divided} So the centre {usual:g} is {middle:.6g} and the threshold {query.threshold:g} is "
+        f"{query.threshold * scale:.6g} in the units of the column{'s' if data.dimension > 1 else ''}."
+    )
+
+
+def _shift_and_scale(schema: Schema, names: Sequence[str]) -> list[tuple[float, float]]:
+    """What is subtracted from each column, and what it is divided by then."""
+    known = {column.name: column for column in schema.columns or ()}
+    return [(float(known[name].center), float(known[name].scale)) if name in known else (0.0, 1.0) for name in names]
 
 
 def _assumptions(query: WatchSettings) -> list[str]:

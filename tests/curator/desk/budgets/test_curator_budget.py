@@ -566,5 +566,5 @@ def test_the_release_page_has_the_price_in_words(ana: Caller, analyst: Browser) 
     made = ask(ana).json
     page = words(analyst.get(f"/ui/releases/{made['ledger_id']}"))
     assert "It cost ε=1/4; ε=3/4 of ε=1 is left for ana." in page
-    assert "anybody's certainty about one of those protected can grow from 50 % to at most 56.3 %" in page
+    assert "is undecided (50 %) about yours, becomes at most 56.3 % sure" in page
     assert "the loss of one record, whatever is in it" in page

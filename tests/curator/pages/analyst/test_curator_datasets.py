@@ -52,7 +52,7 @@ def test_a_data_set_says_what_it_is(service: Service) -> None:
     ):
         assert said in shown, said
     assert "at <b>admission</b>" not in ana.last.content.decode()
-    assert "can grow from 50 % to at most" in shown
+    assert "is undecided (50 %) about yours, becomes at most" in shown
     assert "Patients of the ward" in words(ana.get("/ui/"))
     told = service.token("ana").get("/v1/datasets/said").json
     assert told["title"] == "Patients of the ward"

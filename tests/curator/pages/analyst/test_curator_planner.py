@@ -172,7 +172,13 @@ def test_before_paying_the_account_and_the_rest_are_shown(service: Service, ana:
     place = ana.post("/ui/datasets/staff/confirm/count", form).headers["location"]
     page = ana.get(place)
     assert page.status == 200
-    for said in ("staff", "ε = 0.25", "left for you afterwards", "ε = 0.75", "can grow from 50 % to at most 56.3 %"):
+    for said in (
+        "staff",
+        "ε = 0.25",
+        "left for you afterwards",
+        "ε = 0.75",
+        "is undecided (50 %) about yours, becomes at most 56.3 %",
+    ):
         assert said in words(page), said
     assert len(desk.entries(event="charge")) == before  # looking costs nothing
     paid = dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', text(page)))

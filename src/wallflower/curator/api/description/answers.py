@@ -52,6 +52,8 @@ class Guarantee(Answer):
     exact: str = tell("the loss in words", "ε=1/2")
     loss: Loss
     public: list[str] | None = maybe("public columns, whose cells the hidden change leaves as they are", ["ward"])
+    change: str | None = maybe("the change that is hidden at this loss, where a smaller one than any is assumed", None)
+    booked: Loss | None = maybe("with a change: what the budget was charged", None)
 
 
 class Facts(Answer):

@@ -86,7 +86,7 @@ def standing_of(shown: DatasetView) -> Standing:
 def _all_of(loss: Loss) -> str | None:
     """What the whole limit means, before anything of it is spent."""
     sure = certainty(loss)
-    return None if sure is None else sure.replace("With it, anybody's", "If all of it is spent, anybody's", 1)
+    return None if sure is None else f"If all of it is spent: {sure[0].lower()}{sure[1:]}"
 
 
 def loss_words(loss: Loss) -> str:
