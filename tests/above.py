@@ -11,11 +11,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from wallflower.audit import Finding, Floats, ScriptedNoise, World, audit_bound, audit_exact
+from wallflower.audit.answers import Accounts, Case, LawCheck, audit_cases, laplace
 from wallflower.audit.laws import audit_law, law_of
 from wallflower.data import Points, Table
-from wallflower.errors import ParameterError
+from wallflower.errors import LossMismatch, ParameterError
 from wallflower.noise import Noise
-from wallflower.privacy import Loss
+from wallflower.privacy import Kind, Loss
 from wallflower.query import Option, Plan, PublicFacts, Query, Reading, Status
 
 
@@ -40,6 +41,8 @@ class Above(Query[Points, int]):
     def __post_init__(self) -> None:
         if not self.bar < 1e9:
             raise ParameterError("above: bar must be a finite number below 1e9. Choose another.")
+        if self.loss.kind is not Kind.PURE:
+            raise LossMismatch("above: it has a theorem for a pure loss only. Pass ε alone.")
 
     def cost(self) -> Loss:
         return self.loss
@@ -84,7 +87,24 @@ class Above(Query[Points, int]):
 
     @classmethod
     def audits(cls, *, quick: bool) -> Iterator[Finding]:
-        return attack(cls(bar=1.5, loss=Loss("1")))
+        yield from attack(cls(bar=1.5, loss=Loss("1")))
+        yield from audit_cases(cls.accounts().cases)
+
+    @classmethod
+    def accounts(cls) -> Accounts:
+        def case(name: str, **details: Any) -> Case:
+            return Case(
+                name=name,
+                query=cls(bar=1.5, loss=Loss("1"), **details),
+                tables=ADJACENT,
+                parts=(laplace("count", moves=1, epsilon=1),),
+                laws=(LawCheck(parts=("count",), least=0.99, seen=lambda value: value >= 2),),
+            )
+
+        return Accounts(
+            cases=(case("above"), case("below, unclamped", side="below", clamp=False), case("at most 2", most=2)),
+            without_draws=frozenset({"columns"}),
+        )
 
 
 def count_above(values: Floats, bar: float) -> int:
@@ -93,6 +113,7 @@ def count_above(values: Floats, bar: float) -> int:
 
 # Attacks
 
+ADJACENT = tuple(Points.from_array([[0.0], [9.0], [high]], name="made-up") for high in (0.0, 9.0))
 WORLD = World(((0.0,), (1.5,), (2.0,)), 3)
 
 
@@ -102,11 +123,10 @@ def attack(query: Above) -> Iterator[Finding]:
     broken = partial(count_above, bar=1.0)
     yield audit_exact(broken, _brute, WORLD.arrays(), name="broken: the bar itself is above", expected=True)
     yield audit_bound(partial(_hidden, query), exact, WORLD, name="what the noise hides")
-    first, second = (Points.from_array([[0.0], [9.0], [high]], name="made-up") for high in (0.0, 9.0))
-    laws = [law_of(partial(query.answer, points)) for points in (first, second)]
+    laws = [law_of(partial(query.answer, points)) for points in ADJACENT]
     yield audit_law(*laws, claimed=query.loss, name="answer")
     short = replace(query, loss=Loss(query.loss.epsilon * Fraction(10, 9)))
-    laws = [law_of(partial(short.answer, points)) for points in (first, second)]
+    laws = [law_of(partial(short.answer, points)) for points in ADJACENT]
     yield audit_law(*laws, claimed=query.loss, name="broken: a tenth short", expected=True)
 
 

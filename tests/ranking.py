@@ -12,11 +12,12 @@ from typing import Any, ClassVar, Self
 
 from wallflower import progress
 from wallflower.audit import Finding, Floats, ScriptedNoise, World, audit_bound, audit_exact
+from wallflower.audit.answers import Accounts, Case, audit_cases, laplace
 from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.data import Points, Table
-from wallflower.errors import ParameterError
+from wallflower.errors import LossMismatch, ParameterError
 from wallflower.noise import Noise
-from wallflower.privacy import Loss, exact
+from wallflower.privacy import Kind, Loss, exact
 from wallflower.query import Bars, Option, Plan, PublicFacts, Query, Reading, Status
 
 Ranked = list[dict[str, Any]]
@@ -41,6 +42,8 @@ class Ranking(Query[Points, Ranked]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bar", exact(self.bar, "bar"))
+        if self.loss.kind is not Kind.PURE:
+            raise LossMismatch("ranking: it has a theorem for a pure loss only. Pass ε alone.")
         if self.among == ():
             raise ParameterError("ranking: among has no set of columns. Name some, or leave it out.")
 
@@ -108,7 +111,19 @@ class Ranking(Query[Points, Ranked]):
 
     @classmethod
     def audits(cls, *, quick: bool) -> Iterator[Finding]:
-        return attack(cls(loss=Loss("1"), among=(("x1",), ("x2",)), bar=Fraction(1, 2)))
+        yield from attack(cls(loss=Loss("1"), among=(("x1",), ("x2",)), bar=Fraction(1, 2)))
+        yield from audit_cases(cls.accounts().cases)
+
+    @classmethod
+    def accounts(cls) -> Accounts:
+        tables = tuple(_points([[5.0, 0.0], [6.0, high]]) for high in (0.0, 1.0))
+        counts = laplace("counts", moves=2, epsilon=1, draws=2)
+        return Accounts(
+            cases=(
+                Case(name="columns", query=cls(loss=Loss("1"), sure=False), tables=tables, parts=(counts,)),
+                Case(name="sets", query=cls(loss=Loss("1"), among=(("x1",), ("x2",))), tables=tables, parts=(counts,)),
+            )
+        )
 
 
 # Attacks

@@ -16,10 +16,16 @@ import wallflower.checks as checks
 from above import Above
 from ranking import Ranking
 from wallflower.audit import Way
-from wallflower.checks import CHECKS, answers_extreme_tables, is_attacked, raises_nothing_once_paid
+from wallflower.checks import (
+    CHECKS,
+    accounts_for_every_draw,
+    answers_extreme_tables,
+    is_attacked,
+    raises_nothing_once_paid,
+)
 from wallflower.errors import EvidenceMissing, ParameterError
 from wallflower.privacy import Loss
-from wallflower.queries import QUERIES
+from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.queries.explain.detectors import Custom
 from wallflower.queries.explain.draws.utilities import Rating
 from wallflower.queries.explain.rules import SEARCHES
@@ -48,6 +54,11 @@ def test_contract(
     if question in QUERIES:  # the same attacks that its room's tests judge
         monkeypatch.setattr(checks, "evidence", lambda asked: quick_findings(asked.kind))
     check(question.example())
+
+
+@pytest.mark.parametrize("companion", COMPANIONS, ids=lambda companion: companion.kind)
+def test_companions_account_for_every_draw(companion: type[Query[Any, Any]]) -> None:
+    accounts_for_every_draw(companion.example())
 
 
 def test_kinds_and_labels_are_unique_and_exported() -> None:
@@ -266,6 +277,44 @@ class Short(Broken):
         return max(0, min(data.n, above + noise.laplace(Fraction(9, 10) / self.loss.amount)))
 
 
+class Unaccounted(Broken):
+    @classmethod
+    def accounts(cls) -> Any:
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMode(Broken):
+    gently: bool = field(default=False, metadata={"help": "a mode that no account has"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewChoice(Broken):
+    side: str = field(default="above", metadata={"help": "three sides", "choices": ("above", "below", "beside")})
+
+
+class Following(Broken):
+    def answer(self, data: Any, noise: Any) -> int:
+        above = int((data.values[:, 0] > self.bar).sum())
+        return above + noise.laplace((1 + Fraction(above, 10**6)) / self.loss.amount)
+
+
+class Forgotten(Broken):
+    def answer(self, data: Any, noise: Any) -> int:
+        noise.laplace(1 / self.loss.amount)
+        return int((data.values[:, 0] > self.bar).sum())
+
+
+class Again(Broken):
+    def answer(self, data: Any, noise: Any) -> int:
+        return (Above.answer(self, data, noise) + Above.answer(self, data, noise)) // 2
+
+
+class Modest(Broken):
+    def claim(self, facts: Any) -> Claim:
+        return replace(Above.claim(self, facts), rho=self.loss.amount**2 / 8)
+
+
 class Undrawn(Broken):
     unpictured: ClassVar[str | None] = None
 
@@ -276,6 +325,14 @@ BROKEN = [
     (WithoutWorld, "is_attacked"),
     (Toothless, "is_attacked"),
     (Short, "is_attacked"),
+    (Unaccounted, "accounts_for_every_draw"),
+    (NewMode, "accounts_for_every_draw"),
+    (NewChoice, "accounts_for_every_draw"),
+    (Short, "accounts_for_every_draw"),
+    (Following, "accounts_for_every_draw"),
+    (Forgotten, "accounts_for_every_draw"),
+    (Again, "accounts_for_every_draw"),
+    (Modest, "accounts_for_every_draw"),
     (Undrawn, "has_a_picture_or_a_reason"),
     (Nameless, "names_itself"),
     (Mute, "explains_every_field"),

@@ -55,7 +55,9 @@ import wallflower.queries.watch.detectors as detectors
 import wallflower.queries.watch.modes as watch_modes
 import wallflower.queries.watch.seasons.estimates as estimates
 import wallflower.queries.watch.seasons.pool as pool
+from mutants_of_answers import INVENTED, SURVIVORS
 from wallflower.audit import Finding, Way
+from wallflower.audit.answers import audit_cases
 from wallflower.neighbours.radii import Tally
 from wallflower.privacy import Kind, Loss, zcdp_of_epsilon
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, FixedBins, Grubbs, Tukey
@@ -741,6 +743,11 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
 }
 
 
+# What joins the parts of an answer; such a mutant names the case of its room's accounts that notices it.
+ANSWERS = "answers: "
+MUTANTS |= {name: (room, ANSWERS + case, mutate) for name, (room, case, mutate) in (SURVIVORS | INVENTED).items()}
+
+
 @pytest.fixture(autouse=True)
 def fresh_caches() -> Iterator[None]:
     """What was computed before a mutant, or by one, is not remembered."""
@@ -755,6 +762,10 @@ def fresh_caches() -> Iterator[None]:
 def attack(room: str, name: str) -> Iterator[Finding]:
     if name == "order":
         return evidence.order_findings(count.Count.example())
+    if name.startswith(ANSWERS):
+        cases = [case for case in ROOMS[room].ACCOUNTS.cases if case.name == name.removeprefix(ANSWERS)]
+        assert cases, f"{room} has no account of {name}"
+        return audit_cases(cases)
     return iter(ROOMS[room].ATTACKS[name](True))
 
 

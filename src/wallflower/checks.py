@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from wallflower.audit.answers import audit_cases
 from wallflower.data import Points
 from wallflower.errors import BudgetExhausted, PrivacyError
 from wallflower.evidence import evidence, samples
@@ -261,6 +262,27 @@ def is_attacked(query: Query[Any, Any]) -> None:
     )
 
 
+def accounts_for_every_draw(query: Query[Any, Any]) -> None:
+    """A case for every mode, and in each the draws of `answer` and its claim are those that were written by hand.
+
+    Laws are added up by the audit, which takes longer.
+    """
+    accounts = type(query).accounts()
+    assert accounts is not None, (
+        f"{query.kind} has no account of what `answer` draws. Declare ACCOUNTS in its audit, or override `accounts` "
+        "(wallflower.audit.answers)."
+    )
+    missing = accounts.missing_modes(type(query))
+    assert not missing, (
+        f"{query.kind}: no account for {', '.join(missing)}. Every mode has a case. Add one to ACCOUNTS, or name the "
+        "field in `without_draws` if it changes no draw."
+    )
+    failed = [
+        f"{found.name}: {found.words}" for found in audit_cases(accounts.of(type(query)), laws=False) if not found.ok
+    ]
+    assert not failed, f"{query.kind}: {'; '.join(failed)}"
+
+
 def has_a_page(query: Query[Any, Any]) -> None:
     """docs/KIND.md exists, with a link in README.md and a row in docs/index.md; checked inside the repository only."""
     root = Path(__file__).parents[2]
@@ -296,6 +318,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     pictures_what_was_released,
     has_a_picture_or_a_reason,
     is_attacked,
+    accounts_for_every_draw,
     has_a_page,
 )
 

@@ -42,11 +42,17 @@ DEMANDED: Final[dict[tuple[Way, bool], str]] = {
 }
 
 
+DEMANDED_OF_ANSWERS: Final[dict[tuple[Way, bool], str]] = {
+    (Way.ANSWER, False): "an account of every draw of `answer` (audit_cases)",
+    (Way.ANSWER, True): "an answer with a little too little noise that its account catches (the same)",
+}
+
+
 def audits(kind: str, *, quick: bool = False, questions: Iterable[Question] = QUERIES) -> Iterator[Finding]:
     """Run every attack on a question; `quick` takes fewer trials."""
     question = None if kind in WITHOUT else find(kind, questions)
     room = load(f"wallflower.queries.{kind}.audit").findings if question is None else question.audits
-    yield from _demand(kind, room(quick=quick))
+    yield from _demand(kind, room(quick=quick), DEMANDED if question is None else DEMANDED | DEMANDED_OF_ANSWERS)
     if question is not None:
         yield from order_findings(question.example())
 
@@ -56,15 +62,15 @@ def evidence(question: Question) -> Iterator[Finding]:
     return audits(question.kind, quick=True, questions=(question,))
 
 
-def _demand(kind: str, room: Iterable[Finding]) -> Iterator[Finding]:
+def _demand(kind: str, room: Iterable[Finding], demanded: dict[tuple[Way, bool], str]) -> Iterator[Finding]:
     shown = set()
     for finding in room:
         shown.add((finding.way, finding.expected))
         yield finding
-    missing = [words for need, words in DEMANDED.items() if need not in shown]
+    missing = [words for need, words in demanded.items() if need not in shown]
     if missing:
         raise EvidenceMissing(
-            f"{kind}: of {len(DEMANDED)} kinds of evidence {len(missing)} are missing: {'; '.join(missing)}. An audit "
+            f"{kind}: of {len(demanded)} kinds of evidence {len(missing)} are missing: {'; '.join(missing)}. An audit "
             "needs one of each at least. Let `findings` in audit.py beside the question yield them, or its `audits`."
         )
 

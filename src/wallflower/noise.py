@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -145,6 +146,17 @@ def draws(noise: Noise, law: Literal["laplace", "gaussian"], scale: Fraction, si
     if isinstance(noise, SystemNoise):
         return np.array(getattr(noise, f"{law}s")(scale, size), dtype=np.int64)
     return np.array([getattr(noise, law)(scale) for _ in range(size)], dtype=np.int64)
+
+
+def note_choice(noise: Noise, law: str, rate: Fraction, gaps: Sequence[int], counts: Sequence[int]) -> None:
+    """Tell a noise that keeps a record of its draws what its next words decide; no other noise listens.
+
+    Words of a choice look alike whatever they decide. An audit needs its rate, and how many candidates are how far
+    from the best.
+    """
+    listen = getattr(noise, "note_choice", None)
+    if listen is not None:
+        listen(law, rate, gaps, counts)
 
 
 def system_noise() -> SystemNoise:

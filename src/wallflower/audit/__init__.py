@@ -52,6 +52,7 @@ class Way(StrEnum):
     ORACLE = "an exact answer beside brute force"
     WORLD = "a bound or a law on every table of a tiny world"
     OUTPUTS = "what comes out for two neighbouring tables, drawn or added up"
+    ANSWER = "what `answer` itself draws and tells on two adjacent tables, and what `claim` states"
     ORDER = "whether the charge comes before the look"
 
 

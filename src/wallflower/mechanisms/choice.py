@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from wallflower.errors import ParameterError
 from wallflower.mechanisms.additive import MARGIN, SMALLEST_DELTA, require_delta, require_positive
-from wallflower.noise import Noise
+from wallflower.noise import Noise, note_choice
 from wallflower.privacy import zcdp_of_epsilon
 
 Whole = NDArray[Any]  # whole numbers; of Python where they may be longer than 64 bits
@@ -32,7 +32,9 @@ def permute_and_flip(scores: Sequence[int], *, sensitivity: int, epsilon: Fracti
     Every coin is flipped, also those behind the winner, so that the work does not show where it stood.
     """
     unit = Fraction(epsilon) / (2 * max(1, sensitivity))
-    heads = [noise.flip(unit * gap) for gap in _gaps(scores, epsilon)]
+    gaps = _gaps(scores, epsilon)
+    note_choice(noise, "permute-and-flip", unit, gaps, [1] * len(gaps))
+    heads = [noise.flip(unit * gap) for gap in gaps]
     order = list(range(len(heads)))
     for last in range(len(order) - 1, 0, -1):
         other = noise.below(last + 1)
@@ -52,11 +54,13 @@ def exponential_level(gaps: Whole, counts: Whole, *, rate: Fraction, noise: Nois
     """
     require_positive(rate)
     place = _draw(np.maximum(gaps - gaps[counts > 0].min(), 0), counts, rate, noise)
+    note_choice(noise, "rank", Fraction(0), [0], [int(counts[place])])
     return place, noise.below(int(counts[place]))
 
 
 def _draw(gaps: Whole, counts: Whole, rate: Fraction, noise: Noise) -> int:
     """A place; bits are read until they leave no other. The smallest gap that counts is 0.  (E2)"""
+    note_choice(noise, "exponential", rate, gaps.tolist(), counts.tolist())
     word, bits = noise.below(1 << _WORD), _WORD
     place, needed = _surely(word, gaps, counts, rate), sum(counts.tolist()).bit_length()
     while place is None:

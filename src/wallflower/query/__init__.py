@@ -243,6 +243,15 @@ class Query(ABC, Generic[D, A]):
         findings: Iterable[Any] = load(f"{room}.audit").findings(quick=quick)
         return findings
 
+    @classmethod
+    def accounts(cls) -> Any:
+        """Accounts by hand of every draw of `answer`, mode by mode: `ACCOUNTS` of `audit` in the query's own package.
+
+        A query without a package overrides this. The contract suite refuses a query that has none.
+        """
+        package = sys.modules[cls.__module__].__package__
+        return getattr(load(f"{package}.audit"), "ACCOUNTS", None) if package and is_there(f"{package}.audit") else None
+
     def to_json(self) -> dict[str, Any]:
         """The parameters, exactly, as plain JSON."""
         return {item.name: _plain(getattr(self, item.name)) for item in fields(self)}

@@ -15,8 +15,10 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Attack, Finding, Floats, World, audit_bound, audit_exact
+from wallflower.audit.answers import Accounts, Case, LawCheck, audit_cases, cube, exponential
 from wallflower.audit.laws import Law, audit_law
-from wallflower.neighbours.radii import outlier_curve
+from wallflower.data import Points
+from wallflower.neighbours.radii import USUAL, middle_of, outlier_curve
 from wallflower.privacy import Loss
 from wallflower.queries.profile import Profile
 from wallflower.queries.profile.exact import exact_profile
@@ -104,4 +106,87 @@ def _brute(values: Floats) -> list[int]:
     return [sum(all(near[i, j] > radius for j in places if j != i) for i in places) for radius in (1.0, 2.0)]
 
 
-ATTACKS: Final[dict[str, Attack]] = {"noise": _attack_noise, "curve": _attack_curve, "exact": _attack_exact}
+# Accounts of what an answer draws
+
+
+WITHOUT_DRAWS: Final = frozenset({"columns", "scale", "slack"})
+ADJACENT: Final = (
+    Points.from_array(np.array(TOGETHER)[:, None]),
+    Points.from_array(np.array(APART)[:, None]),
+)
+# One of two records in one place moves away, and at both radii both are outliers.
+PAIRED: Final = (
+    Points.from_array(np.array([[0.0], [0.0], [FAR], [FAR]])),
+    Points.from_array(np.array([[-FAR], [0.0], [FAR], [FAR]])),
+)
+# The three that have company from a radius of 3.8 on make the curve fall there by as much as one record moves it.
+CROSSING: Final = tuple(
+    Points.from_array(np.array([[place], [0.0], [0.0], [FAR], [FAR], [FAR + 3.8], *([k * FAR] for k in (2, 3, 4))]))
+    for place in (0.0, 9 * FAR)
+)
+SCRIPTED: Final = 200  # the scripted value of each geometric draw of a level
+GRID_RADII: Final = frozenset(middle_of(USUAL, place) for place in range(101))
+CASES: Final[tuple[Case, ...]] = (
+    Case(
+        name="two radii",
+        query=ASKED,
+        tables=ADJACENT,
+        parts=(cube("curve", size=2, moves=3 * 128 + 1, epsilon=4, usual=SCRIPTED),),
+        rho=Fraction(8),
+        usual=SCRIPTED,
+        is_smoothed=True,
+    ),
+    Case(
+        name="default radii",
+        query=replace(ASKED, radii=None, normalise=True),
+        tables=ADJACENT,
+        parts=(replace(cube("curve", size=12, moves=3 * 128 + 1, epsilon=4, usual=SCRIPTED), noisy=()),),
+        rho=Fraction(8),
+        usual=SCRIPTED,
+        is_smoothed=True,
+    ),
+    Case(
+        name="two radii by outlier mass",
+        query=Profile(neighbours=1, radii=(0.5, 1.0), loss=Loss("8"), graded=True, normalise=False),
+        tables=PAIRED,
+        parts=(cube("curve", size=2, moves=2, epsilon=8, usual=SCRIPTED),),
+        rho=Fraction(32),
+        usual=SCRIPTED,
+        is_smoothed=True,
+    ),
+    Case(
+        name="one radius by outlier mass",
+        query=Profile(neighbours=1, radii=(0.5,), loss=Loss("8"), graded=True, normalise=False),
+        tables=PAIRED,
+        parts=(cube("curve", size=1, moves=2, epsilon=8, usual=SCRIPTED),),
+        rho=Fraction(32),
+        usual=SCRIPTED,
+        laws=(LawCheck(parts=("curve",), least=0.99, rare=(1e-6, 1e-6)),),
+    ),
+    Case(
+        name="a radius for a share",
+        query=Profile(neighbours=2, shares=("2/3",), loss=Loss("1"), slack=2, normalise=False),
+        tables=(CROSSING[0], CROSSING[1]),
+        parts=(exponential("radii", epsilon=1, moves=3 * 128 + 1, candidates=101),),
+        rho=Fraction(1, 8),
+        is_public=lambda value: GRID_RADII.issuperset(value["radii"]),
+        laws=(LawCheck(parts=("radii",), least=0.8, seen=lambda value: value["radii"][0] > 3.7),),
+    ),
+    Case(
+        name="radii for two shares",
+        query=Profile(neighbours=2, shares=("1/3", "2/3"), loss=Loss("1"), slack=2, normalise=False),
+        tables=(CROSSING[0], CROSSING[1]),
+        parts=(exponential("radii", epsilon=1, moves=3 * 128 + 1, candidates=101**2),),
+        rho=Fraction(1, 8),
+        is_public=lambda value: GRID_RADII.issuperset(value["radii"]),
+    ),
+)
+ACCOUNTS: Final = Accounts(cases=CASES, without_draws=WITHOUT_DRAWS)
+
+
+ATTACKS: Final[dict[str, Attack]] = {
+    "answers": lambda quick: audit_cases(ACCOUNTS.cases),
+    "noise": _attack_noise,
+    "curve": _attack_curve,
+    "exact": _attack_exact,
+}

@@ -11,8 +11,10 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Attack, Finding, Floats, World, audit_bound, audit_exact
+from wallflower.audit.answers import Accounts, Case, LawCheck, audit_cases, exponential
 from wallflower.audit.laws import Law, audit_law, law_of
-from wallflower.neighbours.radii import curve_around, outlier_curve, pick_radii, radius_grid
+from wallflower.data import Points
+from wallflower.neighbours.radii import USUAL, curve_around, middle_of, outlier_curve, pick_radii, radius_grid
 from wallflower.privacy import Loss
 from wallflower.queries.radius import Radius
 from wallflower.queries.radius.exact import exact_radius
@@ -97,4 +99,40 @@ def _brute(values: Floats, share: Fraction) -> float:
     return GRID[min(range(len(GRID)), key=lambda at: (missed[at], at))]
 
 
-ATTACKS: Final[dict[str, Attack]] = {"choice": _attack_choice, "curve": _attack_curve, "exact": _attack_oracle}
+# Accounts of what an answer draws
+
+
+WITHOUT_DRAWS: Final = frozenset({"columns", "scale", "smallest", "largest", "slack"})
+ADJACENT: Final = tuple(Points.from_array(np.array(records)[:, None]) for records in (TOGETHER, APART))
+RADII: Final = 101  # of the public grid
+FALLING: Final = 3.7  # beyond this radius the curve falls
+GRID_RADII: Final = frozenset(middle_of(USUAL, place) for place in range(RADII))
+CASES: Final[tuple[Case, ...]] = (
+    Case(
+        name="a radius",
+        query=replace(ASKED, smallest=None, largest=None),
+        tables=(ADJACENT[0], ADJACENT[1]),
+        parts=(exponential("radius", epsilon=1, moves=3 * 128 + 1, candidates=RADII),),
+        rho=Fraction(1, 8),
+        is_public=lambda value: value in GRID_RADII,
+        laws=(LawCheck(parts=("radius",), least=0.8, seen=lambda value: value > FALLING),),
+    ),
+    Case(
+        name="a radius by outlier mass",
+        query=replace(GRADED, smallest=None, largest=None, normalise=True),
+        tables=(ADJACENT[0], ADJACENT[1]),
+        parts=(exponential("radius", epsilon=1, moves=2 * 2, candidates=RADII),),
+        rho=Fraction(1, 8),
+        is_public=lambda value: value in GRID_RADII,
+        laws=(LawCheck(parts=("radius",), least=0.35, seen=lambda value: value > FALLING),),
+    ),
+)
+ACCOUNTS: Final = Accounts(cases=CASES, without_draws=WITHOUT_DRAWS)
+
+
+ATTACKS: Final[dict[str, Attack]] = {
+    "answers": lambda quick: audit_cases(ACCOUNTS.cases),
+    "choice": _attack_choice,
+    "curve": _attack_curve,
+    "exact": _attack_oracle,
+}

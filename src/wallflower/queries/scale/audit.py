@@ -17,11 +17,12 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Attack, Finding, Floats, Way, audit_exact
+from wallflower.audit.answers import Accounts, Case, LawCheck, audit_cases, exponential, secret_pairing, uniform
 from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.audit.scripts import InOrder
 from wallflower.data import Points
 from wallflower.mechanisms import choose_together
-from wallflower.neighbours.spreads import EDGES, Ints, errors_of, histogram, interval
+from wallflower.neighbours.spreads import BINS, DIVISORS, EDGES, Ints, errors_of, histogram, interval, value_of
 from wallflower.privacy import Loss
 from wallflower.queries.scale import Scale
 from wallflower.queries.scale.locations import Cells
@@ -193,7 +194,119 @@ def _moves(name: str, errors: Callable[[Floats], Ints], columns: int, *, expecte
     )
 
 
+# Accounts of what an answer draws. The script pairs neighbours in the table.
+
+
+WITHOUT_DRAWS: Final = frozenset({"columns"})
+KEY: Final = 2**128
+WHOLE_SPREADS: Final = 64  # candidates of a column of whole numbers from 0 to 15: 16 to an octave, from 1 to 16
+SPREADS: Final = 427  # of a column of numbers from 0 to 100: the same, from 2^-20 on
+LOCATIONS: Final = 374  # quarters of the spread that the script chooses, from 0 to 100
+
+
+def _beside(records: Any, *, low: float = 0, high: float = 15, integer: bool = True) -> Points:
+    """Records of equal columns."""
+    values = np.array(records, dtype=np.float64)
+    values = values[:, None] if values.ndim == 1 else values
+    names = ("a", "b")[: values.shape[1]]
+    facts = Schema(columns=tuple(Column(name, low=low, high=high, integer=integer) for name in names))
+    return Points.from_array(values, columns=names, schema=facts)
+
+
+def _pairs_apart(differences: tuple[float, ...], columns: int = 1) -> Points:
+    """Pairs of neighbours that differ by so much."""
+    return _beside([[place] * columns for difference in differences for place in (0.0, difference)])
+
+
+EQUAL, EQUAL_COLUMNS = _beside([3.0] * 8), _beside([[3.0, 3.0]] * 8)
+ADJACENT: Final = (_pairs_apart(NEAR), _pairs_apart(FAR))
+ADJACENT_COLUMNS: Final = (_pairs_apart(NEAR, 2), _pairs_apart(FAR, 2))
+# By the order of values one record changes all pairs, from differences of 1 to differences of 3.
+RANKED: Final = (_beside([0, 1, 4, 5, 8, 9, 12, 13]), _beside([15, 1, 4, 5, 8, 9, 12, 13]))
+# The lowest record goes to the far end, and most differences stay what they are.
+MEDIANS: Final = tuple(_beside([first, 1, 1, 2, 1, 2, 1, 2], high=100, integer=False) for first in (0.0, 100.0))
+EVEN: Final = _beside([3.0] * 8, high=100, integer=False)
+
+
+def _spread(value: Any) -> tuple[float, ...]:
+    return tuple(value["scale"].values())
+
+
+CANDIDATES: Final = frozenset(value_of(place) / DIVISORS[HALF] for place in range(1, BINS + 1))
+
+
+def _is_public(value: Any) -> bool:
+    """Whether spreads are of the public bins, and locations the middles of quarters of them."""
+    widths = value["scale"]
+    located = ((name, (at / widths[name] * 4) % 1) for name, at in value.get("location", {}).items())
+    return CANDIDATES.issuperset(widths.values()) and all(math.isclose(part, 0.5, abs_tol=1e-6) for _, part in located)
+
+
+CASES: Final[tuple[Case, ...]] = (
+    Case(
+        name="spreads",
+        query=ONE,
+        tables=ADJACENT,
+        parts=(secret_pairing(8), exponential("spreads", epsilon=1, candidates=WHOLE_SPREADS)),
+        rho=Fraction(1, 8),
+        is_public=_is_public,
+        blank=EQUAL,
+        laws=(
+            LawCheck(parts=("spreads",), least=0.0, tables=RANKED),
+            LawCheck(parts=("spreads",), least=0.9),
+        ),
+    ),
+    Case(
+        name="spreads of one unit",
+        query=POOLED,
+        tables=ADJACENT_COLUMNS,
+        parts=(secret_pairing(8), exponential("spreads", epsilon=1, candidates=WHOLE_SPREADS)),
+        rho=Fraction(1, 8),
+        is_public=_is_public,
+        blank=EQUAL_COLUMNS,
+        laws=(LawCheck(parts=("spreads",), least=0.9),),
+    ),
+    Case(
+        name="spreads of two columns",
+        query=ONE,
+        tables=ADJACENT_COLUMNS,
+        parts=(secret_pairing(8), exponential("spreads", epsilon=1, candidates=WHOLE_SPREADS**2)),
+        rho=Fraction(1, 8),
+        is_public=_is_public,
+        blank=EQUAL_COLUMNS,
+    ),
+    Case(
+        name="spreads of a random column",
+        query=replace(ONE, subset=True),
+        tables=ADJACENT_COLUMNS,
+        parts=(uniform("key", KEY), secret_pairing(8), exponential("spreads", epsilon=1, candidates=WHOLE_SPREADS)),
+        rho=Fraction(1, 8),
+        is_public=_is_public,
+        blank=EQUAL_COLUMNS,
+    ),
+    Case(
+        name="spreads and locations",
+        query=LOCATING,
+        tables=(MEDIANS[0], MEDIANS[1]),
+        parts=(
+            secret_pairing(8),
+            exponential("spreads", epsilon=1, candidates=SPREADS),
+            exponential("locations", epsilon=1, candidates=LOCATIONS),
+        ),
+        rho=Fraction(1, 4),
+        is_public=_is_public,
+        blank=EVEN,
+        laws=(
+            LawCheck(parts=("spreads",), least=0.0, seen=_spread),
+            LawCheck(parts=("locations",), least=0.9),
+        ),
+    ),
+)
+ACCOUNTS: Final = Accounts(cases=CASES, without_draws=WITHOUT_DRAWS)
+
+
 ATTACKS: Final[dict[str, Attack]] = {
+    "answers": lambda quick: audit_cases(ACCOUNTS.cases),
     "choice": _attack_choice,
     "errors": _attack_errors,
     "locations": _attack_locations,

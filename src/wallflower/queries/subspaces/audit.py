@@ -17,6 +17,20 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Attack, Finding, Floats, Sampler, World, audit, audit_bound, audit_exact
+from wallflower.audit.answers import (
+    Accounts,
+    Case,
+    LawCheck,
+    audit_cases,
+    bounded_range,
+    gaussian,
+    laplace,
+    permute_and_flip,
+    permute_and_flip_at_rho,
+)
+from wallflower.audit.answers import (
+    exponential as exponential_part,
+)
 from wallflower.audit.calibrations import attack_conversion
 from wallflower.audit.laws import Law, audit_law, audit_parts, law_of, loss_between, range_between
 from wallflower.data import Points
@@ -170,9 +184,7 @@ def _count(query: Subspaces, data: Points, noise: Noise) -> int:
 
 
 def _sides(query: Subspaces, data: Points, noise: Noise) -> Any:
-    """What is released, in order, and on which side of where the tables differ each count is."""
-    found: Any = query.answer(data, noise)
-    return tuple((str(item["columns"]), item["outliers"] >= _MANY[item["columns"][0]]) for item in found)
+    return _side_of(query.answer(data, noise))
 
 
 _MANY: Final = {"x1": 3, "x2": 3}  # outliers: in the first table of BOTH there are 3 and 2, in the second 0 and 5
@@ -367,7 +379,122 @@ BROKEN: Final[dict[str, tuple[Subspaces, Pair, Choose]]] = {
     "mass chosen as if it moved by 1": (_query(PURE), TURNED, _broken_sensitivity),
     "counts chosen as if they moved by 1": (_query(PURE, **_BY_COUNT), TIED, _broken_unscaled),
 }
+# Accounts of what an answer draws
+
+
+WITHOUT_DRAWS: Final = frozenset({"columns", "scale", "size", "upto", "among", "gap"})
+MOVES: Final = 2  # of a mass, in units of 1/neighbours: what a record takes and what it gives
+COUNT_MOVES: Final = 3 * 128 + 1  # slack 2
+ON_TURNED: Final = (_points(TURNED.first), _points(TURNED.second))
+ON_TURNED_TWICE: Final = (_points(TURNED_TWICE.first), _points(TURNED_TWICE.second))
+ON_BOTH: Final = (_points(BOTH.first), _points(BOTH.second))
+ON_TIED: Final = (_points(TIED.first), _points(TIED.second))
+CONVERTED: Final = zcdp_of_epsilon(1.0, 0.01)
+CASES: Final[tuple[Case, ...]] = (
+    Case(
+        name="a subspace",
+        query=_query(PURE),
+        tables=ON_TURNED,
+        parts=(permute_and_flip("subspace", epsilon=1, moves=MOVES, candidates=2),),
+        rho=Fraction(1, 2),
+        laws=(LawCheck(parts=("subspace",), least=0.9),),
+    ),
+    Case(
+        name="a subspace, exponential",
+        query=_query(PURE, mechanism="exponential", normalise=False),
+        tables=ON_TURNED,
+        parts=(exponential_part("subspace", epsilon=1, moves=MOVES, candidates=2),),
+        rho=Fraction(1, 8),
+    ),
+    Case(
+        name="a subspace by count",
+        query=_query(PURE, score="count", mechanism="permute-and-flip"),
+        tables=ON_TIED,
+        parts=(permute_and_flip("subspace", epsilon=1, moves=3, candidates=2),),
+        rho=Fraction(1, 2),
+        laws=(LawCheck(parts=("subspace",), least=0.9),),
+    ),
+    Case(
+        name="two subspaces",
+        query=_query(PURE, top=2),
+        tables=ON_TURNED_TWICE,
+        parts=(
+            permute_and_flip("first", epsilon="1/2", moves=MOVES, candidates=4),
+            permute_and_flip("second", epsilon="1/2", moves=MOVES, candidates=3),
+        ),
+        rho=Fraction(1, 4),
+    ),
+    Case(
+        name="two subspaces at ρ",
+        query=_query(CONCENTRATED, top=2, mechanism="exponential"),
+        tables=ON_TURNED_TWICE,
+        parts=(
+            bounded_range("first", rho="1/4", moves=MOVES, candidates=4),
+            bounded_range("second", rho="1/4", moves=MOVES, candidates=3),
+        ),
+    ),
+    Case(
+        name="two subspaces at ρ, permute-and-flip",
+        query=_query(CONCENTRATED, top=2, mechanism="permute-and-flip"),
+        tables=ON_TURNED_TWICE,
+        parts=(
+            permute_and_flip_at_rho("first", rho="1/4", moves=MOVES, candidates=4),
+            permute_and_flip_at_rho("second", rho="1/4", moves=MOVES, candidates=3),
+        ),
+    ),
+    Case(
+        name="two subspaces at δ",
+        query=_query(APPROXIMATE, top=2, mechanism="exponential"),
+        tables=ON_TURNED_TWICE,
+        parts=(
+            bounded_range("first", rho=Fraction(CONVERTED) / 2, moves=MOVES, candidates=4),
+            bounded_range("second", rho=Fraction(CONVERTED) / 2, moves=MOVES, candidates=3),
+        ),
+        total=CONVERTED,
+    ),
+    Case(
+        name="a subspace and its count",
+        query=_query(PURE, counts=True),
+        tables=ON_BOTH,
+        parts=(
+            permute_and_flip("subspace", epsilon="1/2", moves=MOVES, candidates=2),
+            laplace("count", moves=COUNT_MOVES, epsilon="1/2"),
+        ),
+        rho=Fraction(1, 4),
+        laws=(LawCheck(parts=("subspace", "count"), least=0.9, seen=lambda value: _side_of(value)),),
+    ),
+    Case(
+        name="two subspaces and their counts",
+        query=_query(PURE, counts=True, top=2, share="1/4"),
+        tables=ON_BOTH,
+        parts=(
+            permute_and_flip("first", epsilon="1/8", moves=MOVES, candidates=2),
+            permute_and_flip("second", epsilon="1/8", moves=MOVES, candidates=1),
+            laplace("count of first", moves=COUNT_MOVES, epsilon="3/8"),
+            laplace("count of second", moves=COUNT_MOVES, epsilon="3/8"),
+        ),
+        rho=Fraction(5, 32),
+    ),
+    Case(
+        name="a subspace and its count at ρ",
+        query=_query(CONCENTRATED, counts=True),
+        tables=ON_BOTH,
+        parts=(
+            bounded_range("subspace", rho="1/4", moves=MOVES, candidates=2),
+            gaussian("count", moves=COUNT_MOVES, rho="1/4"),
+        ),
+    ),
+)
+ACCOUNTS: Final = Accounts(cases=CASES, without_draws=WITHOUT_DRAWS)
+
+
+def _side_of(found: Any) -> Any:
+    """What is released, in order, and on which side of where the tables differ each count is."""
+    return tuple((str(item["columns"]), item["outliers"] >= _MANY[item["columns"][0]]) for item in found)
+
+
 ATTACKS: Final[dict[str, Attack]] = {
+    "answers": lambda quick: audit_cases(ACCOUNTS.cases),
     "choices": _attack_choices,
     "counts": _attack_counts,
     "exact": lambda quick: _oracles(),

@@ -29,6 +29,7 @@ from wallflower.audit import (
     audit_exact,
     replay_sampler,
 )
+from wallflower.audit.answers import audit_cases
 from wallflower.audit.calibrations import attack_calibrations, attack_smooth_noise
 from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.audit.scripts import ShortNoise
@@ -41,6 +42,7 @@ from wallflower.neighbours.pairs import plant
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
+from wallflower.queries.count.audit.accounts import ACCOUNTS
 from wallflower.queries.count.audit.bounds import broken_bounds
 from wallflower.queries.count.audit.groups import group_findings
 from wallflower.queries.count.audit.labels import label_findings
@@ -270,6 +272,7 @@ def _noisy(count: int, n: int, noise: Additive) -> Law:
 
 
 ATTACKS: Final[dict[str, Attack]] = {
+    "answers": lambda quick: audit_cases(ACCOUNTS.cases),
     "noise": lambda quick: attack_calibrations(),
     "extension": partial(_attack, "extension"),
     "global": partial(_attack, "global"),

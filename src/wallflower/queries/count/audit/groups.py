@@ -64,14 +64,14 @@ def _query(kind: type[GroupCount] = GroupCount, *, slack: int = SLACK, public: b
     return kind(neighbours=1, radius=1.0, by=("ward",), columns=None, loss=LOSS, normalise=False, **own)
 
 
-def _table(values: Any) -> Table:
+def table_of(values: Any) -> Table:
     places, wards = np.array(values, dtype=np.float64).T
     cells = {"x": float_array(places), "ward": text_array(WARDS[int(ward)] for ward in wards)}
     return Table(arrow=load("pyarrow").table(cells), schema=SCHEMA, name="made-up")
 
 
 def _answer(query: GroupCount, values: Any, noise: Any) -> list[Row]:
-    return query.answer(query.view(_table(values)), noise)
+    return query.answer(query.view(table_of(values)), noise)
 
 
 def _counts(query: GroupCount, values: Floats) -> tuple[int, ...]:
@@ -96,7 +96,7 @@ def _brute_counts(values: Floats, *, is_within: bool = True) -> tuple[int, ...]:
 
 def _moves(query: GroupCount, values: Floats) -> list[float]:
     """Two numbers whose larger change is the sum of the changes of both counts."""
-    view = query.view(_table(values))
+    view = query.view(table_of(values))
     first, second = (query._steps(records, view.dimension) for _, records in view.members())
     return [float(first + second), float(first - second)]
 
@@ -121,7 +121,7 @@ def _attack(query: GroupCount, tables: Any, told: tuple[str, ...], **how: Any) -
         f"{part} of {WARDS[group]}": partial(_read_number, group=group, part=part)
         for group, part in product(range(len(WARDS)), told)
     }
-    views = [query.view(_table(values)) for values in tables]
+    views = [query.view(table_of(values)) for values in tables]
     return audit_numbers(query.answer, views, numbers, claimed=LOSS, **how)
 
 

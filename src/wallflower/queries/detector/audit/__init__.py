@@ -16,12 +16,14 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Attack, Finding, Floats, Way, audit_exact
+from wallflower.audit.answers import audit_cases
 from wallflower.audit.laws import audit_law, law_of
 from wallflower.audit.scripts import InOrder
 from wallflower.data import Points
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.detector import Detector, blur, choose_threshold
+from wallflower.queries.detector.audit.accounts import ACCOUNTS
 from wallflower.queries.detector.audit.flags import flag_findings
 from wallflower.queries.detector.exact import exact_scores
 from wallflower.queries.detector.grids import CELLS, Coins, Grid, Ints, count_cells, lay_grids
@@ -250,6 +252,7 @@ def _attack_flags(quick: bool) -> Iterator[Finding]:
 
 
 ATTACKS: Final[dict[str, Attack]] = {
+    "answers": lambda quick: audit_cases(ACCOUNTS.cases),
     "counts": _attack_counts,
     "threshold": _attack_threshold,
     "spreads": _attack_spreads,

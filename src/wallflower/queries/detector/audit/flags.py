@@ -35,7 +35,7 @@ LAST: Final = ([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0], [0
 
 def flag_findings() -> Iterator[Finding]:
     """Every attack: what must hold, then what must be caught."""
-    asked = _query()
+    asked = query_of()
     exact, brute = partial(_counts, asked), _brute_counts
     yield audit_exact(exact, brute, SMALL.arrays(), name="exact flags of three groups")
     yield audit_exact(
@@ -44,15 +44,15 @@ def flag_findings() -> Iterator[Finding]:
     yield audit_bound(lambda _: _hidden(asked), partial(_moves, asked), SMALL, name="flags: what noise hides together")
     yield _attack(asked, TABLES, name="flags of groups")
     yield _attack(asked, TABLES, name="broken: flags, a tenth short", through=ShortNoise, expected=True)
-    yield _attack(_query(_MovesOne), TABLES, name="broken: flags, the factor 2 is forgotten", expected=True)
-    yield _attack(_query(_GroupsSeen), LAST, name="broken: flags, groups from the data", expected=True)
+    yield _attack(query_of(_MovesOne), TABLES, name="broken: flags, the factor 2 is forgotten", expected=True)
+    yield _attack(query_of(_GroupsSeen), LAST, name="broken: flags, groups from the data", expected=True)
 
 
-def _query(kind: type[Flags] = Flags) -> Flags:
+def query_of(kind: type[Flags] = Flags) -> Flags:
     return kind(detector=1, by=("ward",), loss=LOSS)
 
 
-def _view(query: Flags, values: Any) -> FlagView:
+def view_of(query: Flags, values: Any) -> FlagView:
     places, wards = np.array(values, dtype=np.float64).T
     cells = {"x": float_array(places), "ward": text_array(WARDS[int(ward)] for ward in wards)}
     table = Table(arrow=load("pyarrow").table(cells), schema=SCHEMA, name="made-up")
@@ -64,7 +64,7 @@ def _view(query: Flags, values: Any) -> FlagView:
 
 
 def _counts(query: Flags, values: Floats, *, unusual: bool = True) -> tuple[int, ...]:
-    rows = query.answer(_view(query, values), ScriptedNoise())
+    rows = query.answer(view_of(query, values), ScriptedNoise())
     return tuple(row[part] for row in rows for part in ((FLAGGED, OTHERS) if unusual else (OTHERS, FLAGGED)))
 
 
@@ -91,7 +91,7 @@ def _attack(query: Flags, tables: Any, **how: Any) -> Finding:
         f"{part} of {ward}": partial(_read_number, ward=ward, part=part)
         for ward, part in product(WARDS, (FLAGGED, OTHERS))
     }
-    return audit_numbers(query.answer, [_view(query, values) for values in tables], numbers, claimed=LOSS, **how)
+    return audit_numbers(query.answer, [view_of(query, values) for values in tables], numbers, claimed=LOSS, **how)
 
 
 def _read_number(rows: list[Row], *, ward: str, part: str) -> int:

@@ -8,7 +8,6 @@ table are few enough to tell them apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import chain
@@ -17,12 +16,28 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Attack, Finding, Sampler, Way, audit
+from wallflower.audit.answers import audit_cases
 from wallflower.audit.laws import Law, audit_law, audit_parts, law_of, loss_between
 from wallflower.data import Points
 from wallflower.noise import Noise, system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.explain import Explain
+from wallflower.queries.explain.audit.accounts import ACCOUNTS
 from wallflower.queries.explain.audit.best_first import bracket
+from wallflower.queries.explain.audit.pairs import (
+    APART,
+    CLOSE,
+    CROWD,
+    EMPTY,
+    FAR,
+    HALVES,
+    LAST,
+    LONE,
+    MANY,
+    TIED,
+    Pair,
+    question_for,
+)
 from wallflower.queries.explain.audit.worlds import attack_none, attack_worlds
 from wallflower.queries.explain.case import Case
 from wallflower.queries.explain.detectors import ClampedGrubbs, Distance, kappas
@@ -31,44 +46,13 @@ from wallflower.queries.explain.draws.utilities import Population
 from wallflower.queries.explain.margins import margins, scales
 from wallflower.queries.explain.modes import draw_contexts
 from wallflower.queries.explain.space.ranked_table import RankedTable
-from wallflower.schema import Schema
 
 TRIALS, QUICK_TRIALS = 2_000, 200
 ONE, TWO, SIX = Loss("1"), Loss("2"), Loss("6")
-EVERYWHERE: Final = "distance:k=1000,radius=1"  # V is an outlier in every context, whatever one record does
 SAMPLES: Final = 8
 CLOSEST: Final = "dp, distance, as close as can be"
 
 Draw = Callable[[Noise], int]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Neighbouring tables: V first, then others as (value, metric); `more` is the record that joins."""
-
-    values: int
-    records: tuple[tuple[int, float], ...]
-    more: tuple[int, float]
-
-    def points(self) -> tuple[Points, Points]:
-        tables = self.records, (*self.records, self.more)
-        return tuple(Points.from_array(np.array(each, float), columns=("a", "x"), name="made-up") for each in tables)  # type: ignore[return-value]
-
-
-CROWD: Final = Pair(3, ((0, 5.0), *((1, 5.0),) * 8), (1, 5.0))  # contexts with value 1 outweigh all others, and gain
-HALVES: Final = Pair(2, ((0, 5.0), (1, 5.0)), (1, 5.0))  # of two contexts the larger gains
-MANY: Final = Pair(2, ((0, 5.0), *((1, 5.0),) * 8), (1, 5.0))  # the same, and it outweighs the smaller
-EMPTY: Final = Pair(2, ((0, 5.0),), (1, 5.0))  # nobody has value 1; then one has
-APART: Final = Pair(  # a near record that joins raises the context {0, 1}, which is small, and lowers {0, 1, 2}
-    3, ((0, 5.0), *((1, 0.0),) * 3, *((2, 5.0),) * 6), (1, 5.0)
-)
-CLOSE: Final = Pair(  # a near record that joins raises {0, 1}, which is likeliest by far, and lowers {0, 1, 2}
-    3, ((0, 5.0), *((1, 0.0),) * 12, *((2, 5.0),) * 16), (1, 5.0)
-)
-LAST: Final = Pair(2, ((0, 5.0), *((1, 5.0),) * 3), (0, 5.0))  # in {0} nobody is near; then one is
-LONE: Final = Pair(2, ((0, 5.0), *((1, 5.0),) * 6), (0, 5.0))  # the same: {0} gains a record, and both margins fall
-FAR: Final = Pair(2, ((0, 9.0), *((1, 1.0), (1, 1.5), (1, 2.0)) * 4), (1, 1e5))
-TIED: Final = Pair(3, ((0, 5.0), (1, 5.0), (2, 5.0)), (1, 5.0))
 
 
 def findings(*, quick: bool) -> Iterator[Finding]:
@@ -123,14 +107,6 @@ def _attack_broken(quick: bool) -> Iterator[Finding]:
     for name, (pair, loss, broken) in BROKEN.items():
         first, second = (law_of(broken(_table(question_for(pair, loss), points))) for points in pair.points())
         yield audit_law(first, second, claimed=loss, name=f"broken: {name}", expected=True)
-
-
-def question_for(pair: Pair, loss: Loss, **details: Any) -> Explain:
-    domain = Schema.of(
-        ["a", "x"], edges={"a": [value + 0.5 for value in range(pair.values - 1)]}, bounds={"x": (0, 10)}
-    )
-    usual: dict[str, Any] = {"record": "0", "metric": "x", "context": ("a",), "domain": domain, "size": 14}
-    return Explain(**usual | {"detector": EVERYWHERE, "loss": loss} | details)
 
 
 def _table(query: Explain, points: Points) -> RankedTable:
@@ -291,6 +267,7 @@ BROKEN: Final[dict[str, tuple[Pair, Loss, Callable[[RankedTable], Draw]]]] = {
     "a margin of what is not clamped": (FAR, ONE, _broken_unclamped),
 }
 ATTACKS: Final[dict[str, Attack]] = {
+    "answers": lambda quick: audit_cases(ACCOUNTS.cases),
     "dp": partial(_attack_laws, "dp"),
     "none": partial(_attack_laws, "none"),
     "several": _attack_several,

@@ -19,10 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.audit import Attack, Finding, Sampler, Way, audit
+from wallflower.audit.answers import audit_cases
 from wallflower.data import Points
 from wallflower.noise import SystemNoise, system_noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch import Watch
+from wallflower.queries.watch.audit.accounts import ACCOUNTS
 from wallflower.queries.watch.audit.answers import CROSSING, attack_answers
 from wallflower.queries.watch.audit.baseline import attack_baselines
 from wallflower.queries.watch.audit.gauge import broken_gauges, sound_gauges
@@ -311,6 +313,7 @@ def _broken_baseline() -> Finding:
 
 
 ATTACKS: Final[dict[str, Attack]] = {
+    "answers": lambda quick: audit_cases(ACCOUNTS.cases),
     "answer": lambda quick: attack_answers(),
     "event": attack_events,
     "worlds": _on_worlds,

@@ -1,0 +1,217 @@
+"""Accounts of what a count draws, in every mode."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from wallflower.audit.answers import (
+    Accounts,
+    Case,
+    DrawRecord,
+    LawCheck,
+    Part,
+    exponential,
+    gaussian,
+    gaussian_at_delta,
+    join,
+    laplace,
+)
+from wallflower.data import Points
+from wallflower.neighbours.noisy_count import usual_slack
+from wallflower.neighbours.radii import USUAL, middle_of
+from wallflower.privacy import Loss
+from wallflower.queries.count import Count
+from wallflower.queries.count.audit.groups import KEEPING, TABLES, table_of
+from wallflower.queries.count.audit.worlds import FAR, LINE, STAR
+from wallflower.queries.count.parameters import BoundedCount
+
+PURE, CONCENTRATED, WIDE = Loss("1"), Loss.zcdp("1/2"), Loss("1/4", delta="1/5")
+SMOOTH: Final = Loss("1", delta="1e-6")
+HALF, TENTH = Fraction(1, 2), Fraction(1, 10)
+SLACK: Final = 2
+MOVES: Final = 3 * 128 + 1  # steps of 1/128: slack + 1 records, and one for the solver
+FLOOR_MOVES: Final = 2 * 128 + 1
+GROUP_MOVES: Final = 2 * (2 * 128 + 1)  # a record leaves one group and joins another
+RADII: Final = 101  # of the public grid
+WITHOUT_DRAWS: Final = frozenset({"columns", "scale"})
+
+
+def _points(records: Any) -> Points:
+    return Points.from_array(np.array(records, dtype=np.float64)[:, None], name="made-up")
+
+
+def _count(loss: Loss = PURE, **details: Any) -> Count:
+    usual: dict[str, Any] = {"neighbours": 1, "radius": 1.0, "slack": SLACK, "normalise": False}
+    return Count(loss=loss, **usual | details)
+
+
+# A record in the middle of two others is what makes them inliers.
+ON_STAR: Final = (_points([0.0, *STAR]), _points([-FAR, *STAR]))
+ON_LINE: Final = (_points([0.0, *LINE]), _points([-FAR, *LINE]))
+CHANGED_WARD: Final = (table_of(TABLES[0]), table_of(TABLES[1]))
+KEPT_WARD: Final = (table_of(KEEPING[0]), table_of(KEEPING[1]))
+COUNT: Final = ("count",)
+# Three records in one place are near each other at every radius, until one moves away: then all three are outliers.
+# Three others have company from a radius of 3.8 on, so that there the curve falls by as much.
+BESIDE_THREE: Final = [0.0, 0.0, FAR, FAR, FAR + 3.8, 2 * FAR, 3 * FAR, 4 * FAR]
+AT_RADII: Final = (_points([0.0, *BESIDE_THREE]), _points([9 * FAR, *BESIDE_THREE]))
+
+
+def _group(ward: str, moves: int = GROUP_MOVES) -> tuple[Part, Part]:
+    """The two numbers of a ward; what they spend is what both wards spend, since a record can be in two."""
+    return (
+        laplace(f"count of {ward}", moves=moves, epsilon="9/10"),
+        laplace(f"size of {ward}", moves=2, epsilon="1/10"),
+    )
+
+
+def _spend(part: Part, spends: Fraction) -> Part:
+    return replace(part, spends=spends)
+
+
+def _counts(rows: Any) -> tuple[int, ...]:
+    return tuple(int(row["outliers"]) for row in rows)
+
+
+def _floor(value: Any) -> int:
+    assert isinstance(value, BoundedCount)
+    return value.floor
+
+
+GRID_RADII: Final = frozenset(middle_of(USUAL, place) for place in range(RADII))
+CASES: Final[tuple[Case, ...]] = (
+    Case(
+        name="extension",
+        query=_count(),
+        released=lambda value: [128 * int(value)],
+        tables=ON_STAR,
+        parts=(laplace("count", moves=MOVES, epsilon=1),),
+        laws=(LawCheck(parts=COUNT, least=0.99),),
+    ),
+    Case(
+        name="extension, default degree cap",
+        query=_count(slack=None, normalise=True),
+        tables=ON_STAR,
+        parts=(laplace("count", moves=(usual_slack(len(STAR) + 1, 1, PURE, dimension=1) + 1) * 128 + 1, epsilon=1),),
+    ),
+    Case(
+        name="extension at ρ",
+        query=_count(CONCENTRATED),
+        tables=ON_STAR,
+        parts=(gaussian("count", moves=MOVES, rho="1/2"),),
+        laws=(LawCheck(parts=COUNT, least=0.9),),
+    ),
+    Case(
+        name="extension at δ",
+        query=_count(WIDE),
+        tables=ON_STAR,
+        parts=(gaussian_at_delta("count", moves=MOVES, epsilon="1/4", delta="1/5"),),
+        laws=(LawCheck(parts=COUNT, least=0.9),),
+    ),
+    Case(
+        name="global",
+        query=_count(mechanism="global", neighbours=3, slack=None),
+        tables=ON_LINE,
+        parts=(laplace("count", moves=7, epsilon=1),),
+        laws=(LawCheck(parts=COUNT, least=0.99),),
+    ),
+    Case(
+        name="global at ρ",
+        query=_count(CONCENTRATED, mechanism="global", neighbours=3, slack=None),
+        tables=ON_LINE,
+        parts=(gaussian("count", moves=7, rho="1/2"),),
+        laws=(LawCheck(parts=COUNT, least=0.9),),
+    ),
+    Case(
+        name="smooth",
+        query=_count(SMOOTH, mechanism="smooth", neighbours=3, slack=None),
+        tables=ON_LINE,
+        parts=(
+            Part(name="count", spends=Fraction(1), draws=(DrawRecord("laplace", Fraction(2 * 7 * 128)),), noisy=(0,)),
+        ),
+        drift=0.02,
+        laws=(LawCheck(parts=COUNT, least=0.45),),
+    ),
+    Case(
+        name="two-sided interval",
+        released=lambda value: [128 * int(value), 128 * _floor(value)],
+        query=_count(interval="honest"),
+        tables=ON_STAR,
+        parts=(
+            laplace("count", moves=MOVES, epsilon=HALF),
+            laplace("floor", moves=FLOOR_MOVES, epsilon=HALF),
+        ),
+        laws=(LawCheck(parts=COUNT, least=0.99, seen=int), LawCheck(parts=("floor",), least=0.9, seen=_floor)),
+    ),
+    Case(
+        name="two-sided interval at ρ",
+        query=_count(CONCENTRATED, interval="honest"),
+        tables=ON_STAR,
+        parts=(gaussian("count", moves=MOVES, rho="1/4"), gaussian("floor", moves=FLOOR_MOVES, rho="1/4")),
+    ),
+    Case(
+        name="at a share",
+        query=_count(neighbours=2, radius=None, share="2/3"),
+        tables=AT_RADII,
+        parts=(
+            exponential("radius", epsilon=HALF, moves=MOVES, candidates=RADII),
+            laplace("count", moves=MOVES, epsilon=HALF),
+        ),
+        is_public=lambda value: value.radius in GRID_RADII,
+        laws=(
+            LawCheck(parts=("radius",), least=0.8, seen=lambda value: value.radius > 3.7),
+            LawCheck(parts=COUNT, least=0.9, seen=int),
+        ),
+    ),
+    Case(
+        name="at a share, at δ",
+        query=_count(WIDE, radius=None, share="1/2"),
+        tables=ON_STAR,
+        parts=(
+            exponential("radius", epsilon="1/8", moves=MOVES, candidates=RADII),
+            gaussian_at_delta("count", moves=MOVES, epsilon="1/8", delta="1/5"),
+        ),
+    ),
+    Case(
+        name="at a share, two-sided",
+        query=_count(radius=None, share="1/2", interval="honest"),
+        tables=ON_STAR,
+        parts=(
+            exponential("radius", epsilon=HALF, moves=MOVES, candidates=RADII),
+            laplace("count", moves=MOVES, epsilon="1/4"),
+            laplace("floor", moves=FLOOR_MOVES, epsilon="1/4"),
+        ),
+    ),
+    Case(
+        name="by group",
+        released=lambda rows: [number for row in rows for number in (128 * row["outliers"], row["size"])],
+        query=_count(by=("ward",)),
+        rho=(Fraction(9, 10) * Fraction(385, 257)) ** 2 / 8,  # a record that keeps its group moves one count further
+        tables=CHANGED_WARD,
+        parts=(_spend(join("groups", *_group("A"), *_group("B")), Fraction(1)),),
+        laws=(LawCheck(parts=("groups",), draws=(0, 2), least=0.85, seen=_counts),),
+    ),
+    Case(
+        name="by group, degree cap 3",
+        released=lambda rows: [number for row in rows for number in (128 * row["outliers"], row["size"])],
+        query=_count(by=("ward",), slack=3),
+        rho=Fraction(205, 1000),
+        tables=CHANGED_WARD,
+        parts=(_spend(join("groups", *_group("A", 2 * (3 * 128 + 1)), *_group("B", 2 * (3 * 128 + 1))), Fraction(1)),),
+    ),
+    Case(
+        name="by public group",
+        query=_count(by=("ward",), public_groups=True),
+        tables=KEPT_WARD,
+        parts=(
+            laplace("count of A", moves=MOVES, epsilon=1),
+            _spend(laplace("count of B", moves=MOVES, epsilon=1), Fraction(0)),
+        ),
+        laws=(LawCheck(parts=("count of A",), least=0.99),),
+    ),
+)
+ACCOUNTS: Final = Accounts(cases=CASES, without_draws=WITHOUT_DRAWS)

@@ -1,0 +1,146 @@
+"""Accounts of what a detector and the flags of groups draw, in every mode."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from wallflower.audit.answers import Accounts, Case, LawCheck, Part, exponential, laplace, secret_pairing, uniform
+from wallflower.data import Points
+from wallflower.privacy import Loss
+from wallflower.queries.detector import Detector
+from wallflower.queries.detector.audit.flags import LOSS, TABLES, WARDS, query_of, view_of
+from wallflower.queries.detector.grids import CELLS, Coins, lay_grids
+from wallflower.queries.detector.model import Model
+from wallflower.schema import Column, Schema
+
+WITHOUT_DRAWS: Final = frozenset({"columns", "scale", "detector", "by"})
+KEY: Final = 2**128
+GRIDS: Final = 20  # the fewest
+THRESHOLDS: Final = 2001
+SPREADS: Final = 64  # candidates of a column of whole numbers from 0 to 15: 16 to an octave, from 1 to 16
+
+
+def _points(records: Any) -> Points:
+    facts = Schema(columns=(Column("a", low=0, high=15, integer=True),))
+    return Points.from_array(np.array(records, dtype=np.float64)[:, None], columns=("a",), schema=facts)
+
+
+def _pairs_apart(*differences: float) -> Points:
+    """Pairs of neighbours in the table that differ by so much."""
+    return _points([place for difference in differences for place in (0.0, difference)])
+
+
+def _counts(epsilon: Any) -> Part:
+    """Noise in every cell of every grid: a record leaves one cell of each and joins one."""
+    return laplace("counts", moves=2 * GRIDS, epsilon=epsilon, draws=GRIDS * CELLS)
+
+
+def _read_counts(value: Any) -> list[int]:
+    return [int(count) for grid in value["counts"] for count in grid]
+
+
+def _read_spreads(value: Any) -> float:
+    return float(value["spreads"]["a"])
+
+
+# One difference of 1 becomes one of 15: see the attack on spreads.
+ADJACENT: Final = (_pairs_apart(1, 1, 14, 15), _pairs_apart(15, 1, 14, 15))
+# By the order of values one record changes all pairs, from differences of 1 to differences of 3.
+RANKED: Final = (_points([0, 1, 4, 5, 8, 9, 12, 13]), _points([15, 1, 4, 5, 8, 9, 12, 13]))
+EQUAL: Final = _points([3.0] * 8)
+# Two records stand apart, and two are wanted; then a third one stands apart, where nobody was.
+FLAGGED: Final = (_points([0] * 6 + [6] * 2), _points([12] + [0] * 5 + [6] * 2))
+QUARTER: Final = Fraction(1, 4)
+LARGE: Final = Loss("80")  # so that cells with one record stand out from the noise
+
+
+def _is_between(value: Any) -> bool:
+    """Whether the two are flagged: their cells hold two records each."""
+    return bool(value["threshold"] < _score_of_two(value))
+
+
+def _score_of_two(value: Any) -> float:
+    return float(Model.from_json(value).score(np.array([[6.0]]))[0])
+
+
+def _is_public(value: Any) -> bool:
+    """Whether the grids follow from the released key and spreads, and the threshold is one of the released tables."""
+    model, coins = Model.from_json(value), Coins(int(value["key"], 16))
+    coins.shuffle(range(len(model.columns)))
+    widths = {model.columns.index(name): spread for name, spread in value["spreads"].items()}
+    are_grids = tuple(lay_grids(widths, GRIDS, coins)) == model.grids
+    return are_grids and (model.threshold is None or bool(np.isin(model.threshold, model.thresholds)))
+
+
+DETECTORS: Final[tuple[Case, ...]] = (
+    Case(
+        name="detector",
+        rho=Fraction(1, 8) + Fraction(1, 80),
+        query=Detector(loss=Loss("2")),
+        tables=ADJACENT,
+        is_public=_is_public,
+        parts=(
+            uniform("key", KEY),
+            secret_pairing(8),
+            exponential("spreads", epsilon=1, candidates=SPREADS),
+            _counts(1),
+        ),
+        blank=EQUAL,
+        laws=(
+            LawCheck(parts=("spreads",), least=0.0, seen=_read_spreads, tables=RANKED),
+            LawCheck(parts=("spreads",), least=0.9, seen=_read_spreads),
+        ),
+    ),
+    Case(
+        name="detector with a threshold",
+        rho=Fraction(85, 800) + Fraction(81, 8000),
+        query=Detector(loss=Loss("2"), contamination=QUARTER),
+        tables=ADJACENT,
+        is_public=_is_public,
+        parts=(
+            uniform("key", KEY),
+            secret_pairing(8),
+            exponential("spreads", epsilon="9/10", candidates=SPREADS),
+            _counts("9/10"),
+            exponential("threshold", epsilon="1/5", candidates=THRESHOLDS),
+        ),
+        blank=EQUAL,
+    ),
+    Case(
+        name="detector by the schema",
+        rho=Fraction(1, 20),
+        released=_read_counts,
+        query=Detector(loss=Loss("2"), spreads="schema"),
+        tables=ADJACENT,
+        is_public=_is_public,
+        parts=(uniform("key", KEY), _counts(2)),
+    ),
+    Case(
+        name="detector by the schema, with a threshold",
+        rho=8 + Fraction(324, 5),
+        query=Detector(loss=LARGE, spreads="schema", contamination=QUARTER),
+        tables=FLAGGED,
+        is_public=_is_public,
+        parts=(
+            uniform("key", KEY),
+            _counts(72),
+            exponential("threshold", epsilon=8, candidates=THRESHOLDS),
+        ),
+        laws=(LawCheck(parts=("threshold",), least=0.8, seen=_is_between, coupled=_read_counts),),
+    ),
+)
+FLAGS: Final[tuple[Case, ...]] = (
+    Case(
+        name="flags of groups",
+        rho=Fraction(1, 4),
+        released=lambda rows: [row[part] for row in rows for part in ("flagged", "others")],
+        query=query_of(),
+        tables=(TABLES[0], TABLES[1]),
+        view=view_of,  # type: ignore[arg-type]
+        parts=(laplace("flagged and others", moves=2, epsilon=LOSS.epsilon, draws=2 * len(WARDS)),),
+    ),
+)
+ACCOUNTS: Final = Accounts(cases=(*DETECTORS, *FLAGS), without_draws=WITHOUT_DRAWS)
