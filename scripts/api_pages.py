@@ -22,7 +22,7 @@ from wallflower import data, errors, ledger, remote, sensors
 from wallflower.dataset import ANYWAY, KEY, Dataset, Planner
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.queries.detector.model import Model
-from wallflower.query import plan
+from wallflower.query import accuracy, plan
 from wallflower.query.forms import LOSS_HELP, Blank, Question, answer_type, settings, spends
 from wallflower.release import guarantee
 
@@ -105,7 +105,17 @@ COST: Final = (
 )
 ABOVE: Final = "see above"
 _LATE: Final = ("wallflower.watching", "wallflower.watching.fleet")  # functions of the same names hide these modules
-_ROOMS: Final = (data, errors, ledger, plan, guarantee, remote, sensors, *(sys.modules[name] for name in _LATE))
+_ROOMS: Final = (
+    data,
+    errors,
+    ledger,
+    accuracy,
+    plan,
+    guarantee,
+    remote,
+    sensors,
+    *(sys.modules[name] for name in _LATE),
+)
 MADE: Final = ("Ledger", "Loss", "PrivateOutlierDetector", "Protection")  # classes that people make themselves
 _PAIR: Final = re.compile(r"^(\*{0,2}\w+) {2,}(\S.*)$")
 _FACT: Final = re.compile(r"(Released|Guarantee|Neighbours|Arithmetic|Proof) {2,}")

@@ -58,7 +58,7 @@ class Above(Query[Points, int]):
             headings={"error": "typical error ±", "half_width": "95 % within ±"},
             options=(option,),
             useful=width < 20 * n,
-            verdict="useful" if width < 20 * n else "not useful: the noise drowns the answer",
+            reason="the noise is small" if width < 20 * n else "the noise drowns the answer",
             smallest_useful_epsilon=str(Fraction(3, 20 * n)),
             curve=tuple((epsilon, 3.0 / epsilon) for epsilon in (0.1, 0.2, 0.5, 1.0, 2.0)),
             measure="half-width of the 95 % interval",

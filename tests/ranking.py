@@ -66,7 +66,7 @@ class Ranking(Query[Points, Ranked]):
                 Option(mechanism="guess", figures={"found": 1 / 3}),
             ),
             useful=True,
-            verdict="useful",
+            reason="the first is found",
             smallest_useful_epsilon=None,
             curve=((0.1, 0.0), (1.0, 0.5), (10.0, 0.9)),
             measure="how often the first is found",

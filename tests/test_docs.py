@@ -136,10 +136,10 @@ def assert_alike(shown: str, said: str, *, exactly: bool = False) -> None:
 
 
 def shape(words: str) -> str:
-    """Words without what may vary: numbers, yes and no, how reliable they are, hashes, times, and where lines break."""
+    """Words without what may vary: numbers, yes and no, noise labels, hashes, times, and where lines break."""
     words = re.sub(r"\d{4}-\d\d-\d\dT[\d:+]+|\b[0-9a-f]{12,64}\b", "#", words)
     words = re.sub(r"[\d.,]*\d(?:e[-+]?\d+)?", "#", words)
-    words = re.sub(r"(?i)\b(reliable|use with care|unreliable):", "#:", words)
+    words = re.sub(r"(?i)\b(low noise|moderate noise|mostly noise):", "#:", words)
     return squeezed(re.sub(r"\bsays (yes|no)\b|\b(True|False)\b", "#", words))
 
 

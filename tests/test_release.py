@@ -172,7 +172,7 @@ def test_a_release_reads_well(points: wf.Points, ledger: Ledger) -> None:
         ([[1, 2.5], [3, 4]], "1, 2.5; 3, 4"),
         ({"columns": ["age", "hours"], "outliers": 1234}, "columns age × hours, outliers 1,234"),
         ([{"columns": ["age"], "outliers": 14}, {"columns": [], "outliers": 0}], None),
-        ({"true_alarms": 0.91234, "works": True, "note": None}, "true alarms 0.912, works yes, note none"),
+        ({"true_alarms": 0.91234, "works": True, "note": None}, "true alarms 0.912, works yes, note not proved"),
         ([], "none"),
         ({}, "none"),
         (True, "yes"),
@@ -316,13 +316,13 @@ def test_an_answer_of_no_use_is_sold_only_to_whoever_wants_it_anyway(ward: Datas
     assert ledger.history("ward") == []
     made = ward.above(bar=9.5, epsilon="0.001", anyway=True)
     assert made.quality is not None
-    assert (made.quality.label, "drowns the answer" in made.standing) == ("unreliable", True)
+    assert (made.quality.noise, "drowns the answer" in made.standing) == ("mostly noise", True)
     assert made.standing in str(made)
 
 
-def test_a_good_answer_is_called_reliable(ward: Dataset) -> None:
+def test_an_answer_without_a_quality_of_its_own_has_that_of_its_plan(ward: Dataset) -> None:
     made = ward.above(bar=9.5, epsilon="0.25")
-    assert made.quality == Quality("reliable", "the plan, from public facts: useful")
+    assert made.quality == Quality("moderate noise", "by the plan: the noise is small")
     assert Release.from_dict(json.loads(made.to_json())) == made
 
 

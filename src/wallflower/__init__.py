@@ -21,6 +21,7 @@ from wallflower.queries.scale import Scale
 from wallflower.queries.subspaces import Subspaces
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.baseline import Baseline
+from wallflower.query.accuracy import Comparison
 from wallflower.query.plan import Plan
 from wallflower.release import Release, release
 from wallflower.remote import connect
@@ -35,9 +36,12 @@ Release.artist = report  # a release draws itself in a notebook, and so does a p
 Plan.artist = plans
 Release.models = {Detector.kind: Model.of}
 
+compare = Release.compare
+
 __all__ = [
     "Baseline",
     "BudgetExhausted",
+    "Comparison",
     "Count",
     "Detector",
     "Explain",
@@ -56,6 +60,7 @@ __all__ = [
     "Table",
     "Watch",
     "__version__",
+    "compare",
     "connect",
     "fleet",
     "load",

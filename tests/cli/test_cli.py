@@ -110,9 +110,9 @@ def test_an_answer_of_no_use_is_refused_and_sold_to_whoever_wants_it_anyway(shel
     assert "--anyway" in shell.err
     assert "Nothing was charged" in shell.err
     assert shell(*asked, "--anyway") == 0
-    assert "Unreliable: the plan, from public facts: not useful" in shell.out
+    assert "mostly noise: by the plan: the noise drowns the answer" in shell.out
     told = shell.json(*asked, "--anyway")
-    assert told["quality"]["label"] == "unreliable"
+    assert told["quality"]["noise"] == told["quality"]["verdict"] == "mostly noise"
     assert told["ledger_id"] == 3
 
 

@@ -18,7 +18,7 @@ from rich.text import Text
 from typer.main import get_command
 from typer.models import CommandInfo, TyperInfo
 
-from wallflower.cli import config, lab, questions, releases, start, steward
+from wallflower.cli import compare, config, lab, questions, releases, start, steward
 from wallflower.cli.help import dress
 from wallflower.cli.sensors import sensors
 from wallflower.cli.serve import serve
@@ -59,6 +59,7 @@ def build(asked: Iterable[Question]) -> typer.Typer:
     app.add_typer(serve, name="serve", rich_help_panel="Data owners")
     app.add_typer(releases.release, name="release", rich_help_panel="Questions")
     app.add_typer(sensors, name="sensors", rich_help_panel="Questions")
+    compare.add(app)
     start.add(app, known)
     lab.add(app, known)
     config.add(app)

@@ -23,13 +23,14 @@ from wallflower.ledger import Account, Ledger, Quote
 from wallflower.ledger.chain import Entry, Verification
 from wallflower.ledger.limits import Spending
 from wallflower.progress import report_to
-from wallflower.query import Plan
+from wallflower.query import Plan, Quality
+from wallflower.query.accuracy import CHECK_FIRST
 from wallflower.release import Release, starter_note
 from wallflower.release.words import as_words, readable, rows_of, symbol
 from wallflower.schema.description import TableWords, names_of
 
 _WIDE: Final = 160
-_QUALITY: Final = {"reliable": "green", "use with care": "yellow", "unreliable": "bold red"}
+_SHADES: Final = {"low noise": "green", "moderate noise": "yellow", "mostly noise": "bold red"}
 
 
 def show(thing: object) -> None:
@@ -152,7 +153,7 @@ def _(release: Release) -> RenderableType:  # type: ignore[type-arg]
     facts = [
         ("answer", Text(release.said, style="bold green")),
         ("reading", Text(release.words)),
-        *([("quality", Text(release.standing, style=_QUALITY[release.quality.label]))] if release.quality else []),
+        *_quality_rows(release.quality),
         *(("note", Text(note, style="yellow")) for note in release.notes),
         *([("asked", Text(release.terms))] if release.terms else []),
         ("guarantee", Text(promise.words)),
@@ -163,6 +164,17 @@ def _(release: Release) -> RenderableType:  # type: ignore[type-arg]
     ]
     facts += [(as_words(name), Text(readable(value))) for name, value in release.extras.items()]
     return Group(Text(release.question, style="bold"), _facts(facts))
+
+
+def _quality_rows(quality: Quality | None) -> list[tuple[str, RenderableType]]:
+    """The conditions first, then the noise and what of the interval is proved."""
+    if quality is None:
+        return []
+    return [
+        *((CHECK_FIRST, Text(words, style="bold yellow")) for words in quality.conditions),
+        ("noise", Text(f"{quality.noise}: {quality.rule}", style=_SHADES[quality.noise])),
+        ("proved", Text(quality.interval)),
+    ]
 
 
 def _entry_words(release: Release[Any]) -> str:
@@ -178,7 +190,8 @@ def _(plan: Plan) -> RenderableType:
     facts = [
         ("cost", Text(str(plan.cost))),
         ("public facts", Text(", ".join(f"{as_words(name)} = {value:,}" for name, value in plan.facts.items()))),
-        ("verdict", Text(plan.verdict, style="green" if plan.useful else "yellow")),
+        ("verdict", Text(plan.verdict, style="green" if plan.grade == "useful" else "yellow")),
+        *((CHECK_FIRST, Text(words, style="bold yellow")) for words in plan.conditions),
     ]
     facts += [("note", Text(note, style="yellow")) for note in plan.notes]
     if plan.smallest_useful_epsilon is not None:

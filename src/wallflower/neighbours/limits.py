@@ -26,7 +26,6 @@ KISSING: Final = (
 )
 
 SCALE_HELP: Final = "divide every column by its spread: the ledger entry of a release of scale, or the release itself"
-UNLIKE: Final = 10  # times: public ranges further apart than this are warned about
 
 
 def check_neighbours(neighbours: int) -> None:
@@ -132,23 +131,9 @@ def require_single_coordinates(points: Points | TiledPoints, asked: str, instead
         )
 
 
-def unit_cautions(points: Points | TiledPoints, scale: object = None) -> tuple[str, ...]:
-    """What to warn of before distances are taken over several columns, from what is public about their units; or which
-    release says how they compare."""
-    if scale is not None:
-        return (f"Every column is divided by its spread, as released in ledger entry {scale}.",)
-    known = [column for column in points.schema.columns or () if column.name in points.columns]
-    reaches = {c.name: (c.high - c.low) / c.scale for c in known if c.low is not None and c.high is not None}
-    if points.dimension < 2:
-        return ()
-    wide, narrow = max(reaches, key=reaches.__getitem__, default=""), min(reaches, key=reaches.__getitem__, default="")
-    advice = "If their units differ, give each a scale in the schema."
-    if reaches and reaches[wide] > UNLIKE * reaches[narrow]:
-        times = f"{wide} reaches over {reaches[wide] / reaches[narrow]:,.0f} times the public range of {narrow}"
-        return (f"{times}, so distances are nearly those of {wide} alone. {advice}",)
-    if not reaches and all(column.scale == 1 for column in known):
-        return (f"Nothing public says how the columns compare: distances take them as they are. {advice}",)
-    return ()
+def scale_notes(scale: object) -> tuple[str, ...]:
+    """The release that columns are divided by, for a note."""
+    return () if scale is None else (f"Every column is divided by its spread, as released in ledger entry {scale}.",)
 
 
 def kissing_number(dimension: int) -> int:

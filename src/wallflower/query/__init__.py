@@ -21,6 +21,7 @@ from wallflower.machine.lazy import is_there, load
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.progress import Effort
+from wallflower.query.accuracy import Quality as Quality
 from wallflower.query.picture import Band as Band
 from wallflower.query.picture import Bars as Bars
 from wallflower.query.picture import Choices as Choices
@@ -31,10 +32,8 @@ from wallflower.query.picture import HeatMap as HeatMap
 from wallflower.query.picture import Picture as Picture  # what a question says is drawn: plugins import it from here
 from wallflower.query.picture import Ranks as Ranks
 from wallflower.query.picture import Ticks as Ticks
-from wallflower.query.plan import Label as Label
 from wallflower.query.plan import Option as Option
 from wallflower.query.plan import Plan as Plan
-from wallflower.query.plan import Quality as Quality
 from wallflower.query.plan import Scale as Scale
 from wallflower.schema import Schema
 from wallflower.units import Claim
@@ -205,8 +204,12 @@ class Query(ABC, Generic[D, A]):
         """The change that its loss is stated for, in words, where it assumes one smaller than the public range."""
         return ""
 
+    def conditions(self, data: D) -> tuple[str, ...]:
+        """Public facts that speak against reading an answer at face value: before the charge, and with the answer."""
+        return ()
+
     def cautions(self, data: D) -> tuple[str, ...]:
-        """What the table's public facts warn of, in words: it goes with the plan and with the answer."""
+        """Notes on the table's public facts, with the plan and with the answer."""
         return ()
 
     def tradeoffs(self, *, dimension: int) -> tuple[Tradeoff, ...]:

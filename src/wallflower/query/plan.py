@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self
 
 from wallflower.privacy import Loss
+from wallflower.query.accuracy import CHECK_FIRST, Quality
 
 Scale = Literal["log", "linear"]
-Label = Literal["reliable", "use with care", "unreliable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,9 @@ class Plan:
     chosen                   the way to answer that would be used
     headings                 what each figure of an option is called, in the order to show them
     options                  the ways to answer, with what each would give
-    useful                   whether the answer would be worth its price
-    verdict                  the same in words
+    useful                   whether the noise leaves something of the answer
+    reason                   the figures that say so
+    conditions               public facts to check first, each with a remedy
     smallest_useful_epsilon  from which loss on it would be
     curve                    the measure at each amount of the loss
     measure                  what the curve shows
@@ -70,20 +71,31 @@ class Plan:
     headings: Mapping[str, str]
     options: tuple[Option, ...]
     useful: bool
-    verdict: str
+    reason: str
     smallest_useful_epsilon: str | None
     curve: tuple[tuple[float, float], ...] = ()
     measure: str = ""
     scale: Scale = "log"
+    conditions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     affords: int | None = None
 
     artist: ClassVar[PlanArtist]
 
     @property
+    def grade(self) -> str:
+        """useful, check first or not useful: a condition never lets a plan be called useful."""
+        return "not useful" if not self.useful else CHECK_FIRST if self.conditions else "useful"
+
+    @property
+    def verdict(self) -> str:
+        """The grade with its reason."""
+        return f"{self.grade}: {self.reason}"
+
+    @property
     def quality(self) -> Quality:
-        """How good an answer is whose question says no more of it."""
-        return Quality("reliable" if self.useful else "unreliable", f"the plan, from public facts: {self.verdict}")
+        """The accuracy of an answer whose query states no more of it."""
+        return Quality("moderate noise" if self.useful else "mostly noise", f"by the plan: {self.reason}")
 
     def plot(self) -> Any:
         """A matplotlib Figure of what each amount of the loss would give; the planned one is marked."""
@@ -108,6 +120,8 @@ class Plan:
             "headings": dict(self.headings),
             "options": [{"mechanism": each.mechanism, **each.figures, "note": each.note} for each in self.options],
             "curve": [list(point) for point in self.curve],
+            "verdict": self.verdict,
+            "conditions": list(self.conditions),
             "notes": list(self.notes),
         }
 
@@ -125,7 +139,8 @@ class Plan:
         )
         curve = tuple((point[0], point[1]) for point in stored["curve"])
         told = {"cost": Loss.from_json(stored["cost"]), "options": options, "curve": curve}
-        return cls(**known | told | {"notes": tuple(stored.get("notes", ()))})
+        more = {name: tuple(stored.get(name, ())) for name in ("conditions", "notes")}
+        return cls(**known | told | more)
 
     def _repr_html_(self) -> str:
         return self.artist.card(self)
@@ -135,18 +150,3 @@ class Plan:
 
     def __str__(self) -> str:
         return self.artist.text(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Quality:
-    """How far an answer can be relied on.
-
-    label  reliable, use with care or unreliable
-    rule   the public rule that says so
-    """
-
-    label: Label
-    rule: str
-
-    def __str__(self) -> str:
-        return f"{self.label}: {self.rule}"

@@ -27,7 +27,7 @@ from wallflower.ledger.decision import booking_note
 from wallflower.machine.version import VERSION
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind
-from wallflower.query import A, D, Plan, Query
+from wallflower.query import A, D, Plan, Quality, Query, Reading
 from wallflower.release.answer import Release
 from wallflower.release.guarantee import Facts, Guarantee
 from wallflower.release.scales import rescale
@@ -134,12 +134,18 @@ class Payment(Generic[D, A]):
             protects=receipt.protects,
             terms=query.terms(facts),
             charged_at=receipt.time,
-            quality=reading.quality or self.plan.quality,
+            quality=self._quality(reading),
             notes=(*reading.notes, *query.cautions(self.view), *_reading_notes(self.view), *starter),
             extras=dict(reading.extras),
             brief=reading.brief,
             version=VERSION,
         )
+
+    def _quality(self, reading: Reading) -> Quality:
+        """The accuracy of the answer, with the conditions that were known before it was paid for."""
+        quality = reading.quality or self.plan.quality
+        known = [words for words in self.query.conditions(self.view) if words not in quality.conditions]
+        return replace(quality, conditions=(*quality.conditions, *known))
 
 
 def _record(ledger: Ledger, receipt: Receipt, body: Mapping[str, Any]) -> None:
@@ -184,7 +190,8 @@ def plan_for(query: Query[D, A], view: D, declared: Protection | None = None) ->
     charged in the unit that it protects: as `declared` in the ledger, or by the schema."""
     plan = query.plan_on(view)
     notes = (*query.cautions(view), *_reading_notes(view), *_booking_notes(query, view, declared))
-    return replace(plan, notes=(*plan.notes, *notes))
+    conditions = (*plan.conditions, *query.conditions(view))
+    return replace(plan, conditions=conditions, notes=(*plan.notes, *notes))
 
 
 def _booking_notes(query: Query[D, A], view: D, declared: Protection | None) -> tuple[str, ...]:

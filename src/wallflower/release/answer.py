@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
 
+from wallflower.errors import ParameterError
 from wallflower.machine.lazy import Lazy
 from wallflower.privacy import Loss
 from wallflower.query import COVERS, A, Quality
+from wallflower.query.accuracy import OVERCOUNT, Comparison, comparable_law, compare_numbers
 from wallflower.release.guarantee import Facts, Guarantee, certainty
 from wallflower.release.rows import Row, rows_of_value, to_csv, to_frame
 from wallflower.release.words import readable
+from wallflower.schema.columns import list_names
 
 if TYPE_CHECKING:
     import pyarrow as _pa
@@ -59,7 +62,7 @@ class Release(Generic[A]):
     protects    whom the account protects, in words
     terms       what was asked for, in words
     charged_at  when it was charged
-    quality     how far it can be relied on, and by which public rule
+    quality     noise, what of the interval is proved, and the conditions to check first
     notes       caveats, in words
     extras      more that follows from the value, by name
     version     of the library that made it
@@ -126,7 +129,7 @@ class Release(Generic[A]):
             "left": _loss_json(self.left),
             "booked": None if self.booked is None else _loss_json(self.booked),
             "limit": None if self.limit is None else _loss_json(self.limit),
-            "quality": None if self.quality is None else asdict(self.quality),
+            "quality": None if self.quality is None else self.quality.to_json(),
             "notes": list(self.notes),
             "extras": dict(self.extras),
         }
@@ -146,7 +149,7 @@ class Release(Generic[A]):
                 "left": Loss.from_json(stored["left"]),
                 "booked": None if booked is None else Loss.from_json(booked),
                 "limit": None if limit is None else Loss.from_json(limit),
-                "quality": None if quality is None else Quality(quality["label"], quality["rule"]),
+                "quality": None if quality is None else Quality.from_json(quality),
                 "notes": tuple(stored["notes"]),
             }
         )
@@ -188,6 +191,43 @@ class Release(Generic[A]):
         asked for: scores of `records`, why a `record` has its score, a map of two `columns`."""
         return self.artist.figure(self, **asked)
 
+    def compare(self, a: Release[Any] | str, b: str | None = None) -> Comparison:
+        """Test whether two released counts differ by more than noise: post-processing, free of charge.
+
+        Two releases of counts: `Release.compare(first, second)`. Two groups of one release by group:
+        `release.compare("north", "south")`; groups by two columns are named as `north × F`. The p-value is two-sided
+        and follows from the known laws of the noise.
+
+        a  another release of a count, or a group of this one
+        b  the other group
+        """
+        law = comparable_law(self.extras, f"entry {self.ledger_id}")
+        note = OVERCOUNT if self.mechanism == "extension" else ""
+        if isinstance(a, Release):
+            laws = law, comparable_law(a.extras, f"entry {a.ledger_id}")
+            numbers = self._comparable_number(), a._comparable_number()
+            note = OVERCOUNT if "extension" in (self.mechanism, a.mechanism) else ""
+            return compare_numbers(numbers[0], numbers[1], laws, note=note)
+        if b is None:
+            raise ParameterError("compare: name two groups, or pass another release of a count.")
+        return compare_numbers(self._comparable_group(a), self._comparable_group(b), (law, law), note=note)
+
+    def _comparable_number(self) -> tuple[str, int]:
+        if not isinstance(self.value, int):
+            raise ParameterError(
+                f"compare: entry {self.ledger_id} has a number for each group. Name two groups, or pass counts."
+            )
+        return f"{self.dataset} (entry {self.ledger_id})", int(self.value)
+
+    def _comparable_group(self, name: str) -> tuple[str, int]:
+        rows: Any = self.value if isinstance(self.value, list) else []
+        by = self.parameters.get("by") or ()
+        known = {" × ".join(str(row[column]) for column in by): row for row in rows if isinstance(row, Mapping)}
+        if name not in known:
+            raise ParameterError(f"compare: there is no group {name!r}; there are {list_names(known)}. Name two.")
+        number = next(known[name][part] for part in ("outliers", "flagged") if part in known[name])
+        return name, int(number)
+
     def _rows(self) -> list[Row]:
         intervals = self.extras.get("intervals") or (None if self.interval is None else [self.interval])
         return rows_of_value(self.value, intervals)
@@ -206,7 +246,7 @@ class Release(Generic[A]):
 
     @property
     def standing(self) -> str:
-        """How far the answer can be relied on, as a sentence."""
+        """The conditions to check first and the noise, in words."""
         words = "" if self.quality is None else str(self.quality)
         return f"{words[:1].upper()}{words[1:].rstrip('.')}." if words else ""
 

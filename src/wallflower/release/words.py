@@ -28,7 +28,7 @@ def readable(value: object) -> str:
     """
     match value:
         case bool() | None:
-            return {True: "yes", False: "no", None: "none"}[value]
+            return {True: "yes", False: "no", None: "not proved"}[value]
         case float():
             return _round(value)
         case int():

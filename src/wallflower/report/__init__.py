@@ -14,6 +14,7 @@ from wallflower.ledger import Ledger
 from wallflower.ledger.chain import Entry, Verification
 from wallflower.machine.files import write_text
 from wallflower.query import Plan
+from wallflower.query.accuracy import CHECK_FIRST
 from wallflower.release import Release
 from wallflower.release.words import readable, rows_of
 from wallflower.report import drawing
@@ -25,7 +26,12 @@ from wallflower.report.style import PAGE_STYLE
 __all__ = ["card", "figure", "page", "write", "write_one"]
 
 _LONG: Final = 72  # characters of a value that are read at a glance
-_SHADES: Final[Mapping[str, str]] = {"reliable": "good", "use with care": "care", "unreliable": "bad"}
+_SHADES: Final[Mapping[str, str]] = {
+    "low noise": "good",
+    "moderate noise": "care",
+    CHECK_FIRST: "care",
+    "mostly noise": "bad",
+}
 
 
 def figure(release: Release[Any], /, **asked: Any) -> Any:
@@ -95,9 +101,9 @@ def write_one(path: Path, release: Release[Any]) -> None:
 def _inside(release: Release[Any]) -> str:
     """The answer, its picture and its reading; what was promised and paid for below."""
     quality = release.quality
-    mark = "" if quality is None else cards.mark(quality.label, _SHADES[quality.label])
+    mark = "" if quality is None else cards.mark(quality.verdict, _SHADES[quality.verdict])
     facts = [
-        *([("Quality", release.standing)] if quality else []),
+        *([("Noise", f"{quality.noise}: {quality.rule}"), ("Interval", quality.interval)] if quality else []),
         *([("Asked", release.terms)] if release.terms else []),
         ("Data set", f"{release.dataset}: {release.facts}"),
         ("Ledger", f"entry {release.ledger_id} by {release.analyst}. {release.price}"),
@@ -111,7 +117,8 @@ def _inside(release: Release[Any]) -> str:
     return (
         f'<p class="question">{mark}{escape(release.question)}</p>'
         f"{_answer(release)}{miniature(picture_of(release))}<p>{escape(release.words)}</p>"
-        f"{cards.warn(release.notes)}{cards.tell(facts)}{cards.fold('How it was made', cards.tell(more))}"
+        f"{cards.warn((*(quality.conditions if quality else ()), *release.notes))}"
+        f"{cards.tell(facts)}{cards.fold('How it was made', cards.tell(more))}"
     )
 
 

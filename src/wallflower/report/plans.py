@@ -12,6 +12,7 @@ from typing import Any, Final
 from wallflower import cards
 from wallflower.machine.files import write_text
 from wallflower.machine.version import VERSION
+from wallflower.query.accuracy import CHECK_FIRST
 from wallflower.query.plan import Plan
 from wallflower.release.rows import to_frame
 from wallflower.release.words import as_words, rows_of, symbol
@@ -22,6 +23,7 @@ from wallflower.report.style import PAGE_STYLE
 __all__ = ["card", "figure", "frame", "text", "write"]
 
 _WIDTH: Final = 96
+_SAID_ABOVE: Final = ("verdict", "note", CHECK_FIRST)
 
 
 def text(plan: Plan) -> str:
@@ -65,20 +67,20 @@ def write(path: Path, plan: Plan) -> None:
 
 
 def _inside(plan: Plan, *, picture: str) -> str:
-    shade = "good" if plan.useful else "care"
+    shade = "good" if plan.grade == "useful" else "care"
     numbers = list(plan.headings.values())
     heads = "".join(f'<th class="number">{escape(name)}</th>' for name in numbers)
     body = "".join(_row(cells, is_chosen="(chosen)" in cells[0]) for cells in rows_of(plan))
     table = f'<div class="scroll"><table class="grid"><thead><tr><th>Mechanism</th>{heads}<th></th></tr></thead>'
-    heading = f"{cards.mark('useful' if plan.useful else 'of little use', shade)}What to expect of {escape(plan.query)}"
-    verdict = plan.verdict.removeprefix("useful: ")
-    said = f'<p class="{shade}">{escape(verdict[:1].upper() + verdict[1:].rstrip("."))}.</p>'
+    heading = f"{cards.mark(plan.grade, shade)}What to expect of {escape(plan.query)}"
+    said = f'<p class="{shade}">{escape(plan.reason[:1].upper() + plan.reason[1:].rstrip("."))}.</p>'
     scales = "both scales are logarithmic" if plan.scale == "log" else f"{symbol(plan.cost)} on a logarithmic scale"
     caption = f"{escape(plan.measure)} at each {symbol(plan.cost)}; {scales}"
     drawn = f'{picture}<p class="question">{caption}</p>' if picture else ""
-    facts = [(name[:1].upper() + name[1:], words) for name, words in _facts(plan) if name not in ("verdict", "note")]
+    facts = [(name[:1].upper() + name[1:], words) for name, words in _facts(plan) if name not in _SAID_ABOVE]
     return (
-        f'<p class="question">{heading}</p>{said}{cards.warn(plan.notes)}{table}<tbody>{body}</tbody></table></div>'
+        f'<p class="question">{heading}</p>{said}{cards.warn((*plan.conditions, *plan.notes))}'
+        f"{table}<tbody>{body}</tbody></table></div>"
         f"{drawn}{cards.tell(facts)}"
     )
 
@@ -93,6 +95,8 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "cost", str(plan.cost)
     yield "public facts", ", ".join(f"{as_words(name)} = {value:,}" for name, value in plan.facts.items())
     yield "verdict", plan.verdict
+    for condition in plan.conditions:
+        yield CHECK_FIRST, condition
     for note in plan.notes:
         yield "note", note
     if plan.smallest_useful_epsilon is not None:

@@ -103,7 +103,7 @@ def test_an_answer_of_no_use_is_sold_to_whoever_wants_it_anyway(service: Service
     assert "drowns the answer" in refused.json["verdict"]
     assert charges(service) == before
     made = ana.post("/v1/datasets/ward/ask/above", {**useless, "anyway": True})
-    assert made.json["quality"]["label"] == "unreliable"
+    assert made.json["quality"]["noise"] == "mostly noise"
     assert ana.post("/v1/datasets/ward/plan/above", {**useless, "anyway": True}).json["useful"] is False
 
 

@@ -280,7 +280,7 @@ def test_an_answer_of_no_use_needs_a_ticked_box(tmp_path: Path) -> None:
         assert "Nothing was charged" in words(refused)
         assert running.app.state.desk.entries(event="charge") == []
         place = analyst.post("/ui/datasets/ward/ask/count", COUNT).headers["location"]
-        assert "Unreliable" in words(analyst.get(place))
+        assert "Mostly noise" in words(analyst.get(place))
 
 
 def test_the_plan_says_how_many_such_questions_are_left(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_with_much_loss_they_are_the_flags_of_each_group(people):
     assert told == exact
     assert told["empty"] == (0, 0)
     assert told["south"][0] > told["north"][0]
-    assert "south has the most flags" in made.words
+    assert "south has the most flags, by more than noise explains" in made.words
     assert [label.get_text() for label in made.plot().axes[0].get_yticklabels()] == list(WARDS)
     both = people.flags(detector=model.ledger_id, by=("ward", "age"), epsilon="1000")
     assert len(both.value) == 6

@@ -257,29 +257,29 @@ NAMED = [{"context": "all records", "bits": "1111111"}]
 @pytest.mark.parametrize(
     ("given", "value", "label", "rule"),
     [
-        ({}, NAMED, "reliable", "invalid with a chance of at most"),
-        ({"doubt": 0}, NAMED, "use with care", "invalid with a chance of at most"),
-        ({}, [], "reliable", "none is said under 1 % of the time where the record stands out by 10 % of a context"),
-        ({"detector": "bins"}, [], "unreliable", "none is said 98 % of the time"),
-        ({"detector": "bins"}, NAMED, "unreliable", "invalid with a chance"),
-        ({"detector": "distance:k=10,radius=9", "loss": wf.Loss("5")}, [], "use with care", "nobody near"),
-        ({"mode": "ocdp"}, NAMED, "reliable", "only contexts are named in which the record is an outlier"),
-        ({"mode": "ocdp"}, [], "reliable", "every context was examined"),
-        ({"mode": "ocdp", "search": "walk"}, [], "use with care", "not every context"),
+        ({}, NAMED, "low noise", "invalid with a chance of at most"),
+        ({"doubt": 0}, NAMED, "check first", "invalid with a chance of at most"),
+        ({}, [], "low noise", "none is said under 1 % of the time where the record stands out by 10 % of a context"),
+        ({"detector": "bins"}, [], "mostly noise", "none is said 98 % of the time"),
+        ({"detector": "bins"}, NAMED, "moderate noise", "invalid with a chance"),
+        ({"detector": "distance:k=10,radius=9", "loss": wf.Loss("5")}, [], "moderate noise", "nobody near"),
+        ({"mode": "ocdp"}, NAMED, "low noise", "only contexts are named in which the record is an outlier"),
+        ({"mode": "ocdp"}, [], "low noise", "every context was examined"),
+        ({"mode": "ocdp", "search": "walk"}, [], "moderate noise", "not every context"),
     ],
     ids=str,
 )
-def test_an_answer_says_how_far_to_rely_on_it(given, value, label, rule):
+def test_an_answer_states_its_noise_and_conditions(given, value, label, rule):
     query = asked(**given)
     reading = query.reading(value, query.view(wf.load(frame(), schema=query.wants())))
-    assert reading.quality.label == label
+    assert reading.quality.verdict == label
     assert rule in reading.quality.rule
 
 
 def test_notes_tell_what_naming_a_context_or_none_is_worth():
     facts = asked().view(wf.load(frame(), schema=asked().wants()))
     assert "in at most 1.1 % of answers" in asked().reading(NAMED, facts).notes[0]
-    assert "whether or not" in asked(doubt=0).reading(NAMED, facts).notes[0]
+    assert "whether or not" in asked(doubt=0).reading(NAMED, facts).quality.conditions[0]
     assert asked().reading([], facts).notes == ()
     assert "at least 98 % of the time" in asked(detector="bins").reading([], facts).notes[0]
     assert asked(mode="ocdp").reading([], facts).notes == ()
@@ -295,7 +295,7 @@ def test_neighbours_that_no_table_has_make_an_explanation_of_no_use(mode):
     assert (plan.useful, plan.smallest_useful_epsilon) == (False, None)
     assert "everybody is an outlier" in plan.verdict
     value = [{"context": "everybody", "bits": "1" * sum(many.sizes)}]
-    assert words.quality(many, value, 4000).label == "unreliable"
+    assert words.quality(many, value, 4000).noise == "mostly noise"
 
 
 def test_the_name_of_one_column_is_a_context_of_one():

@@ -98,7 +98,7 @@ def test_a_profile_is_drawn_and_told(tmp_path):
         people = wf.open(POINTS, ledger=book)
         made = people.profile(neighbours=5, radii=(0.25, 0.5, 1.0, 2.0), epsilon="20")
         assert made.extras["bend"] in (0.5, 1.0)
-        assert "It bends" in made.words
+        assert "curve bends" in made.words
         shares = people.profile(neighbours=5, shares=("20%", "50%"), epsilon="5")
         for release in (made, shares):
             assert len(release.plot().axes) == 2

@@ -157,7 +157,7 @@ def test_fifty_records_for_each_spread_are_needed(people):
     assert not people.plan.scale(epsilon="0.037").useful
     with pytest.raises(NotUseful, match="name 2 columns"):
         people.scale(epsilon="0.03")
-    assert people.scale(epsilon="0.03", anyway=True).quality.label == "unreliable"
+    assert people.scale(epsilon="0.03", anyway=True).quality.noise == "mostly noise"
     assert people.plan.scale(epsilon="0.03", units=(NAMES,)).useful
 
 

@@ -125,8 +125,9 @@ def test_counts_and_choice_share_the_loss():
 
 
 def test_the_plan_says_near_chance_weak_and_useful():
-    words = [asked(loss=Loss(e)).plan(n=500, dimension=10).verdict.split(":")[0] for e in ("0.2", "0.8", "3.2")]
-    assert words == ["near chance", "weak", "useful"]
+    words = [asked(loss=Loss(e)).plan(n=500, dimension=10).reason.split(":")[0] for e in ("0.2", "0.8", "3.2")]
+    assert words[:2] == ["near chance", "weak"]
+    assert words[2].startswith("at most")
 
 
 def test_the_plan_needs_no_data_and_knows_the_work():
@@ -178,9 +179,9 @@ def test_no_lead_is_more_than_all_records_and_the_lead_for_nine_of_ten_is_said()
 @pytest.mark.parametrize(
     ("given", "label", "said"),
     [
-        ({"loss": Loss("6")}, "reliable", "under 1 %"),
-        ({}, "use with care", "at most 33 %"),
-        ({"loss": Loss("1")}, "unreliable", "at most 52 %"),
+        ({"loss": Loss("6")}, "low noise", "under 1 %"),
+        ({}, "moderate noise", "at most 33 %"),
+        ({"loss": Loss("1")}, "mostly noise", "at most 52 %"),
     ],
 )
 def test_an_answer_says_how_many_names_to_doubt(given, label, said):
@@ -188,7 +189,7 @@ def test_an_answer_says_how_many_names_to_doubt(given, label, said):
     query = asked(**given)
     reading = query.reading([["x1"], ["x2"]], points)
     wrong = query.plan(n=500, dimension=10).options[0].figures["wrong"]
-    assert reading.quality.label == label
+    assert reading.quality.noise == label
     assert f"{said} of the names are expected to be wrong" in reading.quality.rule
     assert 0 < int(said.split()[-2]) / 100 - wrong <= 0.01
     assert "Nine of ten names are right where the best stand out by" in reading.notes[0]
@@ -203,7 +204,7 @@ def test_counts_that_noise_swallows_are_not_sold_in_silence():
         plan, quality = query.plan(n=500, dimension=10), query.reading(names, planted()).quality
         width = plan.options[0].figures["half_width"]
         assert plan.useful == is_useful == (width <= 50)
-        assert (quality.label == "unreliable") != is_useful
+        assert (quality.noise == "mostly noise") != is_useful
         assert f"the noise of each count is within ±{width:.3g} (95 %) among 500 records" in plan.verdict
         assert plan.verdict.startswith("useful" if is_useful else "not useful")
     enough = asked(loss=Loss(plan.smallest_useful_epsilon), counts=True, share="99/100")
@@ -215,11 +216,11 @@ def test_names_that_nobody_chose_are_not_called_right():
     assert not one.plan(n=500, dimension=1).useful
     assert "its name tells nothing" in one.plan(n=500, dimension=1).verdict
     assert replace(one, counts=True).plan(n=500, dimension=1).useful
-    assert one.reading([["x1"]], planted().subspace(("x1",))).quality.label == "unreliable"
+    assert one.reading([["x1"]], planted().subspace(("x1",))).quality.noise == "mostly noise"
     everything = asked(top=10, loss=Loss("6"))
     assert everything.plan(n=500, dimension=10).useful
     reading = everything.reading([[f"x{place}"] for place in range(1, 11)], planted())
-    assert reading.quality.label == "use with care"
+    assert reading.quality.noise == "moderate noise"
     assert "only their order tells anything" in reading.quality.rule
     assert not reading.notes
 

@@ -402,7 +402,8 @@ def test_where_nothing_is_stated_it_is_told_what_holds_whatever_is_watched() -> 
     assert "whatever is watched" in unknown.verdict
     fine = plan(variance=None, low=-5.0, high=5.0, change=0.1, threshold=2.0)
     assert fine.useful
-    assert fine.verdict.startswith("it depends")
+    assert fine.verdict.startswith("check first")
+    assert "state its variance" in fine.conditions[0]
     assert plan(variance=None, low=None, high=None, change=None, threshold=2.0).useful
 
 
@@ -420,11 +421,11 @@ def test_a_plan_is_quick(mode: str) -> None:
 @pytest.mark.parametrize(
     ("public", "label"),
     [
-        ({}, "reliable"),
-        ({"loss": Loss("0.3")}, "use with care"),
-        ({"loss": Loss("0.01")}, "unreliable"),
-        ({"variance": None}, "use with care"),
-        ({"variance": None, "change": None, "low": -9e3, "high": 9e3, "threshold": 9e3}, "unreliable"),
+        ({}, "low noise"),
+        ({"loss": Loss("0.3")}, "moderate noise"),
+        ({"loss": Loss("0.01")}, "mostly noise"),
+        ({"variance": None}, "check first"),
+        ({"variance": None, "change": None, "low": -9e3, "high": 9e3, "threshold": 9e3}, "mostly noise"),
     ],
 )
 def test_a_release_says_how_far_its_flags_can_be_relied_on(public: Any, label: str) -> None:
@@ -432,8 +433,8 @@ def test_a_release_says_how_far_its_flags_can_be_relied_on(public: Any, label: s
     query = Watch(**{**given, **public})
     reading = query.reading({"flagged": [1], "decided": 2}, Points.from_array([[0.0], [1.0]]))
     assert reading.quality is not None
-    assert reading.quality.label == label
-    assert (label == "unreliable") is not query.plan(n=2, dimension=1).useful
+    assert reading.quality.verdict == label
+    assert (label == "mostly noise") is not query.plan(n=2, dimension=1).useful
     if "variance" in public:
         assert reading.notes == ()
     else:
@@ -472,8 +473,10 @@ def test_a_plan_says_when_the_steps_would_end_a_watch() -> None:
     assert "after 10 of 1,000 observations it is exhausted" in vague.plan(n=1000, dimension=1).verdict
 
 
-def test_what_was_hardly_looked_at_is_not_called_reliable() -> None:
+def test_what_was_hardly_looked_at_is_a_condition() -> None:
     query = Watch(**PERSON, cutoff=5, loss=Loss("4"))
     stream = Points.from_array(np.zeros((1000, 1)), name="stream")
-    labels = [query.reading({"flagged": [], "decided": decided}, stream).quality.label for decided in (1000, 500, 499)]
-    assert labels == ["reliable", "reliable", "use with care"]
+    labels = [
+        query.reading({"flagged": [], "decided": decided}, stream).quality.verdict for decided in (1000, 500, 499)
+    ]
+    assert labels == ["moderate noise", "moderate noise", "check first"]

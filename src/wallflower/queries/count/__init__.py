@@ -26,8 +26,8 @@ from wallflower.neighbours.limits import (
     check_scale,
     per_column,
     require_single_coordinates,
+    scale_notes,
     search_effort,
-    unit_cautions,
     view_points,
 )
 from wallflower.neighbours.noisy_count import SURE, count_noise, usual_slack, whole
@@ -57,6 +57,7 @@ from wallflower.query import (
     require_settings_of_mode,
     settle,
 )
+from wallflower.query.accuracy import NoiseLaw, check_distances, check_share, check_slack_size, rate_number
 from wallflower.query.picture import Dot, Picture
 from wallflower.units import Claim
 
@@ -223,8 +224,18 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         )  # what cannot be drawn is refused here, before the charge
         return points
 
+    def conditions(self, data: Points | TiledPoints | GroupView) -> tuple[str, ...]:
+        points = data.points if isinstance(data, GroupView) else data
+        return (*check_distances(points, self.scale), *self._slack_conditions(data.n, data.dimension))
+
+    def _slack_conditions(self, n: int, dimension: int) -> tuple[str, ...]:
+        if self.mechanism != "extension":
+            return ()
+        slack = self.slack_for(n, dimension) if self.group_count is None else self.group_count.slack
+        return check_slack_size(slack, self.neighbours)
+
     def cautions(self, data: Points | TiledPoints | GroupView) -> tuple[str, ...]:
-        return unit_cautions(data.points if isinstance(data, GroupView) else data, self.scale)
+        return scale_notes(self.scale)
 
     def answer(self, data: Points | TiledPoints | GroupView, noise: Noise) -> Any:
         if isinstance(data, GroupView):
@@ -239,11 +250,18 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
 
     def reading(self, value: Any, facts: PublicFacts) -> Reading:
         if isinstance(value, CountAtRadius):
-            return value.extend_reading(self.at_radius(value.radius).reading(value.count, facts))
+            return self._check_share(value, self.at_radius(value.radius).reading(value.count, facts), facts)
         return self._read(value, facts) if self.group_count is None else self.group_count.reading(value, facts)
 
+    def _check_share(self, value: CountAtRadius, reading: Reading, facts: PublicFacts) -> Reading:
+        """Compare the released count with the share that was asked for: both are released, so it costs nothing."""
+        draw, law = self.radius_draw(facts.n, facts.dimension), self.at_radius(value.radius).noise
+        reach = draw.off(facts.n) + law(facts.n, facts.dimension).half_width(SURE)
+        return value.extend_reading(reading, check_share(draw.share, value.count, facts.n, reach))
+
     def _read(self, value: int, facts: PublicFacts) -> Reading:
-        low, high = noise_interval(value, facts.n, self.noise(facts.n, facts.dimension))
+        law = self.noise(facts.n, facts.dimension)
+        low, high = noise_interval(value, facts.n, law)
         low = min(value, self._floor_interval(value, facts)[0]) if self.interval == "honest" else low  # (H)
         said = self._any_outlier(value, facts)
         extras = {
@@ -252,14 +270,23 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
             "any": said,
             **self._extension_facts(value, facts),
         }
+        if self.mechanism != "smooth":  # its noise follows the data
+            extras["noise_law"] = NoiseLaw.of(law).to_json()
+        proved = f"at most {high:,} (97.5 % confidence); estimate {value:,}"
         return Reading(
             mechanism=self.mechanism,
             interval=(float(low), float(high)),
-            covers=COVERS if self._is_two_sided else "noise alone, 95 %:",
-            words=f"About {value:,} of {facts.n:,} records are outliers{self._certainty(low, high)}",
+            covers=COVERS if self._is_two_sided else "noise only, 95 %:",
+            words=self._sentence(value, facts.n, low, high),
+            brief="" if self._is_two_sided else proved,
             extras=extras,
             notes=self._notes(said["threshold"] > facts.n),
-            quality=words.quality(value, facts.n, self.noise(facts.n, facts.dimension).half_width(SURE)),
+            quality=rate_number(
+                law.half_width(SURE),
+                number=value,
+                records=facts.n,
+                interval="two-sided" if self._is_two_sided else "upper end only",
+            ),
         )
 
     def _notes(self, is_mute: bool) -> tuple[str, ...]:
@@ -298,7 +325,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
             headings=words.HEADINGS,
             options=options,
             useful=useful,
-            verdict=f"useful: {limit}" if useful else f"not useful: {limit}{advice}",
+            reason=limit if useful else f"{limit}{advice}",
             smallest_useful_epsilon=smallest,
             curve=tuple((float(e), self._at(e).noise(n, dimension).half_width(SURE)) for e in words.EPSILONS),
             measure="half-width of the 95 % interval",
@@ -363,12 +390,11 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
             return f"-{below:.3g} and +{width:.3g} (95 %, both ends proved)"
         return f"{'noise within ' if self.mechanism == 'extension' else ''}±{width:.3g} (95 %)"
 
-    def _certainty(self, low: int, high: int) -> str:
-        if self.interval == "honest":
-            return f" ({low:,} to {high:,} with 95 %, whatever the data)."
-        if self.mechanism != "extension":
-            return f" (95 % interval {low:,} to {high:,})."
-        return f", and with 97.5 % at most {high:,}, whatever the data."
+    def _sentence(self, value: int, n: int, low: int, high: int) -> str:
+        """The count in words, what is proved first."""
+        if self._is_two_sided:
+            return f"{low:,} to {high:,} of {n:,} records are outliers (95 % confidence); estimate {value:,}."
+        return f"At most {high:,} of {n:,} records are outliers (97.5 % confidence); estimate {value:,}."
 
     def _floor_interval(self, value: int, facts: PublicFacts) -> tuple[int, int]:
         floor = value.floor if isinstance(value, BoundedCount) else 0

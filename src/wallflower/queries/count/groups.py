@@ -28,7 +28,8 @@ from wallflower.neighbours.noisy_count import STEP, SURE, count_noise, exact_ste
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.count.words import EPSILONS, USEFUL
-from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Reading, least_amount
+from wallflower.query import Option, Plan, PublicFacts, Quality, Reading, least_amount
+from wallflower.query.accuracy import NoiseLaw, rank_highest, rate_groups
 from wallflower.query.picture import Bars, HeatMap, Picture
 from wallflower.schema import Column
 from wallflower.schema.columns import pick
@@ -43,8 +44,8 @@ SIZES: Final = Fraction(1, 10)  # the part of the loss that sizes get
 DEFAULT_SLACK: Final = 3  # groups are small, so noise matters more than bias
 FAINT: Final = 10  # deviations of the count: a smaller group is drawn without a colour
 ONE_SIDED: Final = (
-    "Each upper end holds with 97.5 %, whatever the data; the lower ends cover the noise alone. A group of no more "
-    "than {} records consists of outliers."
+    "Each upper end is proved with 97.5 % confidence; the lower ends cover the noise only. A group of no more than {} "
+    "records consists of outliers."
 )
 
 
@@ -197,16 +198,34 @@ class GroupCount:
 
     def reading(self, value: list[Row], facts: PublicFacts) -> Reading:
         intervals = self._intervals(value, facts.n)
-        most, about = max(value, key=lambda row: int(row[OUTLIERS])), "" if self.public else "about "
+        law = NoiseLaw.of(self.law)
+        highest = rank_highest(((self._name(row), int(row[OUTLIERS])) for row in value), law)
         return Reading(
             mechanism="extension",
             interval=None,
-            words=f"Of {len(value):,} groups by {' and '.join(self.by)}, {self._name(most)} has the highest count: "
-            f"about {most[OUTLIERS]:,} of {about}{most[SIZE]:,} records are outliers. The noise in each group is "
-            f"within ±{self.reach:.3g} (95 %).",
-            extras={"slack": self.slack, "groups": len(value), "intervals": [list(ends) for ends in intervals]},
+            words=self._sentence(value, intervals, highest),
+            extras={
+                "slack": self.slack,
+                "groups": len(value),
+                "intervals": [list(ends) for ends in intervals],
+                "noise_law": law.to_json(),
+                "highest": None if highest is None else {"group": highest[0], "p_value": highest[1]},
+            },
             notes=(ONE_SIDED.format(self.neighbours), *((KEEPS.format(" and ".join(self.by)),) if self.public else ())),
             quality=self._quality(value),
+        )
+
+    def _sentence(self, value: list[Row], intervals: list[tuple[int, int]], highest: tuple[str, float] | None) -> str:
+        """What is proved of the group with the highest count first; ranked only where the noise does not explain it."""
+        place = max(range(len(value)), key=lambda at: int(value[at][OUTLIERS]))
+        row, about = value[place], "" if self.public else "about "
+        rank = "the highest counts differ by no more than noise explains"
+        if highest is not None:
+            rank = f"{highest[0]} has the highest count, by more than noise explains (p = {highest[1]:.2g})"
+        return (
+            f"{len(value):,} groups by {' and '.join(self.by)}: {rank}. In {self._name(row)} at most "
+            f"{intervals[place][1]:,} of {about}{row[SIZE]:,} records are outliers (97.5 % confidence); estimate "
+            f"{row[OUTLIERS]:,}. The noise in each group is within ±{self.reach:.3g} (95 %)."
         )
 
     def picture(self, value: list[Row], facts: PublicFacts) -> Picture:
@@ -260,7 +279,7 @@ class GroupCount:
                 ),
             ),
             useful=useful,
-            verdict=f"useful: {limit}" if useful else f"not useful: {limit}{advice}",
+            reason=limit if useful else f"{limit}{advice}",
             smallest_useful_epsilon=smallest,
             curve=tuple((float(e), self._at(e).reach) for e in EPSILONS),
             measure="half-width of the 95 % interval of a group",
@@ -268,14 +287,8 @@ class GroupCount:
         )
 
     def _quality(self, value: list[Row]) -> Quality:
-        width, large = self.reach, sum(row[SIZE] * USEFUL >= self.reach for row in value)
-        label: Label = (
-            "reliable" if large == len(value) else "use with care" if 2 * large >= len(value) else "unreliable"
-        )
-        rule = (
-            f"the noise, ±{width:.3g} (95 %), is within {USEFUL} of the released size in {large} of {len(value)} groups"
-        )
-        return Quality(label, rule)
+        groups = [(row[OUTLIERS], row[SIZE]) for row in value]
+        return rate_groups(self.reach, groups, interval="upper end only")
 
     def _intervals(self, value: list[Row], n: int) -> list[tuple[int, int]]:
         law = self.law

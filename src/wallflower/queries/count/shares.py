@@ -6,6 +6,7 @@ one record moves by no more than it moves a count (proof.md, label (D)).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -18,6 +19,7 @@ from wallflower.neighbours.radii import USUAL, Tally, choose_radii
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.query import Plan, Reading, least_amount, two_digits_up
+from wallflower.query.accuracy import CONFIDENCE
 
 ENOUGH: Final = 11  # sensitivities: so many wanted outliers, times ε, are told from none
 
@@ -33,10 +35,12 @@ class CountAtRadius(int):
         made.count, made.radius = count, radius
         return made
 
-    def extend_reading(self, reading: Reading) -> Reading:
+    def extend_reading(self, reading: Reading, conditions: tuple[str, ...]) -> Reading:
         """The reading of the count, with the radius put before its words."""
         words = f"At a radius of {self.radius:.3g}: {reading.words[0].lower()}{reading.words[1:]}"
-        return replace(reading, words=words, extras={"radius": self.radius, **reading.extras})
+        assert reading.quality is not None
+        quality = replace(reading.quality, conditions=(*conditions, *reading.quality.conditions))
+        return replace(reading, words=words, extras={"radius": self.radius, **reading.extras}, quality=quality)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,11 @@ class RadiusDraw:
             records_of(data), self.radii, [self.share], tally, epsilon=self.loss.epsilon, noise=noise
         )
         return found
+
+    def off(self, n: int) -> float:
+        """Records by which the curve misses the share at the drawn radius, if it is crossed there (95 %).  (D)"""
+        nats = math.log(len(self.radii)) - math.log1p(-CONFIDENCE)
+        return min(float(n), 2 * (self.slack + 1) * nats / float(self.loss.epsilon))
 
     def is_useful(self, n: int) -> bool:
         """Whether a radius drawn so is better than any other of the grid, from public facts."""
@@ -88,13 +97,13 @@ def plan_share(plan: Plan, draw_at: Callable[[str], RadiusDraw], n: int, loss: L
     useful = plan.useful and draw.is_useful(n)
     few = f"{float(draw.share):.3g} of {n:,} records are too few to find the radius of"
     advice = f"; from ε = {both} on it would be" if both else "; no reasonable loss makes it so"
-    verdict = f"{plan.verdict}, at a radius drawn for {float(draw.share):.3g} of them"
+    reason = f"{plan.reason}, at a radius drawn for {float(draw.share):.3g} of them"
     return replace(
         plan,
         cost=loss,
         options=plan.options[:1],
         useful=useful,
-        verdict=verdict if draw.is_useful(n) else f"not useful: {few}{advice}",
+        reason=reason if draw.is_useful(n) else f"{few}{advice}",
         smallest_useful_epsilon=both,
         curve=tuple((2 * amount, height) for amount, height in plan.curve),
         notes=(*plan.notes, "Half of the loss goes to the radius, which is told with the count."),

@@ -8,14 +8,13 @@ from typing import Any, Final
 
 from wallflower.mechanisms import Additive
 from wallflower.neighbours.noisy_count import SURE
-from wallflower.query import Label, Quality
+from wallflower.query.accuracy import MODERATE
 
-USEFUL: Final = 0.1  # an interval that reaches further than this share of the records says little
-CLOSE: Final = 0.5  # noise that is more than this share of the count leaves little of it
+USEFUL: Final = MODERATE[1]  # of the records: more than moderate noise makes a plan not useful
 EPSILONS: Final = ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5")
 ONE_SIDED: Final = (
-    "The lower end of the interval covers the noise alone and is not proved: the count is too high where many records "
-    "have barely enough neighbours. An honest interval (interval='honest') proves both ends."
+    "Only the upper end is proved: the mechanism overcounts where many records have barely enough neighbours. "
+    "interval='honest' proves both ends."
 )
 MUTE: Final = (
     "Whether there is any outlier cannot be told at this loss: yes begins above the number of records, so that a no "
@@ -48,14 +47,3 @@ def any_outlier(value: int, noise: Additive) -> dict[str, Any]:
         "found_from": 2 * threshold,
         "p_value": noise.upper_tail(value - 0.5) if value > 0 else 1.0,
     }
-
-
-def quality(value: int, n: int, width: float) -> Quality:
-    """How far a count of `n` records can be relied on whose noise reaches over `width`."""
-    of_count, of_records = width / max(1, value), width / n
-    label: Label = "unreliable" if of_records > USEFUL else "use with care" if of_count > CLOSE else "reliable"
-    rule = (
-        f"the noise, ±{width:.3g} (95 %), is {of_count:.3g} of the count and {of_records:.2g} of the records; "
-        f"up to {CLOSE} and {USEFUL} an answer is called reliable"
-    )
-    return Quality(label, rule)

@@ -39,11 +39,9 @@ from wallflower.queries.detector.grids import Coins, Floats, Ints, lay_grids
 from wallflower.queries.detector.maps import map_columns
 from wallflower.queries.detector.model import THRESHOLDS, Model, floor_of, misses
 from wallflower.query import (
-    Label,
     Option,
     Plan,
     PublicFacts,
-    Quality,
     Query,
     Reading,
     ReleaseLike,
@@ -51,6 +49,7 @@ from wallflower.query import (
     least_amount,
     settle,
 )
+from wallflower.query.accuracy import LOW, Quality, percent, rate_errors, rate_number
 from wallflower.query.picture import Figures, Picture
 from wallflower.units import Claim
 
@@ -210,7 +209,8 @@ class Detector(Query[Points | TiledPoints, Value]):
         flags = ""
         if self.contamination is not None:
             wanted, off = round(self.contamination * facts.n), self.off(facts.n, facts.dimension)
-            flags = f" It flags about {wanted:,} of these; with 95 % that misses by {off:,} at most, ties aside."
+            low, high = max(0, wanted - off), min(facts.n, wanted + off)
+            flags = f" It flags {low:,} to {high:,} of these (95 % confidence, ties aside); {wanted:,} were asked for."
         return Reading(
             mechanism="random grids",
             interval=None,
@@ -241,10 +241,11 @@ class Detector(Query[Points | TiledPoints, Value]):
             headings={"columns": "columns", "grids": "grids", "noise": "noise of a cell, of all records"},
             options=(Option(mechanism="random grids", figures=figures, note="scores any record afterwards"),),
             useful=useful,
-            verdict=f"{'useful' if useful else 'not useful'}: {words}",
+            reason=words,
             smallest_useful_epsilon=smallest,
             curve=tuple((float(amount), self._at(amount)._noise(n, dimension)) for amount in EPSILONS),
             measure="noise of a cell, as a share of all records",
+            conditions=(*self._unseen(n, dimension), *self._unsteady(n, dimension)),
         )
 
     @classmethod
@@ -252,11 +253,15 @@ class Detector(Query[Points | TiledPoints, Value]):
         return cls(loss=Loss("1"), contamination=Fraction(1, 50))
 
     def _words(self, n: int, dimension: int, split: Split) -> str:
-        flags = "" if self._is_steady(n, dimension) else "; flags may miss by as many as are wanted"
+        flags = ""
+        if self.contamination is not None:
+            wanted, off = round(self.contamination * n), self.off(n, dimension)
+            flags = f"; {max(0, wanted - off):,} to {min(n, wanted + off):,} records would be flagged (95 %)"
         if self.is_scaled:
             return f"{split.grids} grids over {dimension} columns, {float(n * split.counts):.3g} records times ε{flags}"
         each = float(n * split.spreads / ENOUGH)
-        some = f"{split.columns} of {dimension} columns can be looked at, drawn at random{flags}"
+        part = "are looked at" if split.columns == dimension else "can be looked at, drawn at random"
+        some = f"{split.columns} of {dimension} columns {part}{flags}"
         return some if each >= min(2, dimension) else f"records times ε do for {each:.2g} columns, and 2 are needed"
 
     def _is_steady(self, n: int, dimension: int) -> bool:
@@ -273,13 +278,36 @@ class Detector(Query[Points | TiledPoints, Value]):
         return is_wide and n * split.counts >= 2 * FEWEST
 
     def _quality(self, n: int, dimension: int) -> Quality:
+        """By the flags, where there are any, and by the noise of a cell, which scores rest on, otherwise."""
         split = self.split(n, dimension)
-        is_steady = self._is_steady(n, dimension)
-        label: Label = "reliable" if split.columns == dimension and is_steady else "use with care"
-        rule = f"{split.columns} of {dimension} columns are looked at; reliable where all are"
-        if not is_steady:
-            rule += "; flags may miss by as many as are wanted, scores do not depend on that"
-        return Quality(label if self._is_useful(n, dimension) else "unreliable", rule)
+        conditions = (*self._unseen(n, dimension), *self._unsteady(n, dimension))
+        if self.contamination is not None:
+            return rate_number(
+                self.off(n, dimension),
+                number=float(self.contamination * n),
+                records=n,
+                interval="not proved",
+                name="the number of flags that is asked for",
+                conditions=conditions,
+            )
+        noise = self._noise(n, dimension)
+        rule = f"the noise of a cell is {percent(noise)} of the records, in each of {split.grids} grids"
+        wrong = noise / LOW[1] * LOW[0] if self._is_useful(n, dimension) else 1.0  # 1 % and 10 % of the records
+        return rate_errors(wrong, rule, conditions=conditions)
+
+    def _unsteady(self, n: int, dimension: int) -> tuple[str, ...]:
+        """The condition that scores can be used and flags cannot."""
+        if self._is_steady(n, dimension):
+            return ()
+        return ("The threshold may miss by as many as are asked for: use the scores, not the flags, or spend more.",)
+
+    def _unseen(self, n: int, dimension: int) -> tuple[str, ...]:
+        """The condition that some columns are not looked at."""
+        split = self.split(n, dimension)
+        if split.columns == dimension:
+            return ()
+        some = f"{split.columns} of {dimension} columns are looked at, drawn at random"
+        return (f"{some}: a record that is unusual in the others only is not seen. Name fewer columns.",)
 
     def _at(self, amount: str) -> Self:
         return replace(self, loss=Loss(amount))

@@ -52,8 +52,9 @@ class Drift:
         if self.expected is None:
             return f"{told}{high:.3%})."
         least, most = self.expected
-        verdict = "more" if low > most else "fewer" if high < least else "no more and no fewer"
-        return f"{told}{high:.3%}): {verdict} than the {least:.3%} to {most:.3%} of the fitted ones."
+        verdict = "more" if low > most else "fewer" if high < least else "not distinguishable from"
+        than = "" if verdict.startswith("not") else " than"
+        return f"{told}{high:.3%}): {verdict}{than} the {least:.3%} to {most:.3%} of the fitted ones."
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -29,11 +29,9 @@ from wallflower.queries.detector.by_tiles import flags_by
 from wallflower.queries.detector.grids import Ints
 from wallflower.queries.detector.model import Model
 from wallflower.query import (
-    Label,
     Option,
     Plan,
     PublicFacts,
-    Quality,
     Query,
     Reading,
     ReleaseLike,
@@ -41,6 +39,7 @@ from wallflower.query import (
     least_amount,
     settle,
 )
+from wallflower.query.accuracy import NoiseLaw, rank_highest, rate_groups
 from wallflower.query.picture import Bars, Picture
 from wallflower.schema.columns import pick
 from wallflower.units import Claim
@@ -183,18 +182,28 @@ class Flags(Query[FlagView, list[Row]]):
 
     def reading(self, value: list[Row], facts: PublicFacts) -> Reading:
         width = self.reach
+        law = NoiseLaw.of(self.law)
+        highest = rank_highest(((self._name(row), int(row[FLAGGED])) for row in value), law)
         most = max(value, key=lambda row: int(row[FLAGGED]))
-        near = sum(width <= NEAR * (row[FLAGGED] + row[OTHERS]) for row in value)
-        label: Label = "reliable" if near == len(value) else "use with care" if 2 * near >= len(value) else "unreliable"
-        rule = f"the noise, ±{width:.3g} (95 %), is within {float(NEAR):g} of the size in {near} of {len(value)} groups"
+        low, high = self._intervals([most], facts.n)[0]
+        rank = "the highest numbers of flags differ by no more than noise explains"
+        if highest is not None:
+            rank = f"{highest[0]} has the most flags, by more than noise explains (p = {highest[1]:.2g})"
         return Reading(
             mechanism="histogram",
             interval=None,
-            words=f"Of {len(value):,} groups by {' and '.join(self.by)}, {self._name(most)} has the most flags: about "
-            f"{most[FLAGGED]:,} of {most[FLAGGED] + most[OTHERS]:,} records. The noise of each number is within "
-            f"±{width:.3g} (95 %).",
-            extras={"groups": len(value), "intervals": [list(ends) for ends in self._intervals(value, facts.n)]},
-            quality=Quality(label, rule),
+            words=f"{len(value):,} groups by {' and '.join(self.by)}: {rank}. In {self._name(most)} {low:,} to "
+            f"{high:,} of about {most[FLAGGED] + most[OTHERS]:,} records are flagged (95 % confidence); estimate "
+            f"{most[FLAGGED]:,}. The noise of each number is within ±{width:.3g} (95 %).",
+            extras={
+                "groups": len(value),
+                "intervals": [list(ends) for ends in self._intervals(value, facts.n)],
+                "noise_law": law.to_json(),
+                "highest": None if highest is None else {"group": highest[0], "p_value": highest[1]},
+            },
+            quality=rate_groups(
+                width, [(row[FLAGGED], row[FLAGGED] + row[OTHERS]) for row in value], interval="two-sided"
+            ),
         )
 
     def picture(self, value: list[Row], facts: PublicFacts) -> Picture:
@@ -233,7 +242,7 @@ class Flags(Query[FlagView, list[Row]]):
             headings={"error": "typical error of a number ±", "half_width": "95 % within ±"},
             options=(Option(mechanism="histogram", figures=figures, note="of flagged records and of the others"),),
             useful=useful,
-            verdict=f"{'useful' if useful else 'not useful'}: {words}{advice}",
+            reason=f"{words}{advice}",
             smallest_useful_epsilon=smallest,
             curve=tuple((float(amount), self._at(amount).reach) for amount in EPSILONS),
             measure="half-width of the 95 % interval of a number",

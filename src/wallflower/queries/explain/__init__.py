@@ -261,7 +261,7 @@ class Explain(Query[Case | TiledCase, Value]):
             headings=_HEADINGS,
             options=tuple(self._option(way, size) for way in ways),
             useful=self.is_useful(size),
-            verdict=words.verdict(self, size, smallest),
+            reason=words.reason(self, size, smallest),
             smallest_useful_epsilon=smallest,
             curve=tuple((float(e), self._at(e)._gain(size)) for e in EPSILONS),
             measure="expected utility: population as a share of the largest, 0 for none",

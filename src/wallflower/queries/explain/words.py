@@ -8,10 +8,15 @@ from wallflower.queries.explain.detectors import Distance
 from wallflower.queries.explain.detectors.names import name_of
 from wallflower.queries.explain.parameters import Expectation, ExplainSettings, MarginSettings, SearchSettings, Settings
 from wallflower.queries.explain.space.contexts import predicate
-from wallflower.query import Label, Quality, two_digits_up
+from wallflower.query import Quality, two_digits_up
+from wallflower.query.accuracy import MODERATE, rate_errors
 
 SURE: Final = 0.05  # of the contexts may be invalid
 SILENT: Final = 0.2  # of the answers about a clear outlier may be none
+
+BASELESS: Final = (
+    "A context is named whether or not anything stands out, as no part of ε decides that: ask with a doubt above 0."
+)
 
 Value = list[dict[str, str]]
 
@@ -22,15 +27,15 @@ def says_nothing(query: ExplainSettings, size: int) -> bool:
     return isinstance(detector, Distance) and detector.k >= size
 
 
-def verdict(query: Settings, size: int, smallest: str | None) -> str:
-    """Whether to ask, and why."""
+def reason(query: Settings, size: int, smallest: str | None) -> str:
+    """Why a plan is useful or not."""
     if says_nothing(query, size):
-        return f"not useful: of at most {size:,} records nobody has that many neighbours, so everybody is an outlier"
+        return f"of at most {size:,} records nobody has that many neighbours, so everybody is an outlier"
     said = _prospect(query, size) if query.mode == "ocdp" else _outcome(query, query.outlook(size))
     if query.is_useful(size):
-        return f"useful: {said}"
+        return said
     advice = f"; from ε = {smallest} on it would be useful" if smallest else "; no reasonable loss makes it useful"
-    return f"not useful: {said}{advice}"
+    return f"{said}{advice}"
 
 
 def reading(query: Settings, value: Value) -> str:
@@ -49,7 +54,7 @@ def notes(query: Settings, value: Value, size: int) -> tuple[str, ...]:
     if query.mode == "ocdp":
         return ()
     if value and not query.doubt:
-        return ("A context is named whether or not anything stands out, since no part of the loss decides that.",)
+        return ()
     seen = query.outlook(size)
     if value:
         often = two_digits_up(max(100 * seen.baseless, 1e-9))
@@ -60,16 +65,16 @@ def notes(query: Settings, value: Value, size: int) -> tuple[str, ...]:
 def quality(query: Settings, value: Value, size: int) -> Quality:
     """How far to rely on a context, or on none; where the record stands out as the plan assumes."""
     if says_nothing(query, size):
-        return Quality("unreliable", "by this detector everybody is an outlier, whatever the records are")
+        return rate_errors(1.0, "by this detector everybody is an outlier, whatever the records are")
     if query.mode == "ocdp":
         return _quality_of_search(query, value, size)
     seen = query.outlook(size)
     if not value:
         rule = f"none is said {percent(seen.none)} of the time where {_clearness(query)}"
-        return Quality(_label(seen.none <= SURE, seen.none <= SILENT), rule)
+        return rate_errors(seen.none, rule)
     rule = f"it is invalid with a chance of at most {seen.invalid:.2g} where {_clearness(query)}"
-    told = query.doubt > 0 and seen.none <= SILENT  # else to be named says little
-    return Quality(_label(told and seen.invalid <= SURE, seen.invalid <= SILENT), rule)
+    wrong = max(seen.invalid, min(seen.none, MODERATE[0]))
+    return rate_errors(wrong, rule, conditions=() if query.doubt else (BASELESS,))
 
 
 def percent(share: float) -> str:
@@ -114,14 +119,10 @@ def _warning(least: float) -> str:
 
 def _quality_of_search(query: SearchSettings, value: Value, size: int) -> Quality:
     if value:
-        return Quality("reliable", "in this mode only contexts are named in which the record is an outlier")
+        return rate_errors(0.0, "in this mode only contexts are named in which the record is an outlier")
     if query.way_of_search(size) == "direct":
-        return Quality("reliable", "every context was examined")
-    return Quality("use with care", "not every context need have been examined")
-
-
-def _label(reliable: bool, usable: bool) -> Label:
-    return "reliable" if reliable else "use with care" if usable else "unreliable"
+        return rate_errors(0.0, "every context was examined")
+    return rate_errors(MODERATE[0], "not every context need have been examined")
 
 
 def _among(context: str) -> str:

@@ -26,8 +26,8 @@ from wallflower.neighbours.limits import (
     check_radius,
     check_scale,
     records_of,
+    scale_notes,
     search_effort,
-    unit_cautions,
     view_all,
 )
 from wallflower.neighbours.noisy_count import usual_slack
@@ -37,12 +37,19 @@ from wallflower.privacy import Kind, Loss
 from wallflower.progress import Effort
 from wallflower.queries.profile.exact import bend_of, smooth
 from wallflower.query import Option, Plan, PublicFacts, Query, Reading, ReleaseLike, Status, least_amount, settle
+from wallflower.query.accuracy import (
+    MODERATE,
+    check_distances,
+    check_slack_size,
+    rate_number,
+    unverified_share,
+)
 from wallflower.query.picture import Curve
 from wallflower.units import Claim
 
 RADII: Final = tuple(0.18 * math.sqrt(2) ** place for place in range(12))
 ENOUGH: Final = 11  # times what one record moves: so many records times ε must the smallest share be
-USEFUL: Final = 0.1  # a band that reaches further than this share of the records says little
+USEFUL: Final = MODERATE[1]  # of the records: more than moderate noise makes a plan not useful
 SURE: Final = 0.95
 MOST: Final = 100
 EPSILONS: Final = ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5")
@@ -143,8 +150,13 @@ class Profile(Query[Points | TiledPoints, Value]):
         self.noise(points.n, points.dimension)  # refused here if it is beyond what can be drawn, before the charge
         return points
 
+    def conditions(self, data: Points | TiledPoints) -> tuple[str, ...]:
+        slack = check_slack_size(self.tally(data.n, data.dimension).slack, self.neighbours)
+        crossed = () if self.shares is None else (unverified_share(self.places),)
+        return (*crossed, *check_distances(data, self.scale), *slack)
+
     def cautions(self, data: Points | TiledPoints) -> tuple[str, ...]:
-        return unit_cautions(data, self.scale)
+        return scale_notes(self.scale)
 
     def answer(self, data: Points | TiledPoints, noise: Noise) -> Value:
         tally, epsilon = self.tally(data.n, data.dimension), self.loss.epsilon
@@ -165,20 +177,38 @@ class Profile(Query[Points | TiledPoints, Value]):
     def reading(self, value: Value, facts: PublicFacts) -> Reading:
         if self.shares is not None:
             said = ", ".join(f"{s} at {r:.3g}" for s, r in zip(value["shares"], value["radii"], strict=True))
-            words = f"Shares of outliers and the radii they are reached at: {said}."
-            return Reading(mechanism="joint exponential", interval=None, words=words)
+            crossed = "If every share is crossed inside the grid of radii, which is not verified, outliers reach these"
+            return Reading(
+                mechanism="joint exponential",
+                interval=None,
+                words=f"{crossed} shares of the records: {said}.",
+                quality=rate_number(
+                    self.reach(facts.n, facts.dimension),
+                    number=float(self.sorted_shares[0] * facts.n),
+                    records=facts.n,
+                    interval="not proved",
+                    name="the smallest number that is asked for",
+                ),
+            )
         reach, bend = self.reach(facts.n, facts.dimension), bend_of(value["radii"], value["outliers"])
         bends = bend is not None and value["outliers"][0] - value["outliers"][-1] > 2 * reach
         place = value["radii"][bend] if bends and bend is not None else None
-        more = f" It bends near a radius of {place:.3g}." if place is not None else ""
+        more = f" The released curve bends near a radius of {place:.3g}." if place is not None else ""
         first, last = value["outliers"][0], value["outliers"][-1]
         return Reading(
             mechanism="cube",
             interval=None,
             words=f"From about {first:,} of {facts.n:,} records at a radius of {value['radii'][0]:.3g} to {last:,} at "
             f"{value['radii'][-1]:.3g}; with 95 % all are within {reach:,.0f} of what they are without noise.{more}",
-            extras={"reach": reach, "bend": place},
+            extras={"reach": reach} | ({} if place is None else {"bend": place}),
             notes=(NOISE_ALONE,),
+            quality=rate_number(
+                reach,
+                number=max(value["outliers"]),
+                records=facts.n,
+                interval="upper end only",
+                name="the largest number of the curve",
+            ),
         )
 
     def picture(self, value: Value, facts: PublicFacts) -> Curve:
@@ -194,7 +224,7 @@ class Profile(Query[Points | TiledPoints, Value]):
             across="radius",
             up="outlier mass" if self.graded else "outliers",
             covers="noise alone, all radii at once, 95 %",
-            bend=self.reading(value, facts).extras["bend"],
+            bend=self.reading(value, facts).extras.get("bend"),
         )
 
     def plan(self, *, n: int, dimension: int) -> Plan:
@@ -210,7 +240,7 @@ class Profile(Query[Points | TiledPoints, Value]):
             headings={"error": "typical error ±", "reach": "all at once, 95 % within ±"},
             options=options,
             useful=useful,
-            verdict=f"useful: {words}" if useful else f"not useful: {words}{advice}",
+            reason=words if useful else f"{words}{advice}",
             smallest_useful_epsilon=smallest,
             curve=tuple((float(e), self._at(e).reach(n, dimension)) for e in EPSILONS),
             measure="records within which all are, 95 %",

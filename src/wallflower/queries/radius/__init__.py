@@ -24,8 +24,8 @@ from wallflower.neighbours.limits import (
     check_neighbours,
     check_scale,
     records_of,
+    scale_notes,
     search_effort,
-    unit_cautions,
     view_all,
 )
 from wallflower.neighbours.noisy_count import usual_slack
@@ -52,6 +52,7 @@ from wallflower.query import (
     least_amount,
     settle,
 )
+from wallflower.query.accuracy import check_distances, check_slack_size, rate_number, unverified_share
 from wallflower.query.picture import Dot
 from wallflower.units import Claim
 
@@ -139,8 +140,12 @@ class Radius(Query[Points | TiledPoints, float]):
             raise EngineMismatch(data.engine, f"{self.kind} with graded", "Leave graded out")
         return view_all(data, self.columns, self.neighbours)
 
+    def conditions(self, data: Points | TiledPoints) -> tuple[str, ...]:
+        slack = check_slack_size(self.tally(data.n, data.dimension).slack, self.neighbours)
+        return (unverified_share(self.grid), *check_distances(data, self.scale), *slack)
+
     def cautions(self, data: Points | TiledPoints) -> tuple[str, ...]:
-        return unit_cautions(data, self.scale)
+        return scale_notes(self.scale)
 
     def answer(self, data: Points | TiledPoints, noise: Noise) -> float:
         tally, epsilon = self.tally(data.n, data.dimension), self.loss.epsilon
@@ -156,9 +161,13 @@ class Radius(Query[Points | TiledPoints, float]):
         return Reading(
             mechanism="exponential",
             interval=None,
-            words=f"At a radius of {value:.4g} about {wanted:,.0f} of {facts.n:,} records, {float(self.share):.3g} of "
-            f"them, are {what}; with 95 % that misses by {off:,.0f} at most, half a step of the grid to either side.",
+            words=f"If the share is crossed inside the grid of radii, which is not verified: at a radius of "
+            f"{value:.4g} about {wanted:,.0f} of {facts.n:,} records, {float(self.share):.3g} of them, are {what}; "
+            f"with 95 % that misses by {off:,.0f} at most, half a step of the grid to either side.",
             extras={"target": wanted, "off": off, **({} if self.graded else {"slack": self._slack(facts)})},
+            quality=rate_number(
+                off, number=wanted, records=facts.n, interval="not proved", name="the number that is asked for"
+            ),
         )
 
     def plan(self, *, n: int, dimension: int) -> Plan:
@@ -176,7 +185,7 @@ class Radius(Query[Points | TiledPoints, float]):
             headings={"off": "records off, 95 % within ±", "share": "of all records ±"},
             options=(Option(mechanism="exponential", figures=figures, note="one choice among all radii"),),
             useful=useful,
-            verdict=f"useful: {words}" if useful else f"not useful: {words}{advice}",
+            reason=words if useful else f"{words}{advice}",
             smallest_useful_epsilon=smallest,
             curve=tuple((float(e), self._at(e).off(n, dimension)) for e in EPSILONS),
             measure="records by which the radius misses, 95 %",

@@ -39,7 +39,8 @@ from wallflower.neighbours.spreads import (
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.scale.locations import CellCounts, Cells, error_limit
-from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount, settle
+from wallflower.query import Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount, settle
+from wallflower.query.accuracy import percent, rate_errors
 from wallflower.query.picture import Figures
 from wallflower.schema import Column, Schema
 from wallflower.schema.columns import list_names, pick
@@ -256,7 +257,7 @@ class Scale(Query[Points | TiledPoints, Value]):
             headings={"each": "records × ε a spread", "off": "95 % off by at most, of all pairs"},
             options=(Option(mechanism="joint exponential", figures=figures, note="all columns at once"),),
             useful=useful,
-            verdict=f"useful: {words}" if useful else f"not useful: {words}{advice}",
+            reason=words if useful else f"{words}{advice}",
             smallest_useful_epsilon=smallest,
             curve=tuple(
                 (float(e), min(1.0, self._at(e).off(n, groups) / max(1, pairing_size(n) // 2))) for e in EPSILONS
@@ -304,10 +305,9 @@ class Scale(Query[Points | TiledPoints, Value]):
         return spread and (not self.location or n * self.epsilon_each >= LOCATED * dimension)
 
     def _quality(self, n: int, groups: int) -> Quality:
-        each = float(pairing_size(n) * self.epsilon_each / groups)
-        label: Label = "reliable" if each >= PLENTY else "use with care" if each >= ENOUGH else "unreliable"
-        rule = f"{each:,.1f} records times ε for each spread; reliable from {PLENTY} on, with care from {ENOUGH} on"
-        return Quality(label, rule)
+        off = min(1.0, self.off(n, groups) / max(1, pairing_size(n) // 2))
+        rule = f"every spread misses its quantile by at most {percent(off)} of the pairs (95 %)"
+        return rate_errors(off, rule, interval="two-sided")
 
     def _at(self, amount: str) -> Self:
         return replace(self, loss=Loss(amount))

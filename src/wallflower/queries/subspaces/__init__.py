@@ -31,8 +31,8 @@ from wallflower.neighbours.limits import (
     per_column,
     require_single_coordinates,
     rounding_bound,
+    scale_notes,
     search_effort,
-    unit_cautions,
     view_all,
 )
 from wallflower.neighbours.noisy_count import SURE, count_noise, interval, noisy_steps, usual_slack, whole
@@ -56,6 +56,7 @@ from wallflower.queries.subspaces.choice import (
 from wallflower.queries.subspaces.family import Family, Subspace
 from wallflower.queries.subspaces.words import RIGHT
 from wallflower.query import Option, Plan, PublicFacts, Query, Reading, ReleaseLike, Status, least_amount, settle
+from wallflower.query.accuracy import check_distances
 from wallflower.query.picture import Bars, Ranks
 from wallflower.units import Claim
 
@@ -180,9 +181,11 @@ class Subspaces(Query[Points | TiledPoints, Value]):
         self.candidates(points.dimension)
         return points
 
+    def conditions(self, data: Points | TiledPoints) -> tuple[str, ...]:
+        return (words.UNVERIFIED, *check_distances(data, self.scale))
+
     def cautions(self, data: Points | TiledPoints) -> tuple[str, ...]:
-        """Whether columns that share a radius are of different units."""
-        return unit_cautions(data, self.scale)
+        return scale_notes(self.scale)
 
     def answer(self, data: Points | TiledPoints, noise: Noise) -> Value:
         family = self.family.subspaces(data.columns)
@@ -245,7 +248,7 @@ class Subspaces(Query[Points | TiledPoints, Value]):
             headings=words.HEADINGS | (words.COUNT_HEADINGS if self.counts else {}),
             options=options,
             useful=words.is_useful(self, n, dimension),
-            verdict=words.verdict(self, n, dimension, smallest),
+            reason=words.reason(self, n, dimension, smallest),
             smallest_useful_epsilon=smallest,
             curve=tuple((float(e), self._at(e).precision(n, dimension)) for e in EPSILONS),
             measure="share of right names expected, at least",

@@ -7,12 +7,16 @@ from typing import Final, Protocol
 
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.subspaces.choice import Draws
-from wallflower.query import Label, Quality
+from wallflower.query.accuracy import MODERATE, Quality, rate_errors
 
 NEAR_CHANCE: Final = 0.1  # of the way from chance to certainty
 USEFUL: Final = 0.5
-BLURRED: Final = 0.1  # of the records: noise beyond that leaves nothing of a count
-RIGHT: Final = 0.9  # of the names, for an answer to be called reliable
+BLURRED: Final = MODERATE[1]  # of the records: more than moderate noise makes counts not useful
+RIGHT: Final = 0.9  # of the names: low noise
+UNVERIFIED: Final = (
+    "Nothing verifies that any of these stands out: where none does, the names are drawn at random. Ask with `counts`, "
+    "or count in each subspace."
+)
 UNPROVED: Final = (
     "That the counts are no lower than the lower ends of their intervals is not proved: these cover the noise alone."
 )
@@ -56,15 +60,15 @@ def is_useful(query: SubspacesSettings, n: int, dimension: int) -> bool:
     return query.lift(n, dimension) >= USEFUL and not _is_blurred(query, n)
 
 
-def verdict(query: SubspacesSettings, n: int, dimension: int, smallest: str | None) -> str:
-    """Whether to ask, and why."""
+def reason(query: SubspacesSettings, n: int, dimension: int, smallest: str | None) -> str:
+    """Why a plan is useful or not."""
     said, lift = _promise(query, n, dimension), query.lift(n, dimension)
     if is_useful(query, n, dimension):
-        return f"useful: {said}"
+        return said
     symbol = "ρ" if query.loss.kind is Kind.ZCDP else "ε"
     advice = f"; from {symbol} = {smallest} on it would be useful" if smallest else "; no reasonable loss makes it so"
-    how = "near chance" if lift < NEAR_CHANCE else "weak" if lift < USEFUL else "not useful"
-    return f"{how}: {said}{advice}"
+    how = "near chance: " if lift < NEAR_CHANCE else "weak: " if lift < USEFUL else ""
+    return f"{how}{said}{advice}"
 
 
 def notes(query: SubspacesSettings, n: int, dimension: int) -> tuple[str, ...]:
@@ -79,11 +83,10 @@ def notes(query: SubspacesSettings, n: int, dimension: int) -> tuple[str, ...]:
 
 
 def quality(query: SubspacesSettings, n: int, dimension: int) -> Quality:
-    """How far to rely on the names, where the best stand out as the plan assumes, and on the counts."""
-    label: Label = "reliable" if query.precision(n, dimension) >= RIGHT else "use with care"
-    if query.top == query.candidates(dimension):
-        label = "use with care"
-    return Quality(label if is_useful(query, n, dimension) else "unreliable", _promise(query, n, dimension))
+    """The noise of the names, where the best stand out as the plan assumes; of no more than moderate noise if so."""
+    wrong = 1 - query.precision(n, dimension) if query.top < query.candidates(dimension) else MODERATE[0]
+    error = wrong if is_useful(query, n, dimension) else 1.0
+    return rate_errors(error, _promise(query, n, dimension), conditions=(UNVERIFIED,))
 
 
 def _promise(query: SubspacesSettings, n: int, dimension: int) -> str:

@@ -356,7 +356,7 @@ class Watch(Query[Points, dict[str, Any]]):
         if self.drift is None:
             return made
         useful = made.useful and self.drift.is_useful
-        return replace(made, useful=useful, verdict=made.verdict + self.drift.words(n))
+        return replace(made, useful=useful, reason=made.reason + self.drift.words(n))
 
     def plan_on(self, data: Points) -> Plan:
         """The plan, with the bounds of the schema where the query states none and all columns have the same."""

@@ -25,7 +25,8 @@ from wallflower.queries.watch.seasons import Seasons
 from wallflower.queries.watch.seasons.learner import Learner
 from wallflower.queries.watch.seasons.phases import KINDS
 from wallflower.queries.watch.words import change_words
-from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount, settle
+from wallflower.query import Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount, settle
+from wallflower.query.accuracy import percent, rate_errors
 from wallflower.query.picture import Band, Dot
 from wallflower.units import Claim
 
@@ -262,7 +263,7 @@ class Baseline(Query[Points, dict[str, Any]]):
                 Option(mechanism="noisy sums", figures={"centre": near.centre, "variance": near.variance(spread)}),
             ),
             useful=useful,
-            verdict=f"{'useful' if useful else 'not useful'}: {said}{'' if useful else rule}{guess}",
+            reason=f"{said}{'' if useful else rule}{guess}",
             smallest_useful_epsilon=smallest,
         )
 
@@ -322,9 +323,6 @@ def _quality(near: _Nearness, variance: float, off: float) -> Quality:
     """By the spread that was released, whatever was planned."""
     spread = math.sqrt(variance)
     centre, wide = near.centre / spread, near.variance(spread, off) / variance
-    label: Label = "unreliable" if centre > NEAR else "use with care" if wide > ROUGH else "reliable"
-    rule = (
-        f"the mean is within {centre:.0%} of the spread and the variance within {wide:.0%} of itself, 95 times of 100; "
-        f"reliable means {NEAR:.0%} and {ROUGH:.0%}, with care that the mean is so near"
-    )
-    return Quality(label, rule)
+    shown = percent(wide) if wide <= 1 else "more than all"
+    rule = f"the mean is within {percent(centre)} of the spread and the variance within {shown} of itself (95 %)"
+    return rate_errors(max(centre, wide), rule, interval="two-sided")

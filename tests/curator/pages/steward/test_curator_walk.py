@@ -46,7 +46,7 @@ def register(sue: Visitor, folder: Path) -> None:
         said.get_by_label("Least").fill(least)
         said.get_by_label("Largest").fill(largest)
     sue.page.get_by_role("button", name="Rehearse").click()
-    expect(sue.page.get_by_role("row", name=COUNT)).to_contain_text("noise alone")
+    expect(sue.page.get_by_role("row", name=COUNT)).to_contain_text("97.5 % confidence")
     expect(sue.page.get_by_role("group", name="age").get_by_label("Largest")).to_have_value("120")
     sue.shot("rehearsal")
     sue.page.get_by_role("button", name="Register clinic").click()

@@ -66,10 +66,13 @@ class Facts(Answer):
 
 
 class Quality(Answer):
-    """How far an answer can be relied on."""
+    """How accurate an answer is: noise, interval and conditions."""
 
-    label: Literal["reliable", "use with care", "unreliable"] = tell("in a word", "reliable")
-    rule: str = tell("the public rule that says so", "the noise, ±15 (95 %), is 0.288 of the count")
+    verdict: str = tell("check first where there is a condition, the noise label otherwise", "moderate noise")
+    noise: Literal["low noise", "moderate noise", "mostly noise"] = tell("how large the noise is", "moderate noise")
+    rule: str = tell("the figures behind it", "the noise (±15, 95 %) is 29 % of the count and 0.5 % of the records")
+    interval: Literal["two-sided", "upper end only", "not proved"] = tell("which ends are proved", "upper end only")
+    conditions: list[str] = tell("what to check first, each with a remedy", [])
 
 
 class Release(Answer):
@@ -78,7 +81,7 @@ class Release(Answer):
     value: Any = tell("the answer: a number, text, list or object, as its question has it", 52)
     interval: list[float] | None = tell("its interval, where it has one", [37.0, 67.0])
     covers: str = tell("what the interval is", "95 % interval")
-    words: str = tell("the answer as a sentence", "About 52 of 3,000 records are outliers.")
+    words: str = tell("the answer as a sentence", "At most 67 of 3,000 records are outliers (97.5 %); estimate 52.")
     guarantee: Guarantee
     mechanism: str = tell("how it was made", "extension")
     proof: str = tell("where that is proved", "queries/count/proof.md")
@@ -134,8 +137,10 @@ class Plan(Answer):
     chosen: str = tell("the way that is taken", "extension")
     headings: dict[str, str] = tell("what each figure of an option is called", {"error": "typical error ±"})
     options: list[PlanOption]
-    useful: bool = tell("whether an answer is of use", True)
-    verdict: str = tell("why, or why not", "useful: noise within ±15 (95 %) among 3,000 records")
+    useful: bool = tell("whether the noise leaves something of the answer", True)
+    reason: str = tell("why, or why not", "noise within ±15 (95 %) among 3,000 records")
+    verdict: str = tell("useful, check first or not useful", "useful: noise within ±15 (95 %) among 3,000 records")
+    conditions: list[str] = tell("what to check first, each with a remedy", [])
     smallest_useful_epsilon: str | None = tell("from which ε on it is", "0.2")
     curve: list[list[float | None]] = tell("what each ε would give", [[0.5, 30.0], [1.0, 15.0]])
     measure: str = tell("what the curve tells", "half-width of the 95 % interval")

@@ -156,7 +156,7 @@ def releases_csv(visit: Visit) -> Response:
             one.said,
             json.dumps(one.value, ensure_ascii=False, default=str),
             loss_words(one.booked or one.guarantee.loss),
-            "" if one.quality is None else one.quality.label,
+            "" if one.quality is None else one.quality.verdict,
         )
         for one in made
     )

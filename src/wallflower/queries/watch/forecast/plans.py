@@ -19,11 +19,9 @@ from wallflower.privacy import Kind, Loss
 from wallflower.queries.watch.forecast.chances import law_of
 from wallflower.queries.watch.forecast.population import Population
 from wallflower.queries.watch.forecast.worth import (
-    CLEAR,
     FEW,
     LIFT,
     MOST_ALARMS,
-    RIGHT,
     Outlook,
     curve,
     name_of,
@@ -35,12 +33,13 @@ from wallflower.queries.watch.forecast.worth import (
 from wallflower.queries.watch.gauge import FINE, Gauge
 from wallflower.queries.watch.modes import mode_of
 from wallflower.queries.watch.parameters import WatchSettings
-from wallflower.query import Label, Option, Plan, Quality, Tradeoff, least_amount
+from wallflower.query import Option, Plan, Quality, Tradeoff, least_amount
+from wallflower.query.accuracy import MODERATE, rate_errors
 
 ROC_EPSILONS: Final = ("0.05", "0.1", "0.2", "0.35", "0.5", "0.75", "1", "1.5", "2", "4")
 EPSILONS: Final = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10")
 STAY: Final = 10  # observations for which the verdict says what a person pays
-LOOKED: Final = 0.5  # of the observations, for an answer to be called reliable
+LOOKED: Final = 0.5  # of the observations: with less, the rest is a condition
 PLANS: Final = 64  # that are remembered: a question is planned when it is asked for, admitted, paid and read
 UNEVEN: Final = 10.0  # columns whose spreads differ by more are hardly of one unit
 
@@ -62,9 +61,9 @@ def plan_of(query: WatchSettings, *, n: int, dimension: int) -> Plan:
     """What to expect of a watch."""
     ahead = prospect(query, dimension)
     told = _limits(query, dimension) if ahead is None else _forecast(query, dimension)
-    verdict = told["verdict"] + _end_clause(query, n, ahead)
+    reason = told["reason"] + _end_clause(query, n, ahead)
     return Plan(
-        query=query.kind, cost=query.cost(), facts={"n": n, "dimension": dimension}, **told | {"verdict": verdict}
+        query=query.kind, cost=query.cost(), facts={"n": n, "dimension": dimension}, **told | {"reason": reason}
     )
 
 
@@ -95,26 +94,25 @@ def quality_of(query: WatchSettings, dimension: int, ahead: Outlook | None, *, d
     found = _quality(query, dimension, ahead)
     if decided >= n:
         return found
-    label: Label = "use with care" if found.label == "reliable" and decided < LOOKED * n else found.label
-    return Quality(
-        label,
-        f"{found.rule}; that is of the {decided:,} of {n:,} observations that were looked at, and with less than "
-        f"{LOOKED:.0%} of them no answer is called reliable",
+    exhausted = f"The watch was exhausted after {decided:,} of {n:,} observations, and the rest was not looked at."
+    return replace(
+        found,
+        rule=f"{found.rule}; that is of the {decided:,} of {n:,} observations that were looked at",
+        conditions=(*found.conditions, *((exhausted,) if decided < LOOKED * n else ())),
     )
 
 
 def _quality(query: WatchSettings, dimension: int, ahead: Outlook | None) -> Quality:
     if ahead is None:
         told = _limits(query, dimension)
-        return Quality("use with care" if told["useful"] else "unreliable", str(told["verdict"]))
-    label: Label = "reliable" if ahead.is_reliable else "use with care" if ahead.is_useful else "unreliable"
+        wrong = MODERATE[0] if told["useful"] else 1.0
+        return rate_errors(wrong, str(told["reason"]), conditions=told["conditions"])
+    wrong = 1 - min(ahead.lift, ahead.right)
     rule = (
         f"for observations as stated, {_percent(ahead.true_positive)} of outliers and "
-        f"{_percent(ahead.false_positive)} of the others are flagged, and {_percent(ahead.right)} of flags are right; "
-        f"reliable means that the shares are {CLEAR} apart and {CLEAR:.0%} of flags are right, with care {LIFT} and "
-        f"{RIGHT:.0%}"
+        f"{_percent(ahead.false_positive)} of the others are flagged, and {_percent(ahead.right)} of flags are right"
     )
-    return Quality(label, rule)
+    return rate_errors(wrong, rule)
 
 
 def notes_of(query: WatchSettings, dimension: int, ahead: Outlook | None) -> tuple[str, ...]:
@@ -190,7 +188,7 @@ def _forecast(query: WatchSettings, dimension: int) -> dict[str, Any]:
         "headings": _HEADINGS,
         "options": tuple(_option(each) for each in (ahead, *rest)),
         "useful": ahead.is_useful,
-        "verdict": _verdict(query, dimension, ahead, smallest),
+        "reason": _reason(query, dimension, ahead, smallest),
         "smallest_useful_epsilon": smallest,
         "curve": tuple((float(amount), max(0.0, _at_loss(query, amount, gauge, few).lift)) for amount in EPSILONS),
         "measure": "true less false positives",
@@ -198,7 +196,7 @@ def _forecast(query: WatchSettings, dimension: int) -> dict[str, Any]:
     }
 
 
-def _verdict(query: WatchSettings, dimension: int, ahead: Outlook, smallest: str | None) -> str:
+def _reason(query: WatchSettings, dimension: int, ahead: Outlook, smallest: str | None) -> str:
     said = (
         f"{_percent(ahead.true_positive)} of outliers and {_percent(ahead.false_positive)} of the others would be "
         f"flagged, and {_percent(ahead.right)} of flags would be right"
@@ -213,10 +211,10 @@ def _verdict(query: WatchSettings, dimension: int, ahead: Outlook, smallest: str
     if assumed := query.statement(dimension).assumptions:
         said += f"; assumed: {', '.join(assumed)}"
     if ahead.is_useful:
-        return f"useful: {said}"
+        return said
     symbol = "ρ" if query.loss.kind is Kind.ZCDP else "ε"
     advice = f"; from {symbol} = {smallest} on it would be" if smallest else "; no reasonable loss makes it so"
-    return f"not useful: {said}{advice}"
+    return f"{said}{advice}"
 
 
 def _at_loss(query: WatchSettings, amount: str, gauge: Gauge, seen: Population) -> Outlook:
@@ -291,14 +289,16 @@ def _limits(query: WatchSettings, dimension: int) -> dict[str, Any]:
     need = "its variance, or mean and covariance" + ("" if gauge is not None else ", and low and high")
     said = (
         f"of what is beyond the threshold at least {_percent(found)} would be flagged, of the others at most "
-        f"{_percent(alarms)}; how many flags would be right depends on how the statistic spreads: state {need}"
+        f"{_percent(alarms)}, whatever is watched"
     )
+    unknown = f"How many flags would be right depends on how the statistic spreads, which nothing states: state {need}."
     return {
         "chosen": name,
         "headings": {"found": "beyond, at least", "alarms": "others, at most"},
         "options": (Option(mechanism=name, figures={"found": found, "alarms": alarms}, note=_NOTES.get(name, "")),),
         "useful": is_useful,
-        "verdict": f"it depends: {said}" if is_useful else f"not useful, whatever is watched: {said}",
+        "reason": said,
+        "conditions": (unknown,),
         "smallest_useful_epsilon": None,
     }
 

@@ -26,7 +26,6 @@ POINTS: Final = 120
 MOST_ALARMS: Final = 0.1  # of a watch for a person that flags more, it is said what it would find at this rate
 LIFT: Final = 0.5  # true less false positives, of a watch that is worth its loss
 RIGHT: Final = 0.5  # the share of its flags that are right
-CLEAR: Final = 0.8  # both of a watch that can be relied on
 RUNS: Final = (0.95, 0.05)  # how high the thresholds of a run are that flags few, and many
 FEW: Final = 2**12  # observations of a crowd where thresholds are searched
 _ENDS: Final = 1e-4  # false positives where a curve begins, and one less where it ends
@@ -70,10 +69,6 @@ class Outlook:
     @property
     def is_useful(self) -> bool:
         return self.lift >= LIFT and self.right >= RIGHT
-
-    @property
-    def is_reliable(self) -> bool:
-        return min(self.lift, self.right) >= CLEAR
 
 
 @lru_cache(maxsize=8)

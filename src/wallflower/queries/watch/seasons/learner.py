@@ -24,7 +24,8 @@ from wallflower.queries.watch.seasons import Seasons, round_constants
 from wallflower.queries.watch.seasons.estimates import FAR, MOVE, SHARES, Cells, Estimate, Ints
 from wallflower.queries.watch.seasons.phases import ALWAYS, CALENDARS, WRITTEN, Phases, require_kind
 from wallflower.queries.watch.seasons.pool import Pool, is_needed
-from wallflower.query import Label, Option, Plan, PublicFacts, Quality, Reading, least_amount
+from wallflower.query import Option, Plan, PublicFacts, Quality, Reading, least_amount
+from wallflower.query.accuracy import rate_errors
 from wallflower.schema import Schema
 from wallflower.units import Claim
 
@@ -173,7 +174,7 @@ class Learner:
                 ),
             ),
             useful=useful,
-            verdict=f"{'useful' if useful else 'not useful'}: {said}{rule}{assumed}",
+            reason=f"{said}{rule}{assumed}",
             smallest_useful_epsilon=least_amount(lambda amount: self._is_near(each, Fraction(amount))),
         )
 
@@ -221,11 +222,8 @@ def _coarse(distances: Ints, move: int) -> Ints:
 
 
 def _quality(off: float, each: float) -> Quality:
-    label: Label = "reliable" if off <= NEAR / 2 else "use with care" if off <= NEAR else "unreliable"
-    label = "unreliable" if each < FEWEST else label
     rule = (
-        f"the noise of a phase's centre is within {off:.2f} spreads, 95 times of 100 and before neighbours are "
-        f"smoothed, from about {each:,.1f} observations; reliable means {NEAR / 2} and {FEWEST} observations, with "
-        f"care {NEAR}"
+        f"the noise of the centre of a phase is within {off:.2f} spreads (95 %, before neighbouring phases are "
+        f"smoothed), from about {each:,.1f} observations"
     )
-    return Quality(label, rule)
+    return rate_errors(off if each >= FEWEST else 1.0, rule)
