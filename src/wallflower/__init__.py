@@ -21,9 +21,9 @@ from wallflower.queries.scale import Scale
 from wallflower.queries.subspaces import Subspaces
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.baseline import Baseline
-from wallflower.query.accuracy import Comparison
 from wallflower.query.plan import Plan
 from wallflower.release import Release, release
+from wallflower.release.answer import compare
 from wallflower.remote import connect
 from wallflower.report import plans
 from wallflower.units import Protection
@@ -36,12 +36,9 @@ Release.artist = report  # a release draws itself in a notebook, and so does a p
 Plan.artist = plans
 Release.models = {Detector.kind: Model.of}
 
-compare = Release.compare
-
 __all__ = [
     "Baseline",
     "BudgetExhausted",
-    "Comparison",
     "Count",
     "Detector",
     "Explain",

@@ -82,6 +82,7 @@ class Questions:
         mechanism: Literal["permute-and-flip", "exponential"] | None = None,
         counts: bool = False,
         share: Exact = Fraction(1, 2),
+        verify: bool = True,
         gap: float | None = None,
         normalise: bool = True,
         scale: int | ReleaseLike | None = None,
@@ -106,6 +107,7 @@ class Questions:
         mechanism   how to choose; left out: whichever promises more: permute-and-flip, exponential
         counts      also count the outliers in each, from the same loss
         share       with counts: the part of the loss that goes into the choice
+        verify      spend a quarter of ε on whether the named subspaces stand out from the others
         gap         for the plan only: by how many records the best stand out; left out: 2 % of them
         normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
         scale       divide every column by its spread: the ledger entry of a release of scale, or the release itself
@@ -489,6 +491,7 @@ class Plans:
         mechanism: Literal["permute-and-flip", "exponential"] | None = None,
         counts: bool = False,
         share: Exact = Fraction(1, 2),
+        verify: bool = True,
         gap: float | None = None,
         normalise: bool = True,
         scale: int | ReleaseLike | None = None,

@@ -26,8 +26,8 @@ def compare(
     if (second is None) == (not names) or len(names) not in (0, 2):
         raise ParameterError("compare: pass two ledger entries, or one entry and two groups (--groups A,B).")
     with Ledger.open(ledger) as book:
-        found = _stored(book, first)
-        test = found.compare(*names) if second is None else found.compare(_stored(book, second))
+        found = _find_release(book, first)
+        test = found.compare(*names) if second is None else found.compare(_find_release(book, second))
     if as_json:
         show_json(test.to_json())
     else:
@@ -40,7 +40,7 @@ def add(app: typer.Typer) -> None:
     app.command("compare", epilog=epilog, rich_help_panel="Questions")(compare)
 
 
-def _stored(book: Ledger, entry: int) -> Release[Any]:
+def _find_release(book: Ledger, entry: int) -> Release[Any]:
     stored = book.release(entry)
     if stored is None:
         raise ParameterError(f"compare: the ledger has no release for entry {entry}. See `wallflower ledger list`.")

@@ -60,6 +60,7 @@ class Quality:
         return CHECK_FIRST if self.conditions and self.noise != "mostly noise" else self.noise
 
     def to_json(self) -> dict[str, Any]:
+        """The three facts and the verdict, as plain JSON."""
         return {
             "verdict": self.verdict,
             "noise": self.noise,
@@ -70,6 +71,7 @@ class Quality:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """The quality that `to_json` described."""
         return cls(stored["noise"], stored["rule"], stored["interval"], tuple(stored["conditions"]))
 
     def __str__(self) -> str:
@@ -327,6 +329,7 @@ class Comparison:
 
     @property
     def is_beyond_noise(self) -> bool:
+        """Whether noise explains the difference in fewer than one of twenty cases."""
         return self.p_value <= 1 - CONFIDENCE
 
     @property
@@ -341,6 +344,7 @@ class Comparison:
         return f"{higher} {self.note}".rstrip()
 
     def to_json(self) -> dict[str, Any]:
+        """The numbers, the p-value and the sentence, as plain JSON."""
         return {
             "first": list(self.first),
             "second": list(self.second),

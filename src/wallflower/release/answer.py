@@ -276,5 +276,14 @@ class Release(Generic[A]):
         return f"{readable(self.value)} ({self.covers} {low} to {high})"
 
 
+def compare(a: Release[Any], b: Release[Any]) -> Comparison:
+    """Test whether two released counts differ by more than noise explains, for free: a p-value by the known laws.
+
+    a  a release of a count
+    b  another one
+    """
+    return a.compare(b)
+
+
 def _loss_json(loss: Loss) -> dict[str, Any]:
     return {**{name: str(value) for name, value in loss.to_json().items()}, "exact": str(loss)}

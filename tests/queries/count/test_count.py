@@ -242,7 +242,7 @@ def test_an_honest_release_is_a_whole_number_with_its_interval_and_comes_back_fr
     assert type(again.value) is int
     assert again.interval == made.interval == (again.extras["at_least"], again.extras["at_most"])
     assert again.extras["floor"] in range(51)
-    assert "whatever the data" in made.words
+    assert made.words.endswith(f"(95 % confidence); estimate {made.value}.")
     assert copy(made.value).floor == made.value.floor
 
 
@@ -283,12 +283,12 @@ def test_a_no_that_could_not_be_a_yes_is_said_to_mean_nothing(epsilon, is_mute, 
 
 def test_the_words_state_a_lower_end_only_where_it_is_proved():
     points = synthetic()
-    assert asked().reading(5, points).words.endswith("outliers, and with 97.5 % at most 14, whatever the data.")
-    assert asked(mechanism="global").reading(5, points).words.endswith("(95 % interval 0 to 50).")
+    assert asked().reading(5, points).words == "At most 14 of 50 records are outliers (97.5 % confidence); estimate 5."
+    assert asked(mechanism="global").reading(5, points).words.startswith("0 to 50 of 50 records are outliers (95 %")
     assert (
         asked(interval="honest")
         .reading(BoundedCount(5, 4), points)
-        .words.endswith("(0 to 23 with 95 %, whatever the data).")
+        .words.startswith("0 to 23 of 50 records are outliers (95 %")
     )
 
 

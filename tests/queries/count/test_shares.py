@@ -72,7 +72,7 @@ def test_radius_and_count_are_told_together(points, tmp_path):
     made = wf.open(points, ledger=tmp_path / "ledger.db").count(neighbours=5, share="5%", epsilon="1")
     radius = made.extras["radius"]
     assert radius in {middle_of(USUAL, place) for place in range(len(USUAL))}
-    assert made.words.startswith(f"At a radius of {radius:.3g}: about")
+    assert made.words.startswith(f"At a radius of {radius:.3g}: at most")
     assert str(made.booked) == "ε=1"
 
 

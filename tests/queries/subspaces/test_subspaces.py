@@ -20,7 +20,9 @@ LARGE = Loss("2000")
 
 
 def asked(**changes):
-    return Subspaces(**{"neighbours": 3, "radius": 0.13, "size": 1, "top": 2, "loss": Loss("1.6"), **changes})
+    return Subspaces(
+        **{"neighbours": 3, "radius": 0.13, "size": 1, "top": 2, "loss": Loss("1.6"), "verify": False, **changes}
+    )
 
 
 def planted(seed=0):
@@ -307,3 +309,50 @@ def test_sound_choices_hold_and_broken_ones_are_caught(quick_findings):
     caught = {finding.name for finding in found if finding.caught}
     assert "broken: Algorithm 3 as printed" in caught
     assert len(caught) >= 4
+
+
+# Leads
+
+
+def test_a_quarter_of_the_loss_pays_for_leads():
+    query = asked(verify=True, loss=Loss("2"))
+    assert query.pick_draws(500, 10).each == Fraction(3, 4)  # three quarters of 2, for two names
+    assert query.lead_noise().scale == 4 * 3 / Fraction(1, 4)  # four times the neighbours, at a quarter of 2 for two
+    assert asked(verify=True, top=10, loss=Loss("2")).pick_draws(500, 10).each == Fraction(1, 5)  # nothing to lead
+    assert asked(verify=True, score="count", loss=Loss("2")).pick_draws(500, 10).each == 1
+    assert asked(verify=True, loss=Loss.zcdp("1")).lead_noise().law == "gaussian"
+    near = asked(verify=True, loss=Loss("2", delta="1e-6"))
+    assert near.lead_noise() == query.lead_noise()
+
+
+def test_planted_columns_stand_out_and_columns_without_outliers_do_not():
+    query = asked(verify=True, loss=LARGE)
+    value = query.answer(planted(), system_noise())
+    reading = query.reading(value, planted())
+    assert all(row["lead"] > 0 for row in value)
+    assert reading.quality.verdict == "low noise"
+    assert "standing out from the median of the others: " in reading.words
+    alike = Points.from_array(np.zeros((500, 10)), name="alike")
+    flat = query.reading(query.answer(alike, system_noise()), alike)
+    assert "none is shown to stand out" in flat.words
+    assert flat.quality.verdict == "check first"
+
+
+def test_where_all_columns_are_alike_none_is_called_outstanding():
+    """The statement that was false: names without a single outlier, called reliable. 400 answers at a small loss."""
+    alike, query = Points.from_array(np.zeros((300, 4)), name="alike"), asked(verify=True, loss=Loss("0.3"))
+    readings = [query.reading(query.answer(alike, system_noise()), alike) for _ in range(400)]
+    false = sum("standing out" in reading.words for reading in readings)
+    assert false <= 48  # 5 % are 20; more than 48 has a chance below 1e-7
+    assert all(
+        reading.quality.verdict in ("check first", "mostly noise")
+        for reading in readings[:40]
+        if "none" in reading.words
+    )
+
+
+def test_names_without_leads_are_unverified(tmp_path):
+    people = wf.open(planted(), ledger=tmp_path / "l.db")
+    made = people.subspaces(neighbours=3, radius=0.13, size=1, top=1, epsilon="1", verify=False)
+    assert made.quality.verdict == "check first"
+    assert any("Nothing verifies" in words for words in made.quality.conditions)

@@ -479,4 +479,4 @@ def test_what_was_hardly_looked_at_is_a_condition() -> None:
     labels = [
         query.reading({"flagged": [], "decided": decided}, stream).quality.verdict for decided in (1000, 500, 499)
     ]
-    assert labels == ["moderate noise", "moderate noise", "check first"]
+    assert labels == ["low noise", "low noise", "check first"]

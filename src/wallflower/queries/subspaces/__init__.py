@@ -2,12 +2,13 @@
 
 Of a public family of subspaces (column sets), the `top` with the most outliers are released, in order [Oka15]. Each is
 scored by its outlier mass, which one record moves by at most 2 whatever the columns; one after another is chosen at
-random, the higher its score the likelier. With `counts`, the number of outliers in each of them follows, and the
-whole is one question with one charge.
+random, the higher its score the likelier. A quarter of the loss tells by how much each name leads the median of the
+others, since names alone say nothing where all subspaces are alike. With `counts`, the number of outliers in each of
+them follows, and the whole is one question with one charge.
 
-Released    names of columns, in order; with `counts` a whole number in [0, N] for each
+Released    names of columns, in order, with their leads; with `counts` a whole number in [0, N] for each
 Guarantee   pure ε-DP, (ε, δ)-DP or ρ-zCDP           Neighbours  replace one record, N public
-Arithmetic  whole-number scores, exact coins          Proof       proof.md, labels (M) (K) (T) (B) (E) (C) (R)
+Arithmetic  whole-number scores, exact coins          Proof       proof.md, labels (M) (K) (T) (B) (E) (C) (V) (R)
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 from wallflower.data import Points, TiledPoints
 from wallflower.errors import ParameterError
 from wallflower.machine.lazy import Lazy
-from wallflower.mechanisms import peel
+from wallflower.mechanisms import Additive, calibrate, peel
 from wallflower.neighbours.limits import (
     SCALE_HELP,
     check_loss,
@@ -66,6 +67,7 @@ else:
     _exact = Lazy("wallflower.queries.subspaces.exact")
 
 MOST: Final = 100  # choices share the loss: more of them would all be near chance
+VERIFIED: Final = Fraction(1, 4)  # of the loss, for leads
 STANDS_OUT: Final = Fraction(1, 50)  # the share of the records by which a plan lets the best stand out
 EPSILONS: Final = ("0.1", "0.2", "0.4", "0.8", "1.2", "1.6", "2.4", "3.2", "6.4", "12.8")
 SCORES: Final = ("mass", "count")
@@ -82,7 +84,7 @@ class Subspaces(Query[Points | TiledPoints, Value]):
     """
 
     kind: ClassVar[str] = "subspaces"
-    label: ClassVar[str] = "outlier-subspaces/1"
+    label: ClassVar[str] = "outlier-subspaces/2"
     question: ClassVar[str] = "In which attributes do the outliers show?"
     proof: ClassVar[str] = "queries/subspaces/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
@@ -120,6 +122,10 @@ class Subspaces(Query[Points | TiledPoints, Value]):
     counts: bool = field(default=False, metadata={"help": "also count the outliers in each, from the same loss"})
     share: Fraction = field(
         default=Fraction(1, 2), metadata={"help": "with counts: the part of the loss that goes into the choice"}
+    )
+    verify: bool = field(
+        default=True,
+        metadata={"help": "spend a quarter of ε on whether the named subspaces stand out from the others"},
     )
     gap: float | None = field(
         default=None,
@@ -182,7 +188,8 @@ class Subspaces(Query[Points | TiledPoints, Value]):
         return points
 
     def conditions(self, data: Points | TiledPoints) -> tuple[str, ...]:
-        return (words.UNVERIFIED, *check_distances(data, self.scale))
+        unverified = () if self.verifies(data.dimension) else (words.UNVERIFIED,)
+        return (*unverified, *check_distances(data, self.scale))
 
     def cautions(self, data: Points | TiledPoints) -> tuple[str, ...]:
         return scale_notes(self.scale)
@@ -193,28 +200,70 @@ class Subspaces(Query[Points | TiledPoints, Value]):
         places = self.choose(scores, unit, self.pick_draws(data.n, data.dimension), noise)
         chosen = [family[place] for place in places]
         names = [[data.columns[column] for column in subspace] for subspace in chosen]
-        if not self.counts:
+        if not self.counts and not self.verifies(data.dimension):
             return names
-        found = [self._count(data, subspace, noise) for subspace in chosen]
-        return [{"columns": here, "outliers": count} for here, count in zip(names, found, strict=True)]
+        rows: list[dict[str, Any]] = [{"columns": here} for here in names]
+        if self.verifies(data.dimension):
+            for row, lead in zip(rows, self._leads(scores, places, noise), strict=True):
+                row["lead"] = lead
+        if self.counts:
+            for row, subspace in zip(rows, chosen, strict=True):
+                row["outliers"] = self._count(data, subspace, noise)
+        return rows
+
+    def verifies(self, dimension: int) -> bool:
+        """Whether leads are released: there must be others to lead, and scores in records."""
+        return self.verify and self.score == "mass" and self.top < self.candidates(dimension)
+
+    def _leads(self, scores: Sequence[int], places: Sequence[int], noise: Noise) -> list[int]:
+        """By how many records of outlier mass each named subspace leads the median of the others, with noise.  (V)"""
+        others = sorted(score for place, score in enumerate(scores) if place not in set(places))
+        median, law = others[(len(others) - 1) // 2], self.lead_noise()
+        noisy = (scores[place] - median + law.draw(noise) for place in places)
+        return [math.floor(Fraction(units, self.neighbours) + Fraction(1, 2)) for units in noisy]
+
+    def lead_noise(self) -> Additive:
+        """The noise of each lead, which one record moves by twice as much as a score.  (V)"""
+        return calibrate(4 * self.neighbours, self._lead_loss, step=Fraction(1, self.neighbours))
+
+    @property
+    def _lead_loss(self) -> Loss:
+        """What each lead may spend; it needs no δ.  (V)"""
+        if self.loss.kind is Kind.ZCDP:
+            return Loss.zcdp(self.loss.rho * VERIFIED / self.top)
+        return Loss(self.loss.epsilon * VERIFIED / self.top)
+
+    def _rest(self, dimension: int | None) -> Loss:
+        """What is left for names and counts: all of the loss, where no lead is released.  (V)"""
+        loss = self.loss
+        if dimension is None or not self.verifies(dimension):
+            return loss
+        amount = loss.amount * (1 - VERIFIED)
+        return Loss(amount, delta=loss.delta, kind=loss.kind, neighbours=loss.neighbours)
+
+    def lead_reach(self) -> float:
+        """How far the noise of all leads reaches together, 95 times of 100."""
+        return self.lead_noise().half_width(1 - (1 - SURE) / self.top) + 0.5
 
     def reading(self, value: Value, facts: PublicFacts) -> Reading:
         candidates = self.candidates(facts.dimension)
         named = [" × ".join(columns) for columns in _columns(value)]
-        counted = zip(named, _outliers(value), self._intervals(value, facts.n), strict=False)
+        counted = zip(named, _outliers(value), self._intervals(value, facts), strict=False)
         more = "".join(
             f" In {name} about {count:,} of {facts.n:,} records are outliers, and with 97.5 % at most {high:,}."
             for name, count, (_, high) in counted
         )
-        where = self.family.words(facts.dimension)
+        where, leads = self.family.words(facts.dimension), leads_of(value)
+        reach = self.lead_reach() if leads else 0.0
         return Reading(
             mechanism=f"{self.pick_draws(facts.n, facts.dimension).mechanism} by {self.score}",
             interval=None,
-            words=f"Of {where} ({candidates:,}), outliers show most in {', then '.join(named)}.{more}",
+            words=f"{words.headline(named, leads, reach)} Chosen from {where} ({candidates:,}).{more}",
             notes=words.notes(self, facts.n, facts.dimension),
-            quality=words.quality(self, facts.n, facts.dimension),
+            quality=words.quality(self, facts.n, facts.dimension, words.unclear(named, leads, reach)),
             extras={"candidates": candidates, "chance": self.top / candidates}
-            | ({"intervals": [list(ends) for ends in self._intervals(value, facts.n)]} if self.counts else {}),
+            | ({"lead_within": reach} if leads else {})
+            | ({"intervals": [list(ends) for ends in self._intervals(value, facts)]} if self.counts else {}),
         )
 
     def picture(self, value: Value, facts: PublicFacts) -> Bars | Ranks:
@@ -225,7 +274,7 @@ class Subspaces(Query[Points | TiledPoints, Value]):
         return Bars(
             labels=labels,
             lengths=tuple(map(float, found)),
-            intervals=tuple((float(low), float(high)) for low, high in self._intervals(value, facts.n)),
+            intervals=tuple((float(low), float(high)) for low, high in self._intervals(value, facts)),
             across="outliers",
             marks=tuple(f"{count:,}" for count in found),
         )
@@ -245,7 +294,9 @@ class Subspaces(Query[Points | TiledPoints, Value]):
                 "most_comparisons": candidates * n * (n - 1) * (_rounds(n) if self.score == "mass" else 1),
             },
             chosen=chosen,
-            headings=words.HEADINGS | (words.COUNT_HEADINGS if self.counts else {}),
+            headings=words.HEADINGS
+            | (words.LEAD_HEADINGS if self.verifies(dimension) else {})
+            | (words.COUNT_HEADINGS if self.counts else {}),
             options=options,
             useful=words.is_useful(self, n, dimension),
             reason=words.reason(self, n, dimension, smallest),
@@ -289,7 +340,7 @@ class Subspaces(Query[Points | TiledPoints, Value]):
 
     def pick_draws(self, n: int, dimension: int) -> Draws:
         """The mechanism asked for, or the one that promises more.  (B)"""
-        ways = [self._way(name) for name in ((self.mechanism,) if self.mechanism else CHOOSERS)]
+        ways = [self._way(name, dimension) for name in ((self.mechanism,) if self.mechanism else CHOOSERS)]
         return max(ways, key=lambda way: self._promise(way, n, dimension))
 
     def _comparable(self, found: list[int], family: Sequence[Subspace], n: int) -> tuple[list[int], int]:
@@ -301,31 +352,33 @@ class Subspaces(Query[Points | TiledPoints, Value]):
         return [units * (common // bounds[len(here)]) for units, here in zip(found, family, strict=True)], common  # (K)
 
     def _count(self, data: Points | TiledPoints, subspace: Subspace, noise: Noise) -> int:
-        slack, loss = self._count_terms(data.n)
+        slack, loss = self._count_terms(data.n, data.dimension)
         values = values_in(data, subspace)
         radius, normalise = per_column(self.radius, len(subspace), values.shape[1], normalise=self.normalise)
         steps = noisy_steps(values, radius, self.neighbours, slack, loss, noise, normalise=normalise)
         return whole(Fraction(steps), data.n)
 
-    def _count_terms(self, n: int) -> tuple[int, Loss]:
+    def _count_terms(self, n: int, dimension: int) -> tuple[int, Loss]:
         """The slack and the loss of each count.  (C)"""
-        loss = parts(self.loss, self.share)[1]
+        loss = parts(self._rest(dimension), self.share)[1]
         slack = usual_slack(n, self.neighbours, Loss(loss.amount / self.top, kind=loss.kind, delta=loss.delta))
         return slack, count_loss(loss, self.top, slack)
 
     def _rho(self, n: int, dimension: int) -> Fraction:
         """What a pure loss is as a zero-concentrated one: the choice, and the counts if there are any.  (R)"""
-        counted = self._count_terms(n)[1].epsilon if self.counts else Fraction()
-        return rho_of(self.pick_draws(n, dimension), self.top) + self.top * counted**2 / 2
+        counted = self._count_terms(n, dimension)[1].epsilon if self.counts else Fraction()
+        led = self._lead_loss.epsilon if self.verifies(dimension) else Fraction()
+        return rho_of(self.pick_draws(n, dimension), self.top) + self.top * (counted**2 + led**2) / 2
 
-    def _intervals(self, value: Value, n: int) -> list[tuple[int, int]]:
-        slack, loss = self._count_terms(n)
+    def _intervals(self, value: Value, facts: PublicFacts) -> list[tuple[int, int]]:
+        n = facts.n
+        slack, loss = self._count_terms(n, facts.dimension)
         law = count_noise(slack, loss)
         return [interval(count, n, law) for count in _outliers(value)]
 
-    def _way(self, mechanism: str) -> Draws:
-        loss = parts(self.loss, self.share)[0] if self.counts else self.loss
-        return draws(mechanism, loss, self.top)
+    def _way(self, mechanism: str, dimension: int) -> Draws:
+        rest = self._rest(dimension)
+        return draws(mechanism, parts(rest, self.share)[0] if self.counts else rest, self.top)
 
     def _promise(self, way: Draws, n: int, dimension: int) -> float:
         """The least expected share of right names, where the best stand out by `gap`.  (E)"""
@@ -360,12 +413,12 @@ class Subspaces(Query[Points | TiledPoints, Value]):
         chance = self.top / candidates
         return (self.precision(n, dimension) - chance) / (1 - chance)
 
-    def blur(self, n: int) -> float:
+    def blur(self, n: int, dimension: int) -> float:
         """How far the noise of a count reaches, 95 times of 100."""
-        return count_noise(*self._count_terms(n)).half_width(SURE)
+        return count_noise(*self._count_terms(n, dimension)).half_width(SURE)
 
     def _option(self, mechanism: str, n: int, dimension: int) -> Option:
-        way = self._way(mechanism)
+        way = self._way(mechanism, dimension)
         figures = {
             "precision": self._promise(way, n, dimension),
             "wrong": 1 - self._promise(way, n, dimension),
@@ -373,8 +426,10 @@ class Subspaces(Query[Points | TiledPoints, Value]):
             "needed": self.needed_lead(way, n, dimension),
             "each": float(way.each),
         }
+        if self.verifies(dimension):
+            figures["lead"] = self.lead_reach()
         if self.counts:
-            figures["half_width"] = self.blur(n)
+            figures["half_width"] = self.blur(n, dimension)
         return Option(mechanism=mechanism, figures=figures, note=words.MECHANISM_NOTES[mechanism])
 
     def _at(self, amount: str) -> Self:
@@ -392,7 +447,12 @@ def _columns(value: Value) -> list[list[str]]:
 
 
 def _outliers(value: Value) -> list[int]:
-    return [item["outliers"] for item in value if isinstance(item, dict)]
+    return [item["outliers"] for item in value if isinstance(item, dict) and "outliers" in item]
+
+
+def leads_of(value: Value) -> list[int]:
+    """The released leads, if there are any."""
+    return [item["lead"] for item in value if isinstance(item, dict) and "lead" in item]
 
 
 def _rounds(n: int) -> int:

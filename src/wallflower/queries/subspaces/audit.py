@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
@@ -34,7 +34,7 @@ from wallflower.audit.answers import (
 from wallflower.audit.calibrations import attack_conversion
 from wallflower.audit.laws import Law, audit_law, audit_parts, law_of, loss_between, range_between
 from wallflower.data import Points
-from wallflower.mechanisms import exponential, peel
+from wallflower.mechanisms import Additive, exponential, peel
 from wallflower.neighbours.limits import rounding_bound
 from wallflower.noise import Noise, system_noise
 from wallflower.privacy import Kind, Loss, zcdp_of_epsilon
@@ -172,6 +172,69 @@ def _counted_laws(query: Subspaces) -> list[Law]:
     return [law_of(partial(_sides, query, _points(table))) for table in (BOTH.first, BOTH.second)]
 
 
+def _attack_leads(quick: bool) -> Iterator[Finding]:
+    """A name and its lead: at a tie the choice spends three quarters, and the lead moves by twice a score.  (V)"""
+    query = _query(PURE, verify=True)
+    yield audit_law(*_lead_laws(query), claimed=query.loss, name="mass, then its lead")
+    for name, broken in BROKEN_LEADS.items():
+        found = _lead_laws(query, broken)
+        yield audit_law(*found, claimed=query.loss, name=f"broken: {name}", expected=True)
+
+
+def _lead_laws(query: Subspaces, make: Callable[[Subspaces], Subspaces] = lambda query: query) -> list[Law]:
+    return [law_of(partial(_lead_sides, make(query), _points(table))) for table in (TURNED.first, TURNED.second)]
+
+
+def _lead_sides(query: Subspaces, data: Points, noise: Noise) -> Any:
+    """The name, and on which side of where the tables differ its lead is."""
+    (found,) = query.answer(data, noise)
+    assert isinstance(found, dict)
+    return str(found["columns"]), found["lead"] >= _LEADS[found["columns"][0]]
+
+
+_LEADS: Final = {"x1": 4, "x2": 0}  # from a tie in the first table, x1 leads by 4 in the second, and x2 by -4
+
+
+class BrokenShortLead(Subspaces):
+    """A lead with nine tenths of its noise."""
+
+    __slots__ = ()
+
+    def lead_noise(self) -> Additive:
+        sound = super().lead_noise()
+        return replace(sound, scale=sound.scale * Fraction(9, 10))
+
+
+class BrokenMedianLead(Subspaces):
+    """A lead as if the median did not move."""
+
+    __slots__ = ()
+
+    def lead_noise(self) -> Additive:
+        sound = super().lead_noise()
+        return replace(sound, scale=sound.scale / 2)
+
+
+class BrokenTwiceLead(Subspaces):
+    """A lead beside names that spend the whole loss."""
+
+    __slots__ = ()
+
+    def _rest(self, dimension: int | None) -> Loss:
+        return self.loss
+
+
+def _as(kind: type[Subspaces]) -> Callable[[Subspaces], Subspaces]:
+    return lambda query: kind(**{item.name: getattr(query, item.name) for item in fields(query)})
+
+
+BROKEN_LEADS: Final[dict[str, Callable[[Subspaces], Subspaces]]] = {
+    "a lead a tenth short": _as(BrokenShortLead),
+    "a lead whose median stands still": _as(BrokenMedianLead),
+    "a lead that the names have spent": _as(BrokenTwiceLead),
+}
+
+
 def _count_laws(query: Subspaces) -> list[Law]:
     """The laws of the count alone: there is but one column to choose."""
     tables = ([(left,) for left, _ in table] for table in (BOTH.first, BOTH.second))
@@ -191,7 +254,7 @@ _MANY: Final = {"x1": 3, "x2": 3}  # outliers: in the first table of BOTH there 
 
 
 def _query(loss: Loss, **details: Any) -> Subspaces:
-    usual: dict[str, Any] = {"neighbours": 1, "radius": 1.0, "size": 1, "top": 1}
+    usual: dict[str, Any] = {"neighbours": 1, "radius": 1.0, "size": 1, "top": 1, "verify": False}
     return Subspaces(**usual | details, loss=loss)
 
 
@@ -325,6 +388,10 @@ def _bounds() -> Iterator[Finding]:
             asked = _query(PURE, score=score, size=size, normalise=False)
             bound, truth = partial(_unit, asked), partial(_released_scores, asked)
             yield audit_bound(bound, truth, world, name=f"{score} moves by its unit, {size} of 2 columns, {name}")
+    for name, world in (("corners", CORNERS), ("line", LINE)):
+        asked = _query(PURE, size=None, upto=2, normalise=False)
+        bound = partial(_lead_unit, asked)
+        yield audit_bound(bound, partial(_exact_leads, asked), world, name=f"a lead moves by twice its unit, {name}")
     name, truth = "broken: mass moves by 1", partial(_released_scores, _query(PURE))
     yield audit_bound(lambda _: 1.0, truth, LINE, name=name, expected=True)
 
@@ -332,6 +399,18 @@ def _bounds() -> Iterator[Finding]:
 def _released_scores(query: Subspaces, values: Floats) -> list[int]:
     """The scores that a release chooses by."""
     return query.score_family(_points(values), query.family.subspaces(("x1", "x2")))[0]
+
+
+def _exact_leads(query: Subspaces, values: Floats) -> list[int]:
+    """The lead of every subspace over the median of the others, without noise."""
+    scored = _released_scores(query, values)
+    others = (sorted(scored[:place] + scored[place + 1 :]) for place in range(len(scored)))
+    return [score - rest[(len(rest) - 1) // 2] for score, rest in zip(scored, others, strict=True)]
+
+
+def _lead_unit(query: Subspaces, values: Floats) -> float:
+    noise = query.lead_noise()
+    return float(noise.scale * query._lead_loss.epsilon)
 
 
 def _unit(query: Subspaces, values: Floats) -> float:
@@ -497,6 +576,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "answers": lambda quick: audit_cases(ACCOUNTS.cases),
     "choices": _attack_choices,
     "counts": _attack_counts,
+    "leads": _attack_leads,
     "exact": lambda quick: _oracles(),
     "bounds": lambda quick: _bounds(),
     "conversion": lambda quick: attack_conversion(),

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.subspaces.choice import Draws
 from wallflower.query.accuracy import MODERATE, Quality, rate_errors
+from wallflower.schema.columns import list_names
 
 NEAR_CHANCE: Final = 0.1  # of the way from chance to certainty
 USEFUL: Final = 0.5
 BLURRED: Final = MODERATE[1]  # of the records: more than moderate noise makes counts not useful
 RIGHT: Final = 0.9  # of the names: low noise
 UNVERIFIED: Final = (
-    "Nothing verifies that any of these stands out: where none does, the names are drawn at random. Ask with `counts`, "
-    "or count in each subspace."
+    "Nothing verifies that the names stand out: where no subspace does, they are drawn at random. Ask with `verify`."
 )
 UNPROVED: Final = (
     "That the counts are no lower than the lower ends of their intervals is not proved: these cover the noise alone."
@@ -27,6 +28,7 @@ HEADINGS: Final = {
     "needed": "90 % right from",
     "each": "ε of each choice",
 }
+LEAD_HEADINGS: Final = {"lead": "leads, all within ±"}
 COUNT_HEADINGS: Final = {"half_width": "counts, 95 % within ±"}
 MECHANISM_NOTES: Final = {
     "permute-and-flip": "the better one at equal loss",
@@ -52,12 +54,12 @@ class SubspacesSettings(Protocol):
     def needed_lead(self, way: Draws, n: int, dimension: int) -> float: ...
     def precision(self, n: int, dimension: int) -> float: ...
     def lift(self, n: int, dimension: int) -> float: ...
-    def blur(self, n: int) -> float: ...
+    def blur(self, n: int, dimension: int) -> float: ...
 
 
 def is_useful(query: SubspacesSettings, n: int, dimension: int) -> bool:
     """Whether names are better than chance, and counts, if there are any, tell something among so many records."""
-    return query.lift(n, dimension) >= USEFUL and not _is_blurred(query, n)
+    return query.lift(n, dimension) >= USEFUL and not _is_blurred(query, n, dimension)
 
 
 def reason(query: SubspacesSettings, n: int, dimension: int, smallest: str | None) -> str:
@@ -82,11 +84,30 @@ def notes(query: SubspacesSettings, n: int, dimension: int) -> tuple[str, ...]:
     return (found, *counted)
 
 
-def quality(query: SubspacesSettings, n: int, dimension: int) -> Quality:
+def headline(names: Sequence[str], leads: Sequence[int], reach: float) -> str:
+    """The names, and which of them stand out from the median of the others by more than noise explains."""
+    named = ", then ".join(names)
+    if not leads:
+        return f"Drawn for their outliers: {named}."
+    told = ", ".join(f"{name} {lead:,}" for name, lead in zip(names, leads, strict=True))
+    clear = [name for name, lead in zip(names, leads, strict=True) if lead > reach]
+    which = f"standing out from the median of the others: {', '.join(clear)}" if clear else "none is shown to stand out"
+    return f"Drawn for their outliers: {named}; {which}. Leads in records of outlier mass: {told} (±{reach:.3g}, 95 %)."
+
+
+def unclear(names: Sequence[str], leads: Sequence[int], reach: float) -> tuple[str, ...]:
+    """The condition that some names are not shown to stand out."""
+    lost = [name for name, lead in zip(names, leads, strict=False) if lead <= reach]
+    if not lost:
+        return ()
+    return (f"Not shown to stand out, and perhaps drawn at random: {list_names(lost)}. Spend more, or ask for fewer.",)
+
+
+def quality(query: SubspacesSettings, n: int, dimension: int, conditions: tuple[str, ...]) -> Quality:
     """The noise of the names, where the best stand out as the plan assumes; of no more than moderate noise if so."""
     wrong = 1 - query.precision(n, dimension) if query.top < query.candidates(dimension) else MODERATE[0]
     error = wrong if is_useful(query, n, dimension) else 1.0
-    return rate_errors(error, _promise(query, n, dimension), conditions=(UNVERIFIED,))
+    return rate_errors(error, _promise(query, n, dimension), conditions=conditions)
 
 
 def _promise(query: SubspacesSettings, n: int, dimension: int) -> str:
@@ -104,11 +125,11 @@ def _promise(query: SubspacesSettings, n: int, dimension: int) -> str:
         said = f"all {candidates:,} subspaces are named, so that only their order tells anything, which is not forecast"
     if not query.counts:
         return said
-    return f"{said}; the noise of each count is within ±{query.blur(n):.3g} (95 %) among {n:,} records"
+    return f"{said}; the noise of each count is within ±{query.blur(n, dimension):.3g} (95 %) among {n:,} records"
 
 
-def _is_blurred(query: SubspacesSettings, n: int) -> bool:
-    return bool(query.counts and query.blur(n) > BLURRED * n)
+def _is_blurred(query: SubspacesSettings, n: int, dimension: int) -> bool:
+    return bool(query.counts and query.blur(n, dimension) > BLURRED * n)
 
 
 def _at_most(share: float) -> str:
