@@ -223,7 +223,9 @@ def releases_only_the_answer(query: Query[Any, Any]) -> None:
         made = release(query, next(samples(query)), ledger, analyst=_ANALYST, anyway=True)
         assert Release.from_dict(json.loads(made.to_json())) == made, "the release is not the one that was stored"
         assert ledger.release(made.ledger_id) == json.loads(made.to_json()), "the ledger holds another release"
-    leaked = sorted(FORBIDDEN & set(_keys(made.to_dict() | {"parameters": {}})))  # which are public as they are
+    leaked = sorted(
+        FORBIDDEN & set(_keys(made.to_dict() | {"parameters": {}, "quality": {}}))
+    )  # which are public as they are
     assert not leaked, f"the release tells {', '.join(leaked)}"
 
 

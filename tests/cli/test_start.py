@@ -242,7 +242,8 @@ def test_the_number_of_records_is_left_out_where_it_is_secret() -> None:
 def test_in_a_terminal_it_asks_for_what_no_option_says() -> None:
     table()
     ours, theirs = os.openpty()
-    answers = "0,x\n0,120\nN,E,S,W\n\n\n10,99\npeople\n"  # a slip, then age, ward, joined, note, pay, rows
+    # a slip, then age and its gaps, ward, joined, note, pay without bounds, its scale and its gaps, rows
+    answers = "0,x\n0,120\n\nN,E,S,W\n\n\n\n20\n10\npeople\n"
     command = [WALLFLOWER, "init", "people.csv", "--separator", ";"]
     with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, text=True) as asking:
         os.close(theirs)
@@ -252,6 +253,8 @@ def test_in_a_terminal_it_asks_for_what_no_option_says() -> None:
     schema = Schema.read("people.toml")
     assert schema.names == ("age", "ward", "pay")
     assert schema.protects is not None
+    (pay,) = (column for column in schema.columns or () if column.name == "pay")
+    assert (pay.scale, pay.missing) == (20, 10)
 
 
 # Rehearsals
@@ -322,3 +325,69 @@ def test_a_rehearsal_takes_only_the_number_of_records_from_a_file(capsys: Any) -
 def test_a_rehearsal_without_a_schema_says_what_to_do(capsys: Any) -> None:
     assert main(["rehearse"]) == 2
     assert "wallflower init" in capsys.readouterr().err
+
+
+# What init proposes, and what it leaves out
+
+
+def chains(gaps: tuple[str, ...] = ()) -> Path:
+    """A table whose first column is an identifier and whose columns have no common unit."""
+    draw = np.random.default_rng(4)
+    columns = {
+        "Patient No.": np.arange(300.0),
+        "age": draw.normal(60, 9, 300),
+        "kappa": draw.gamma(2, 1, 300),
+        "creatinine": draw.gamma(3, 0.3, 300),
+    }
+    for name in gaps:
+        columns[name][5] = np.nan
+    pyarrow.parquet.write_table(pa.table(columns), "chains.parquet")
+    return Path("chains.parquet")
+
+
+def test_unscaled_columns_are_measured_before_anything_is_counted(capsys: Any) -> None:
+    """The statement that was false: the printed step spent 0.9 on columns without a scale."""
+    assert main(["init", str(chains()), "--no-ask"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.split()[:2] == ["wallflower", "scale"]
+    assert "--share" not in shown.out
+    assert "without one: age, kappa, creatinine" in " ".join(shown.err.split())
+    assert main(shlex.split(shown.out)[1:]) == 0
+    asked = ["count", "chains.parquet", "--schema", "chains.toml", "--neighbours", "5", "--share", "10%"]
+    assert main([*asked, "--scale", "1", "--epsilon", "0.4", "--json", "--anyway"]) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert not any("scale" in words for words in told["quality"]["conditions"])
+
+
+def test_scaled_columns_are_counted_at_once(capsys: Any) -> None:
+    scales = [part for name in ("age", "kappa", "creatinine") for part in ("--scale", f"{name}=2")]
+    assert main(["init", str(chains()), "--no-ask", *scales]) == 0
+    assert capsys.readouterr().out.split()[:2] == ["wallflower", "count"]
+
+
+def test_a_column_that_is_called_as_identifiers_are_takes_no_part(capsys: Any) -> None:
+    assert main(["init", str(chains()), "--no-ask"]) == 0
+    assert "identifiers: Patient No." in " ".join(capsys.readouterr().err.split())
+    column = next(c for c in Schema.read("chains.toml").columns or () if c.name == "Patient No.")
+    assert column.kind == "identifier"
+    assert main(["init", str(chains()), "--no-ask", "--types", "Patient No.=number", "-o", "kept.toml"]) == 0
+    assert next(c for c in Schema.read("kept.toml").columns or () if c.name == "Patient No.").kind == "number"
+
+
+def test_all_columns_with_gaps_are_listed_at_once(capsys: Any) -> None:
+    assert main(["init", str(chains(("kappa", "creatinine"))), "--no-ask"]) == 0
+    assert "columns 'kappa', 'creatinine' have missing values" in " ".join(capsys.readouterr().err.split())
+
+
+def test_only_some_columns_are_drafted(capsys: Any) -> None:
+    assert main(["init", str(chains(("creatinine",))), "--no-ask", "--only", "age,kappa"]) == 0
+    assert [column.name for column in Schema.read("chains.toml").columns or ()] == ["age", "kappa"]
+    assert "missing values" not in capsys.readouterr().err
+
+
+def test_columns_that_are_not_asked_for_are_not_checked(capsys: Any) -> None:
+    assert main(["init", str(chains(("creatinine",))), "--no-ask"]) == 0
+    asked = ["--schema", "chains.toml", "--neighbours", "5", "--radius", "2", "--epsilon", "0.5", "--json", "--anyway"]
+    assert main(["count", "chains.parquet", *asked, "--columns", "age,kappa"]) == 0
+    assert main(["count", "chains.parquet", *asked]) == 2
+    assert "'creatinine' has missing values" in capsys.readouterr().err

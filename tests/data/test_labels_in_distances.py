@@ -103,7 +103,7 @@ def test_the_answer_of_count_goes_by_the_stated_distance(normalise, tmp_path):
 @pytest.mark.parametrize("normalise", [True, False])
 def test_subspaces_are_made_of_columns_and_scored_by_the_stated_distance(normalise, tmp_path):
     cells, _ = made()
-    query = wf.Subspaces(neighbours=3, radius=0.6, upto=3, loss=Loss("1"), normalise=normalise)
+    query = wf.Subspaces(neighbours=3, radius=0.6, upto=3, loss=Loss("1"), normalise=normalise, verify=False)
     view = query.view(table(tmp_path))
     family = query.family.subspaces(view.columns)
     assert len(family) == 7

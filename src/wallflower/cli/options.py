@@ -157,6 +157,15 @@ def facts_of(schema: str | None, wanted: Schema | None) -> Schema | None:
     return replace(facts, columns=wanted.columns) if wanted and facts.columns is None else facts
 
 
+def narrow(facts: Schema | None, query: Query[Any, Any]) -> Schema | None:
+    """The schema without the columns that a query names none of: what is not asked for is neither read nor checked."""
+    names = query.needed_columns()
+    if facts is None or facts.columns is None or names is None:
+        return facts
+    known = {column.name for column in facts.columns}
+    return facts.only([name for name in names if name in known]) if known >= set(names) else facts
+
+
 def settle_source(given: dict[str, Any]) -> None:
     """Fill in what the file of the project says of a data set that it names; a service has names of its own."""
     if given["source"] is not None and not given.get("server"):

@@ -26,6 +26,7 @@ from wallflower.cli.options import (
     complete_name,
     example,
     facts_of,
+    narrow,
     option,
     parameters,
     query_of,
@@ -255,7 +256,7 @@ def _plan_on(query: Query[Any, Any], table: Records) -> Plan:
 
 
 def _load_table(query: Query[Any, Any], given: Mapping[str, Any], dataset: str | None) -> Records:
-    facts = facts_of(given["schema"], query.wants())
+    facts = narrow(facts_of(given["schema"], query.wants()), query)
     with sign_of_life("reading the data"):
         return load_into(given["source"], given["engine"], schema=facts, name=dataset, **way_to_read(given))
 

@@ -24,6 +24,7 @@ from wallflower.data.cells import (
     is_text,
     no_identifier,
     not_numbers,
+    require_values,
     scale_columns,
     type_of,
 )
@@ -183,6 +184,7 @@ class Table:
         if text:
             raise not_numbers(text, is_public=is_stated or len(text) < self.dimension)
         columns = self.schema.columns or ()
+        require_values({column.name: self.arrow[column.name] for column in columns}, columns)
         made = {column.name: fit_cells(self.arrow[column.name], column, self.schema.clip) for column in columns}
         object.__setattr__(self, "arrow", _pa.table(made))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -339,9 +339,25 @@ def _no_date(column: Column) -> DataError:
     )
 
 
-def _no_value(name: str) -> DataError:
+def require_values(cells: Mapping[str, Any], columns: Iterable[Column]) -> None:
+    """Refuse columns of numbers with gaps that nothing stands for: all of them at once."""
+    gaps = [column.name for column in columns if column.categories is None and _has_gaps(cells[column.name], column)]
+    if gaps:
+        raise _no_value(*gaps)
+
+
+def _has_gaps(cells: Any, column: Column) -> bool:
+    if column.identifier or (column.missing is not None and not column.time):
+        return False
+    if cells.null_count:
+        return True
+    return _types.is_floating(cells.type) and bool(_compute.any(_compute.is_nan(cells)).as_py())
+
+
+def _no_value(*names: str) -> DataError:
+    which = f"column {names[0]!r} has" if len(names) == 1 else f"columns {', '.join(map(repr, names))} have"
     return DataError(
-        f"column {name!r} has missing values (empty, NA, NaN, ?), and every record needs a value. "
+        f"{which} missing values (empty, NA, NaN, ?), and every record needs a value. "
         "State a public constant for them (missing = ... in the schema), or leave those records out.",
-        column=name,
+        column=names[0],
     )

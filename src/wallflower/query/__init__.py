@@ -191,6 +191,14 @@ class Query(ABC, Generic[D, A]):
         columns = getattr(self, "columns", None)
         return Schema.of(columns) if columns else None
 
+    def needed_columns(self) -> tuple[str, ...] | None:
+        """The columns that an answer reads, where the query names them; None: any of the table's."""
+        columns = getattr(self, "columns", None)
+        if not columns or self.streams:
+            return None
+        time = getattr(self, "time", None)
+        return (*columns, *(getattr(self, "by", None) or ()), *(() if time is None else (time,)))
+
     def picture(self, value: A, facts: PublicFacts) -> Picture | None:
         """How the released value is drawn; None leaves it to the report, which suits a number: say so, `unpictured`."""
         return None

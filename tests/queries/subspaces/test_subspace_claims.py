@@ -16,7 +16,7 @@ from wallflower.queries.subspaces import Subspaces
 from wallflower.queries.subspaces.choice import draws, rho_of
 from wallflower.units import Claim, Protection, price
 
-EXAMPLE = replace(Subspaces.example(), loss=Loss("1.6"))
+EXAMPLE = replace(Subspaces.example(), loss=Loss("1.6"), verify=False)
 SHAPE = Points.from_array(np.zeros((64, 3)), columns=("a", "b", "c"))
 
 
@@ -73,3 +73,10 @@ def test_counts_add_half_their_squares(mechanism, part):
 @pytest.mark.parametrize("loss", [Loss("1", delta="1e-6"), Loss.zcdp("0.1")])
 def test_other_losses_state_no_squares_of_their_own(loss):
     assert replace(EXAMPLE, loss=loss).claim(SHAPE) == Claim(loss=loss, columns=3, steps=64)
+
+
+def test_leads_add_half_their_squares():
+    """Three quarters of the loss for two names, a quarter for two leads of 1/5 each."""
+    query = replace(EXAMPLE, mechanism="exponential", verify=True)
+    names, lead = Fraction(6, 5) ** 2 / 16, Fraction(1, 5) ** 2 / 2
+    assert query.claim(SHAPE).rho == names + 2 * lead

@@ -63,6 +63,7 @@ def _init_command() -> Any:
     return with_signature(
         draft,
         option("source", Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)], REQUIRED),
+        option("only", _one("only", "A,B", "draft these columns only, and leave the others out")),
         _public_option("types", "NAME,...=TYPE", f"type of columns, instead of what cells say: {', '.join(TYPES)}"),
         _public_option("bounds", "NAME=LOW,HIGH", "public bounds of a column of numbers"),
         _public_option("scale", "NAME=NUMBER", "what counts as one unit of distance in this column"),

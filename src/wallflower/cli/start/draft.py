@@ -28,10 +28,11 @@ from wallflower.machine.files import write_text
 from wallflower.names import require_account_name
 from wallflower.privacy import Loss
 from wallflower.queries.scale import Scale
+from wallflower.query.accuracy import is_identifier_like
 from wallflower.rehearsal import TYPES, Draft, labels_fact
 from wallflower.release import default_analyst, pay
 from wallflower.release import notice as notice_records
-from wallflower.schema.columns import FORMAT, split_list
+from wallflower.schema.columns import FORMAT, list_names, pick, split_list
 from wallflower.units import Protection
 
 _DATES: Final = ("date", "time of day")
@@ -49,8 +50,11 @@ def init(given: dict[str, Any]) -> None:
     types = {column["name"]: column["type"] for column in told["columns"]}
     name = require_account_name("dataset (pass --dataset NAME)", given["dataset"] or told["name"])
     draft = Draft(name, told["rows"], told["declared"], types)
+    if given["only"] is not None:
+        _keep_only(draft, given["only"])
     _take(draft, given)
     is_asked = given["ask"] and sys.stdin.isatty()
+    _set_identifiers_aside(draft, given, is_asked=is_asked)
     if is_asked:
         _ask(draft)
     protection = _protection(given, is_asked)
@@ -64,6 +68,30 @@ def init(given: dict[str, Any]) -> None:
     write_text(output, _text(draft, schema, given))
     _check(given["source"], schema)
     _finish(draft, output, given)
+
+
+def _keep_only(draft: Draft, names: str) -> None:
+    """Leave all columns out but these."""
+    wanted = pick(split_list(names), tuple(draft.types))
+    draft.types.update({name: "leave" for name in draft.types if name not in wanted})
+
+
+def _set_identifiers_aside(draft: Draft, given: Mapping[str, Any], *, is_asked: bool) -> None:
+    """Leave columns of numbers out of distances whose names are those of identifiers, unless somebody typed them."""
+    typed = {name for name, _ in _stated_types(draft, given)}
+    likely = [
+        name
+        for name, kind in draft.types.items()
+        if kind in _NUMBERS and name not in typed and name not in draft.facts and is_identifier_like(name)
+    ]
+    if is_asked:
+        likely = [name for name in likely if typer.confirm(f"{name}: is this an identifier?", default=True, err=True)]
+    for name in likely:
+        draft.types[name] = "identifier"
+        draft.facts.setdefault(name, {})["identifier"] = True
+    if likely:
+        keep = f"To keep one as numbers: --types {shlex.quote(f'{likely[0]}=number')}."
+        notice(f"Left out of distances, since their names are those of identifiers: {list_names(likely)}. {keep}")
 
 
 def _take(draft: Draft, given: Mapping[str, Any]) -> None:
@@ -141,6 +169,9 @@ def _ask(draft: Draft) -> None:
             continue
         if kind in ("number", "integer"):
             _prompt(draft, name, "bounds", f"{name}, numbers. Public bounds LOW,HIGH")
+            if "low" not in draft.facts.get(name, {}):
+                _prompt(draft, name, "scale", f"{name}. A public scale: what counts as one unit of distance")
+            _prompt(draft, name, "missing", f"{name}. A public number that stands for empty cells")
         elif kind in _DATES:
             _prompt(draft, name, "date", f"{name}, dates. UNIT,SINCE such as days,2000-01-01")
         else:
@@ -282,18 +313,39 @@ def _check(source: str, schema: Schema) -> None:
 def _finish(draft: Draft, output: Path, given: Mapping[str, Any]) -> None:
     notice(f"wrote {output}: {len(draft.columns)} columns can be read, {len(draft.types)} are there.")
     notice("Read it, correct it, and then:")
+    bare = [name for name, column in draft.columns.items() if column.kind in _NUMBERS and column.scale == 1]
+    if bare and given["rows"] != "time":
+        notice(f"Distances need a scale for each column; without one: {list_names(bare)}.")
+        _propose_scales(draft, output, given)
+        return
     show(next_command(given["source"], output, given, draft.left))
 
 
-def next_command(source: str, schema: Path, given: Mapping[str, Any], left: Loss | None = None) -> str:
-    """What to type next: a count at the radius where one in fifty is an outlier, both for one charge that fits."""
+def _propose_scales(draft: Draft, output: Path, given: Mapping[str, Any]) -> None:
+    """What to type before distances mean anything: private spreads, where there are records enough for them."""
+    numbers = sum(column.kind in _NUMBERS for column in draft.columns.values())
+    least = Scale(loss=Loss(_SPREADS)).plan(n=max(2, draft.rows or 2), dimension=numbers).smallest_useful_epsilon
+    if least is None or Fraction(least) > _FIRST:
+        notice("There are too few records to measure spreads privately: state scales or bounds (--scale, --bounds).")
+        return
+    notice("Release spreads first, and pass their ledger entry to a count (--scale ENTRY):")
+    show(_command("scale", given, output, ["--epsilon", f"{float(max(_SPREADS, Fraction(least))):g}"]))
+
+
+def _command(verb: str, given: Mapping[str, Any], schema: Path, asked: list[str]) -> str:
     ledger = ["--ledger", str(given["ledger"])] if given.get("ledger") else []
+    return shlex.join(["wallflower", verb, str(given["source"]), "--schema", str(schema), *asked, *ledger])
+
+
+def next_command(source: str, schema: Path, given: Mapping[str, Any], left: Loss | None = None) -> str:
+    """What to type next where every column has a scale: a count at the radius where one in fifty is an outlier."""
     amount = _FIRST if left is None else min(_FIRST, left.amount)
     asked = ["--neighbours", "5", "--share", "2%", "--epsilon", f"{float(amount):g}"]
-    return shlex.join(["wallflower", "count", str(source), "--schema", str(schema), *asked, *ledger])
+    return _command("count", {**given, "source": source}, schema, asked)
 
 
 _FIRST: Final = Fraction(9, 10)  # within the starter cap
+_SPREADS: Final = Fraction(3, 10)  # for spreads, if it does, so that a count still fits
 _NUMBERS: Final = ("number", "integer")
 
 
