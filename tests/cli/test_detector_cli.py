@@ -40,7 +40,7 @@ def test_scores_are_written_in_three_ways_and_agree(model, tmp_path, capsys):
     assert main(["detector", "score", model, new]) == 0
     told = capsys.readouterr()
     heading, *rows = told.out.splitlines()
-    assert heading == "score,flagged"
+    assert heading == "score,flagged,largest,largest_column"
     assert [float(row.split(",")[0]) for row in rows] == expected
     assert [row.split(",")[1] for row in rows] == ["0", "1"]
     assert "is not covered" in told.err
@@ -104,7 +104,7 @@ def test_a_detector_is_kept_as_an_arrow_file(tmp_path, capsys):
     words = ["detector", "fit", people, "--contamination", "2%", "--epsilon", "0.9", "--ledger", book]
     assert main([*words, "--model", str(tmp_path / "people.arrow")]) == 0
     assert main(["detector", "score", str(tmp_path / "people.arrow"), write(tmp_path / "new.csv", NEW)]) == 0
-    assert "score,flagged" in capsys.readouterr().out
+    assert "score,flagged,largest,largest_column" in capsys.readouterr().out
 
 
 def test_what_is_refused(model, tmp_path, capsys):

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
+import numpy as np
 import typer
 
 from wallflower.cli.options import OUTPUT, SOURCE, JsonOption
@@ -135,6 +136,9 @@ def why(
         show_json({"row": row, "score": score, "threshold": made.threshold, "contributions": parts})
     else:
         show(f"score {score:.4g}" + ("" if made.threshold is None else f", flagged above {made.threshold:.4g}"))
+        name, part = max(parts.items(), key=lambda each: each[1])
+        if part > score:
+            show(f"{name} alone adds {part:.4g}, more than the score: ordinary values of the others take it away.")
         for name, part in sorted(parts.items(), key=lambda each: -each[1]):
             show(f"  {part:+.4f}  {name}")
     if plot is not None:
@@ -229,12 +233,17 @@ def _parts(made: Model, source: str, tally: Any, *, contributions: bool) -> Iter
         columns: Columns = {"score": scores}
         if made.threshold is not None:
             columns["flagged"] = (scores > made.threshold).astype(int)
+        by_column = made.split_score(values)
+        columns |= {"largest": by_column.max(axis=1), "largest_column": _largest_names(made, by_column)}
         if contributions:
-            by_column = made.split_score(values)
             columns |= {f"by {name}": by_column[:, place] for place, name in enumerate(made.columns)}
         if tally is not None:
             tally.add(scores)
         yield columns
+
+
+def _largest_names(made: Model, by_column: Floats) -> Any:
+    return np.array(made.columns)[by_column.argmax(axis=1)]
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from wallflower.data.tiled_table import TiledPoints, TiledTable
 from wallflower.errors import DataError, EngineMismatch
 from wallflower.machine.lazy import Lazy
 from wallflower.names import name_from_file
-from wallflower.schema import Column, Schema, WayToRead
+from wallflower.schema import Column, Schema, WayToRead, label_names
 from wallflower.schema.columns import SourceTable, numbers_of, pick
 from wallflower.schema.rows import require_rows
 
@@ -75,6 +75,11 @@ class Points:
     columns: tuple[str, ...]
     name: str
     schema: Schema
+
+    @property
+    def unused_labels(self) -> tuple[str, ...]:
+        """The columns of labels of the table that are no part of these points."""
+        return ()
 
     def __post_init__(self) -> None:
         if self.values.shape[1:] != (len(self.columns),) or not self.n or not np.isfinite(self.values).all():
@@ -301,6 +306,10 @@ class TablePoints(Points):
     @property
     def n(self) -> int:
         return self._table.n
+
+    @property
+    def unused_labels(self) -> tuple[str, ...]:
+        return label_names(self._table.schema, self.columns)
 
     def subspace(self, names: Iterable[str]) -> Points:
         return TablePoints(self._table, pick(names, self.columns))

@@ -17,7 +17,7 @@ from wallflower.data.cells import group_cells, no_identifier, scale_columns
 from wallflower.data.coordinates import measured_names, number_names, places_of
 from wallflower.engines import Cells, Floats, Given, Sheet, Task, Tiles
 from wallflower.engines.local import LocalSheet
-from wallflower.schema import Column, Schema
+from wallflower.schema import Column, Schema, label_names
 from wallflower.schema.columns import pick
 
 
@@ -145,6 +145,11 @@ class TiledPoints:
     @property
     def schema(self) -> Schema:
         return self.table.schema.only(self.columns)
+
+    @property
+    def unused_labels(self) -> tuple[str, ...]:
+        """The columns of labels of the table that are no part of these points."""
+        return label_names(self.table.schema, self.columns)
 
     @property
     def dimension(self) -> int:

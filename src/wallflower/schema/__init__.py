@@ -218,6 +218,12 @@ class Schema(TableWords):
         return replace(self, columns=tuple(known.get(name) or Column(name) for name in names))
 
 
+def label_names(schema: Schema, others: Sequence[str]) -> tuple[str, ...]:
+    """The columns of labels that are not among these others."""
+    known = schema.columns or ()
+    return tuple(column.name for column in known if column.kind == "category" and column.name not in others)
+
+
 def take_schema(schema: Schema | str | Path | Mapping[str, Any]) -> Schema:
     """A schema from a Schema, the path of a schema file, or what such a file holds as a mapping."""
     if isinstance(schema, Schema):

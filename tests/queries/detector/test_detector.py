@@ -382,3 +382,38 @@ def test_a_detector_read_from_a_ledger_keeps_its_columns_apart():
     fresh, kept = Model.from_json(value), Model.from_json(stored)
     assert np.array_equal(fresh.decision_function(RECORDS[:, :2]), kept.decision_function(RECORDS[:, :2]))
     assert [row.split(" (")[0] for row in wf.Detector(loss=wf.Loss("5")).picture(stored, points).down] == ["z", "a"]
+
+
+def test_a_record_that_is_extreme_in_one_column_shows_in_its_largest_contribution():
+    """Eight ordinary columns take away what the ninth adds: the score hides it, the largest contribution does not."""
+    draw = np.random.default_rng(8)
+    records = draw.normal(size=(3000, 9))
+    model = Model.from_json(Detector(loss=wf.Loss("50")).answer(wf.Points.from_array(records), system_noise()))
+    odd = np.zeros((1, 9))
+    odd[0, 4] = 9.0
+    usual = model.largest_contributions(records)
+    assert model.contributions(odd)[0].argmax() == 4
+    assert model.largest_contributions(odd)[0] > np.quantile(usual, 0.99)
+
+
+def test_columns_of_labels_are_named_where_they_are_not_looked_at():
+    schema = wf.Schema(columns=(Column("a"), Column("b"), Column("sex", categories=("F", "M"))))
+    table = wf.load(pa.table({"a": [1.0, 2.0, 3.0], "b": [0.0, 1.0, 2.0], "sex": ["F", "M", "F"]}), schema=schema)
+    query = Detector(loss=wf.Loss("1"))
+    assert query.cautions(query.view(table)) == ("Columns of labels are not looked at: sex.",)
+    named = Detector(loss=wf.Loss("1"), columns=("a", "b"))
+    assert named.cautions(named.view(table)) == ()
+
+
+def test_flags_are_a_range_where_the_threshold_may_miss_by_as_many():
+    """The statement that was false: about 134 of these, where none to 346 are flagged."""
+    query = Detector(loss=wf.Loss("1"), contamination=Fraction(3, 100))
+    facts = wf.Points.from_array(np.zeros((4454, 9)))
+    off = query.off(4454, 9)
+    plan = query.plan(n=4454, dimension=9)
+    assert f"0 to {134 + off:,} records would be flagged" in plan.reason
+    assert plan.grade == "check first"
+    value = {"spreads": {f"x{at}": 1.0 for at in range(9)}}
+    reading = query.reading(value, facts)
+    assert f"It flags 0 to {134 + off:,} of these" in reading.words
+    assert "drawn at random" not in plan.reason  # nothing is drawn where all columns are used

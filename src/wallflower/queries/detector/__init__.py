@@ -51,6 +51,7 @@ from wallflower.query import (
 )
 from wallflower.query.accuracy import LOW, Quality, percent, rate_errors, rate_number
 from wallflower.query.picture import Figures, Picture
+from wallflower.schema.columns import list_names
 from wallflower.units import Claim
 
 KEY: Final = 2**128
@@ -142,6 +143,11 @@ class Detector(Query[Points | TiledPoints, Value]):
                 f"a detector needs two records or more, and at most {MOST} columns. Choose among the columns."
             )
         return points
+
+    def cautions(self, data: Points | TiledPoints) -> tuple[str, ...]:
+        """The columns of labels, which a detector does not look at, where nobody has named columns."""
+        left = data.unused_labels
+        return (f"Columns of labels are not looked at: {list_names(left)}.",) if left and self.columns is None else ()
 
     @property
     def is_scaled(self) -> bool:

@@ -92,6 +92,12 @@ class Model:
         """By how much each column adds to the score of each record: Shapley's value, which adds up to the score."""
         return np.concatenate([self.split_score(values) for values in self.parts(records)])
 
+    def largest_contributions(self, records: object) -> Floats:
+        """The largest contribution of any column to the score of each record. The score is a mean, in which ordinary
+        columns can hide one that is extreme: a record with a small score and a large contribution is worth a look."""
+        found: Floats = self.contributions(records).max(axis=1)
+        return found
+
     def drift(self, records: object) -> Drift:
         """Whether the share of these records that is flagged is still the share that was wanted of the fitted ones."""
         records_in, flagged, threshold = 0, 0, self.require_threshold()

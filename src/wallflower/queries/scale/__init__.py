@@ -228,8 +228,9 @@ class Scale(Query[Points | TiledPoints, Value]):
         return Reading(
             mechanism="joint exponential",
             interval=None,
-            words=f"Spreads, as of a bell curve's deviation: {said}. With 95 % none misses its quantile by more than "
-            f"{off:,} of {pairing_size(facts.n) // 2:,} pairs.{located}{part}",
+            words=f"Spreads of the pairs of records that differ, as a bell curve's deviation: {said}. Pairs with equal "
+            f"values are left out, so a column that mostly repeats has the spread of its other values. With 95 % none "
+            f"misses its quantile by more than {off:,} of {pairing_size(facts.n) // 2:,} pairs.{located}{part}",
             extras={"schema": fragment.to_json(), "toml": fragment.to_toml(), "quantile": str(share), "off": off}
             | ({"bounds": bounds} if middles else {}),
             notes=(BEYOND.format(list_names(beyond)),) if beyond else (),
