@@ -193,7 +193,7 @@ class Query(ABC, Generic[D, A]):
 
     def needed_columns(self) -> tuple[str, ...] | None:
         """The columns that an answer reads, where the query names them; None: any of the table's."""
-        columns = getattr(self, "columns", None)
+        columns = getattr(self, "columns", None) if any(item.name == "columns" for item in fields(self)) else None
         if not columns or self.streams:
             return None
         time = getattr(self, "time", None)
