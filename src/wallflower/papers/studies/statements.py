@@ -46,7 +46,6 @@ Floats = NDArray[np.float64]
 RUNS, FEW_RUNS = 40, 4
 RECORDS: Final = 600
 NEIGHBOURS: Final = 5
-TWO_PERCENT: Final = Fraction(1, 50)
 PURSE: Final = Loss("1000000")
 UNSCALED: Final = ("Patient No.", "age", "kappa")
 TITLE: Final = "How often what answers say about their accuracy is true"
@@ -216,7 +215,7 @@ def _check_conditions(here: HardTable, kind: str, made: Release[Any]) -> Check:
 
 def check_plan(here: HardTable) -> Check:
     """A plan is useful only where nothing is to be checked first."""
-    table, query = here.table(), Count(neighbours=NEIGHBOURS, share=TWO_PERCENT, loss=Loss("1"))
+    table, query = here.table(), Count(neighbours=NEIGHBOURS, radius=here.radius, loss=Loss("1"))
     plan = plan_for(query, view_of(query, table))
     is_true = here.is_scaled or plan.grade != "useful"
     return Check(query="plan", statement="useful", allowed=0.0, is_true=is_true)
