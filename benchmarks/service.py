@@ -72,7 +72,7 @@ def served(folder: Path, tick: float, given: argparse.Namespace) -> Iterator[tup
     records = Records(place)
     _, token = Tokens(records).create("analyst", "analyst")
     records.close()
-    table = Registration(name="table", source=str(folder / "table.csv"), schema=Schema.of("abcde"))
+    table = Registration(analysts=("*",), name="table", source=str(folder / "table.csv"), schema=Schema.of("abcde"))
     settings = Settings(port=0, ledger=place, tick=tick, workers=given.workers, roots=(str(folder),), datasets=(table,))
     command = [sys.executable, "-c", SERVE, settings.to_json()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:

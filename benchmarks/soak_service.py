@@ -205,12 +205,12 @@ def _prepare(place: str) -> dict[str, str]:
 def _table(folder: Path, name: str) -> Registration:
     lines = "".join(f"{(row * (7 if name == WIDE else 11)) % 101},{row * row % 97}\n" for row in range(60))
     (folder / f"{name}.csv").write_text(f"a,b\n{lines}")
-    return Registration(name=name, source=str(folder / f"{name}.csv"), schema=Schema.of(["a", "b"]))
+    return Registration(analysts=("*",), name=name, source=str(folder / f"{name}.csv"), schema=Schema.of(["a", "b"]))
 
 
 def _stream() -> Registration:
     schema = Schema(columns=(Column("t", low=-5, high=5),), protects=Protection(rows="time", unit="entry"))
-    return Registration(name=STREAM, source=None, schema=schema)
+    return Registration(analysts=("*",), name=STREAM, source=None, schema=schema)
 
 
 def _free_port() -> int:

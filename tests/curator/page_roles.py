@@ -64,6 +64,8 @@ TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("POST", "/datasets/{dataset}/watches/{kind}"): (COUNT, callers(422)),  # it is not asked of a stream
     ("GET", "/register"): (None, stewards(200)),
     ("POST", "/register"): ({"name": "<new>", **COLUMN}, stewards(422)),
+    ("GET", "/datasets/{dataset}/access"): (None, stewards(200)),
+    ("POST", "/datasets/{dataset}/access"): ({"analyst": "*"}, stewards(303)),
     ("GET", "/datasets/{dataset}/retire"): (None, stewards(200)),
     ("POST", "/datasets/{dataset}/retire"): ({}, stewards(409)),  # it stands in the settings
     ("POST", "/register/draft"): ({"name": "new", "source": "ward.csv"}, stewards(200)),

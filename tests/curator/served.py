@@ -119,13 +119,13 @@ def ward(folder: Path, rows: int = 30) -> Registration:
     """A small table."""
     source = folder / "ward.csv"
     source.write_text("a,b\n" + "".join(f"{row},{row * row % 97}\n" for row in range(rows)))
-    return Registration(name="ward", source=str(source), schema=Schema.of(["a", "b"]))
+    return Registration(analysts=("*",), name="ward", source=str(source), schema=Schema.of(["a", "b"]))
 
 
 def settings(folder: Path, **more: Any) -> Settings:
     """A service of one table and one stream."""
     column = Column("t", low=-5, high=5)
-    beds = Registration(name="beds", source=None, schema=Schema(columns=(column,), protects=TIMED))
+    beds = Registration(analysts=("*",), name="beds", source=None, schema=Schema(columns=(column,), protects=TIMED))
     given: dict[str, Any] = {
         "port": 0,
         "ledger": str(folder / "ledger.db"),

@@ -144,7 +144,9 @@ def fill_service(base: Settings) -> tuple[str, dict[str, Any], str]:
         ana = running.token("ana")
         asked = ana.post("/v1/datasets/ward/ask/count", ASK, idempotency_key="k").json
         new = {"name": "new", "schema": {"columns": ["x"]}}
-        assert running.token("sue", "steward").post("/v1/datasets", new).status == 201
+        sue = running.token("sue", "steward")
+        assert sue.post("/v1/datasets", new).status == 201
+        assert sue.post("/v1/datasets/new/access", {"analyst": "*"}).status == 201
         if base.ledger and "://" not in base.ledger:
             back_up(base.ledger, f"{base.ledger}.copy")
         return str(ana.token), asked, running.app.state.desk.ledger.verify().head

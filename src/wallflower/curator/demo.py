@@ -48,7 +48,9 @@ def trial(base: Settings) -> Iterator[Trial]:
     with TemporaryDirectory(prefix="wallflower-serve-") as name:
         folder = Path(name)
         source, schema = demo.write_files(folder)
-        tumours = Registration(name=demo.NAME, source=str(source), schema=explicable(Schema.read(schema)), records=OPEN)
+        tumours = Registration(
+            name=demo.NAME, source=str(source), schema=explicable(Schema.read(schema)), records=OPEN, analysts=("*",)
+        )
         book, watches = str(folder / "ledger.db"), str(folder / "watches")
         with Ledger.open(book) as ledger:
             for dataset, limit in LIMITS.items():
@@ -79,4 +81,4 @@ def beds(folder: Path) -> Registration:
     column = Column("temperature", low=34.5, high=39.5, center=37, scale=0.5, **said)
     protects = Protection(rows="time", unit="entry")
     schema = Schema(columns=(column,), rows=_MOMENTS, clip=True, protects=protects, **_WORDS)
-    return Registration(name=BEDS, source=str(source), schema=schema)
+    return Registration(name=BEDS, source=str(source), schema=schema, analysts=("*",))

@@ -21,6 +21,7 @@ from wallflower.schema import Schema
 from wallflower.schema.columns import call_or_refuse
 from wallflower.units import Protection
 
+EVERYBODY: Final = "*"
 VARIABLE: Final = "WALLFLOWER_SERVICE"  # how a server tells its workers
 
 PLACES: Final = ("ledger", "watches", "tls_cert", "tls_key")
@@ -54,7 +55,7 @@ class Registration:
     `records` are those that analysts may name in a question; a steward may name any. `engine` keeps the records; left
     out, they are in memory, or in tiles if they are too many for it. A data set that was registered while the service
     ran has the time of that (`registered`) and a tag of its content (`fingerprint`), and its source is relative to a
-    root.
+    root. `analysts` may see it: names, or `*` for all; an analyst who is not among them has to be given access.
     """
 
     name: str
@@ -62,12 +63,14 @@ class Registration:
     schema: Schema
     records: tuple[str, ...] = ()
     engine: str | None = None
+    analysts: tuple[str, ...] = ()
     fingerprint: str | None = None
     registered: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         own = {"name": self.name, "source": self.source, "records": list(self.records), "engine": self.engine}
-        return own | {"schema": self.schema.to_json(), "fingerprint": self.fingerprint}
+        own |= {"analysts": list(self.analysts), "fingerprint": self.fingerprint}
+        return own | {"schema": self.schema.to_json()}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
@@ -77,6 +80,7 @@ class Registration:
             schema=Schema.from_json(stored["schema"]),
             records=tuple(stored["records"]),
             engine=stored.get("engine"),
+            analysts=tuple(stored.get("analysts", ())),
             fingerprint=stored.get("fingerprint"),
             registered=stored.get("registered"),
         )
@@ -167,6 +171,7 @@ _DATASET: Final[Mapping[str, Any]] = {
     "source": None,
     "schema": None,
     "records": (),
+    "analysts": (),
     "file": {},
     "without": (),
     "account": None,
@@ -206,7 +211,12 @@ def _dataset(folder: Path, stored: Any) -> Registration:
         )
     placed = None if source is None else _resolve_place(folder, source)
     records, engine = tuple(given.get("records", ())), given.get("engine")
-    return Registration(name=given["name"], source=placed, schema=facts, records=records, engine=engine)
+    analysts = tuple(given.get("analysts", ()))
+    if not all(isinstance(name, str) for name in analysts):
+        raise ParameterError(f'{where}: analysts is a list of names of tokens, or ["*"]. Correct the settings.')
+    return Registration(
+        name=given["name"], source=placed, schema=facts, records=records, engine=engine, analysts=analysts
+    )
 
 
 def _require_address(proxy: Any) -> None:

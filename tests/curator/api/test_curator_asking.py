@@ -269,7 +269,7 @@ def test_flags_of_groups_are_told_of_ones_own_detector(tmp_path: Path) -> None:
     source = tmp_path / "patients.csv"
     source.write_text("pulse,ward\n" + "".join(f"{row % 50},{'ns'[row % 2]}\n" for row in range(400)))
     schema = Schema.of(["pulse", "ward"], categories={"ward": ["n", "s", "day"]})
-    patients = Registration(name="patients", source=str(source), schema=schema)
+    patients = Registration(analysts=("*",), name="patients", source=str(source), schema=schema)
     with run_service(replace(settings(tmp_path), datasets=(patients,)), questions=(*QUERIES, *COMPANIONS)) as running:
         ana, bo, sue = running.token("ana"), running.token("bo"), running.token("sue", "steward")
         fit = {"contamination": "10%", "columns": ["pulse"], "epsilon": "0.4", "anyway": True}

@@ -97,6 +97,7 @@ def test_names_of_people_and_columns_may_be_in_any_script(service: Service, sue:
     assert (made.status, made.json["name"]) == (201, "ward-7")
     made = sue.post("/v1/tokens", {"name": "Zoë Ångström", "scope": "analyst"})
     zoe = Caller(service.url, made.json["text"])
+    assert sue.post("/v1/datasets/ward-7/access", {"analyst": "Zoë Ångström"}).status == 201
     for name in ("ward-7", "Ward-7"):
         assert zoe.get(f"/v1/datasets/{name}").json["columns"][0]["name"] == "体温"
     assert zoe.post("/v1/datasets/ward/ask/above", ASK, idempotency_key="1").json["analyst"] == "Zoë Ångström"

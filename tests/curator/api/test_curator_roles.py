@@ -56,6 +56,9 @@ TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
     ("GET", "/v1/datasets"): ("/v1/datasets", None, callers(200)),
     ("POST", "/v1/datasets"): ("/v1/datasets", {"name": "new", "schema": {"columns": ["x"]}}, stewards(201)),
     ("DELETE", "/v1/datasets/{dataset}"): ("/v1/datasets/none", None, stewards(404)),
+    ("GET", "/v1/datasets/{dataset}/access"): ("/v1/datasets/ward/access", None, stewards(200)),
+    ("POST", "/v1/datasets/{dataset}/access"): ("/v1/datasets/ward/access", {"analyst": "ana"}, stewards(201)),
+    ("DELETE", "/v1/datasets/{dataset}/access/{analyst}"): ("/v1/datasets/ward/access/none", None, stewards(404)),
     ("GET", "/v1/datasets/{dataset}"): ("/v1/datasets/ward", None, callers(200)),
     ("GET", "/v1/datasets/{dataset}/budget"): ("/v1/datasets/ward/budget", None, callers(200)),
     ("POST", "/v1/datasets/{dataset}/budget/grants"): (
@@ -160,6 +163,7 @@ def things(service: Service, roles: dict[str, Caller]) -> dict[str, str]:
     for name in ("ward", "beds"):
         assert steward.post(f"/v1/datasets/{name}/budget/grants", grant).status == 201
     assert steward.post("/v1/datasets", {"name": "fresh", "schema": {"columns": ["x"]}}).status == 201
+    assert steward.post("/v1/datasets/fresh/access", {"analyst": "*"}).status == 201
     made = ana.post("/v1/datasets/ward/ask/count", ASK)
     job = ana.post("/v1/datasets/ward/ask/count", ASK, prefer="respond-async")
     watch = ana.post("/v1/datasets/beds/watches/watch", WATCH)

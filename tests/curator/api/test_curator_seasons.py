@@ -34,7 +34,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("rides")
     lines = [f"{at},{value}" for at, value in zip(*rides(), strict=True)]
     (folder / "rides.csv").write_text("\n".join(["at,rides", *lines]) + "\n")
-    own = Registration(name="rides", source=str(folder / "rides.csv"), schema=SCHEMA)
+    own = Registration(analysts=("*",), name="rides", source=str(folder / "rides.csv"), schema=SCHEMA)
     with run_service(settings(folder, datasets=(own, ward(folder)))) as running:
         running.app.state.desk.ledger.grant("rides", Loss("10000"), by="sue", reason="a test")
         yield running

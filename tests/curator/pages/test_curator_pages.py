@@ -380,7 +380,9 @@ def test_the_texts_to_copy_ask_the_same(
 def test_names_and_parameters_are_escaped(tmp_path: Path) -> None:
     source = tmp_path / "evil.csv"
     source.write_text("<b>a</b>,b\n" + "".join(f"{row},{row * 7 % 11}\n" for row in range(20)))
-    evil = Registration(name="evil", source=str(source), schema=Schema.of(["<b>a</b>", "b"]), records=(EVIL,))
+    evil = Registration(
+        analysts=("*",), name="evil", source=str(source), schema=Schema.of(["<b>a</b>", "b"]), records=(EVIL,)
+    )
     with run_service(settings(tmp_path, datasets=(evil,))) as running:
         steward = Browser(running).sign_in(running.token(EVIL, "steward").token)
         place = next(iter(re.findall(r'href="(/ui/datasets/[^"]*)"', text(steward.get("/ui/")))))

@@ -218,6 +218,12 @@ class NewDataset(Body):
         return own | {"schema": self.facts, "protects": protects}
 
 
+class AccessBody(Body):
+    """Who is to see a data set."""
+
+    analyst: Text = Field(description="the name of a token, or * for every analyst", examples=["ana"])
+
+
 class Observations(Body):
     """Observations of a watch, in order."""
 

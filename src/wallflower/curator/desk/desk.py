@@ -17,6 +17,7 @@ from anyio import CapacityLimiter
 
 from wallflower.curator.desk.access.acts import Acts
 from wallflower.curator.desk.access.factors import Factors
+from wallflower.curator.desk.access.grants import Access
 from wallflower.curator.desk.access.tokens import Caller, Token, Tokens
 from wallflower.curator.desk.budgets.others import visible_account
 from wallflower.curator.desk.datasets.shelf import Shelf
@@ -27,10 +28,11 @@ from wallflower.curator.desk.problems import Refusal, unanswered_refusal, unreco
 from wallflower.curator.desk.questions.fair_queue import FairQueue
 from wallflower.curator.desk.questions.outlines import Outlines, hides_size
 from wallflower.curator.desk.records import Records
-from wallflower.curator.settings import Registration, Settings
+from wallflower.curator.settings import EVERYBODY, Registration, Settings
 from wallflower.data import Table, TiledTable
 from wallflower.errors import LedgerUnreachable, ParameterError, PrivacyError, SourceError
 from wallflower.ledger import Ledger, Quote
+from wallflower.ledger.account import Account
 from wallflower.ledger.chain import Entry, Event, Verification
 from wallflower.ledger.limits import Accounting, Limit, limit_of
 from wallflower.names import account_name
@@ -74,6 +76,7 @@ class Desk:
         self.tokens = Tokens(self.records)
         self.factors = Factors(self.records)
         self.acts = Acts(self.records)
+        self.access = Access(self.records)
         self.shelf = Shelf(settings.datasets, settings.roots, self.records)
         self.metrics = Metrics()
         self.outlines = Outlines(settings, self.shelf, self.ledger)
@@ -119,11 +122,22 @@ class Desk:
 
     def datasets(self, caller: Caller) -> list[DatasetView]:
         """Every data set; one that is not read yet is not waited for, and one that cannot be read is listed so."""
-        return [self._view(caller, self.shelf.find(name)) for name in self.names()]
+        return [self._view(caller, found) for found in self._visible(caller)]
+
+    def visible_names(self, caller: Caller) -> list[str]:
+        """The names of the data sets that the caller may see."""
+        return [found.name for found in self._visible(caller)]
+
+    def find(self, caller: Caller, name: str) -> Registration:
+        """The data set of this name, for a caller who may see it; for others there is none."""
+        return self.access.require(caller, self.shelf.find(name))
+
+    def _visible(self, caller: Caller) -> list[Registration]:
+        return self.access.visible(caller, map(self.shelf.find, self.names()))
 
     def dataset(self, caller: Caller, name: str) -> DatasetView:
         """One data set."""
-        found = self.shelf.find(name)
+        found = self.find(caller, name)
         if self.shelf.standing(found).state == "loading":
             with suppress(Refusal):
                 self.shelf.table(found.name)
@@ -133,7 +147,8 @@ class Desk:
         facts, account = self.shelf.facts(found), self.ledger.account(found.name)
         is_hidden = found.source is not None and hides_size(found, account)
         facts |= {"rows": None} if is_hidden else {}
-        shown = visible_account(account, caller, self.shelf)
+        seen = account if caller.is_steward else replace(account, members=self._visible_members(caller, account))
+        shown = visible_account(seen, caller, self.shelf)
         standing = self.shelf.standing(found)
         return DatasetView(
             name=found.name,
@@ -150,6 +165,11 @@ class Desk:
         found, schema = self.shelf.find(name), self.shelf.schema(name)
         is_told = bounds_rows(found.schema) or not hides_size(found, self.ledger.account(found.name))
         return schema if is_told or found.source is None else replace(schema, rows=None)
+
+    def _visible_members(self, caller: Caller, account: Account) -> dict[str, Protection]:
+        """The data sets of a shared account that the caller may see."""
+        names = {account_name(name) or name for name in self.visible_names(caller)}
+        return {name: unit for name, unit in account.members.items() if name in names}
 
     def is_charged(self, name: str) -> bool:
         """Whether anything was ever asked of a data set: its unit stays then."""
@@ -173,7 +193,6 @@ class Desk:
     ) -> Admission:
         """Refuse what can be refused before the question waits in line; the budget is decided when it is charged."""
         self._require_nameable(caller, name, query)
-        self.shelf.find(name)
         if key is not None:
             _require_key(key)
         is_long = self.outlines.admit(name, query, caller.name).seconds > self.settings.job_seconds
@@ -205,7 +224,7 @@ class Desk:
     ) -> list[Release[Any]]:
         """What was released, oldest first: to a steward everything, to an analyst their own."""
         if name is not None:
-            self.shelf.find(name)
+            self.find(caller, name)
         whose = None if caller.is_steward else caller.name
         entries = self.ledger.history(name, analyst=whose, event="release", before=before, last=last)
         return [Release.from_dict(entry.details) for entry in entries]
@@ -229,8 +248,25 @@ class Desk:
     def retire(self, caller: Caller, name: str) -> str:
         """Take a registered data set away. The ledger keeps its rows, and answers that were given can still be read."""
         retired = self.shelf.retire(name)
+        self.access.forget(retired)
         self.acts.note("data set retired", caller, retired)
         return retired
+
+    def give_access(self, caller: Caller, name: str, analyst: str) -> list[str]:
+        """Open a data set to an analyst who has a valid token, or to every analyst; tells who may see it now."""
+        found = self.shelf.find(name)
+        if analyst != EVERYBODY:
+            self.tokens.require_person(analyst)
+        self.access.give(found, analyst, by=caller.name)
+        self.acts.note("access given", caller, f"{found.name} to {analyst}")
+        return self.access.analysts(found)
+
+    def take_access(self, caller: Caller, name: str, analyst: str) -> list[str]:
+        """Close a data set to an analyst again; tells who may see it now."""
+        found = self.shelf.find(name)
+        self.access.take(found, analyst)
+        self.acts.note("access taken", caller, f"{found.name} from {analyst}")
+        return self.access.analysts(found)
 
     def issue_token(self, caller: Caller, name: str, scope: str, *, days: int | None) -> tuple[Token, str]:
         """A new token, and its text."""
@@ -361,8 +397,8 @@ class Desk:
 
     def _require_nameable(self, caller: Caller, name: str, query: Query[Any, Any]) -> None:
         """Whoever may name any record can find out who is in the table, so the steward says which may be named."""
-        record = query.record_name()
-        if record is not None and not caller.is_steward and record not in self.shelf.find(name).records:
+        found, record = self.find(caller, name), query.record_name()
+        if record is not None and not caller.is_steward and record not in found.records:
             raise Refusal(
                 "forbidden",
                 f"{query.kind}: the steward has not opened this record to questions. Only records that the steward "

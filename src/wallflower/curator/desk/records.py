@@ -39,6 +39,7 @@ REQUESTS: Final = _table(
     *("analyst", "dataset", "epsilon", "question", "reason", "state", "word", "by", "decided", "entry", "created"),
     needed=("analyst", "dataset", "reason", "state"),
 )
+ACCESS: Final = _table("service_access", "dataset", "analyst", "by", "created", needed=("dataset", "analyst", "by"))
 SECRETS: Final = _table("service_secrets", "value", "created", needed=("value",))
 USES: Final = _table("service_token_uses", "by", "used", "created", needed=())
 

@@ -180,7 +180,10 @@ def test_a_database_may_stand_in_the_settings(tmp_path: Path) -> None:
         db.executemany("INSERT INTO ward VALUES (?)", [(1.0,), (2.0,), (3.0,)])
     base = settings(tmp_path)
     table = Registration(
-        name="sql", source=f"sqlite:///{tmp_path}/data.db?table=ward", schema=base.datasets[0].schema.only(["a"])
+        analysts=("*",),
+        name="sql",
+        source=f"sqlite:///{tmp_path}/data.db?table=ward",
+        schema=base.datasets[0].schema.only(["a"]),
     )
     with run_service(base.but(datasets=(table,)), questions=(Above,)) as running:
         assert running.token("ana").get("/v1/datasets/sql").json["rows"] == 3

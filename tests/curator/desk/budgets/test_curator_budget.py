@@ -348,7 +348,9 @@ def test_columns_that_were_taken_for_public_are_named_to_everybody(tmp_path: Pat
     lines = [f"{ward},{place / 60}" for place, ward in enumerate("AB" * 30)]
     (tmp_path / "people.csv").write_text("\n".join(["ward,x", *lines]) + "\n")
     columns = (Column("ward", categories=("A", "B"), public=True), Column("x", low=0, high=1))
-    people = Registration(name="people", source=str(tmp_path / "people.csv"), schema=Schema(columns=columns))
+    people = Registration(
+        analysts=("*",), name="people", source=str(tmp_path / "people.csv"), schema=Schema(columns=columns)
+    )
     with run_service(replace(settings(tmp_path), datasets=(people,))) as running:
         ana = running.token("ana")
         assert ana.get("/v1/datasets/people/budget").json["public"] == {}

@@ -17,7 +17,7 @@ from wallflower.schema import Schema
 def registration_of(folder: Path, name: str, file: str, account: str | None = None) -> Registration:
     schema = Schema.of(["a", "b"], bounds={"a": (0, 100), "b": (0, 100)})
     facts = schema if account is None else Schema(columns=schema.columns, account=account)
-    return Registration(name=name, source=str(folder / file), schema=facts)
+    return Registration(analysts=("*",), name=name, source=str(folder / file), schema=facts)
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ def stated(tmp_path: Path) -> Settings:
     with run_service(made) as running:
         sue = running.token("sue", "steward")
         assert sue.post("/v1/datasets", SURVEY).status == 201
+        assert sue.post("/v1/datasets/survey/access", {"analyst": "*"}).status == 201
         assert sue.post("/v1/datasets/survey/ask/count", BODY).status == 200
     return made
 

@@ -24,7 +24,11 @@ def folder(tmp_path):
 
 def tiled_settings(folder, **more):
     many = Registration(
-        name="many", source=str(folder / "many.parquet"), schema=Schema.of(["x", "y"], rows=N), engine="tiles"
+        analysts=("*",),
+        name="many",
+        source=str(folder / "many.parquet"),
+        schema=Schema.of(["x", "y"], rows=N),
+        engine="tiles",
     )
     return settings(folder, datasets=(many,), **more)
 
@@ -66,7 +70,9 @@ def test_the_settings_name_the_engine_of_a_data_set(folder):
 
 
 def test_an_engine_that_is_not_known_is_refused_when_the_service_starts(folder):
-    unknown = Registration(name="many", source=str(folder / "many.parquet"), schema=Schema(), engine="tyles")
+    unknown = Registration(
+        analysts=("*",), name="many", source=str(folder / "many.parquet"), schema=Schema(), engine="tyles"
+    )
     with (
         pytest.raises(ParameterError, match="'tyles' is not known"),
         run_service(settings(folder, datasets=(unknown,))),

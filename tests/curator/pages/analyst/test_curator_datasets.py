@@ -32,10 +32,10 @@ BARE = Schema(columns=(Column("sex", categories=("F", "M")),))
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("datasets")
     (folder / "said.csv").write_text("weight,sex\n" + "".join(f"{60 + at},{'FM'[at % 2]}\n" for at in range(30)))
-    said = Registration(name="said", source=str(folder / "said.csv"), schema=SAID)
+    said = Registration(analysts=("*",), name="said", source=str(folder / "said.csv"), schema=SAID)
     (folder / "bare.csv").write_text("sex\n" + "F\nM\nM\n" * 9)
-    bare = Registration(name="bare", source=str(folder / "bare.csv"), schema=BARE)
-    stream = Registration(name="stream", source=None, schema=Schema.of(["t"]))
+    bare = Registration(analysts=("*",), name="bare", source=str(folder / "bare.csv"), schema=BARE)
+    stream = Registration(analysts=("*",), name="stream", source=None, schema=Schema.of(["t"]))
     with run_service(settings(folder, datasets=(said, bare, stream))) as running:
         yield running
 

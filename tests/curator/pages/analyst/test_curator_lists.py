@@ -118,7 +118,9 @@ def test_the_ledger_names_who_paid_and_no_parameter(tmp_path: Path) -> None:
     lines = "".join(f"{row},{'north' if row % 2 else 'south'}\n" for row in range(40))
     (tmp_path / "regions.csv").write_text(f"a,region\n{lines}")
     columns = (Column("a", low=0, high=40), Column("region", categories=("north", "south"), public=True))
-    regions = Registration(name="regions", source=str(tmp_path / "regions.csv"), schema=Schema(columns=columns))
+    regions = Registration(
+        analysts=("*",), name="regions", source=str(tmp_path / "regions.csv"), schema=Schema(columns=columns)
+    )
     with run_service(settings(tmp_path, datasets=(regions,))) as running:
         ana, sue = running.token("ana"), running.token("sue", "steward")
         body = {"neighbours": 3, "radius": 0.5, "epsilon": "0.1", "anyway": True, "columns": ["a"], "by": ["region"]}

@@ -40,8 +40,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("planner")
     rows = [f"n{at},{at},{20 + at},{('F', chr(34) + 'M, other' + chr(34))[at % 2]},{at % 30}" for at in range(40)]
     (folder / "staff.csv").write_text("\n".join(["id,pay,age,sex,years", *rows]) + "\n")
-    staff = Registration(name="staff", source=str(folder / "staff.csv"), schema=STAFF, records=("id=n3", "id=n7"))
-    beds = Registration(name="beds", source=None, schema=Schema(columns=(WARM,)))
+    staff = Registration(
+        analysts=("*",), name="staff", source=str(folder / "staff.csv"), schema=STAFF, records=("id=n3", "id=n7")
+    )
+    beds = Registration(analysts=("*",), name="beds", source=None, schema=Schema(columns=(WARM,)))
     with run_service(settings(folder, datasets=(staff, beds))) as running:
         yield running
 

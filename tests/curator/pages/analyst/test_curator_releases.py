@@ -56,7 +56,7 @@ def service(tmp_path_factory: Any) -> Iterator[Service]:
     numbers = (Column("a", low=0, high=37, center=18, scale=11), Column("b", low=0, high=250, center=48, scale=28))
     labels = (Column("ward", categories=("x", "y")), Column("shift", categories=("d", "e")))
     schema = Schema(columns=(*numbers, *labels), rows=200, clip=True)
-    patients = Registration(name="patients", source=str(source), schema=schema, records=("3",))
+    patients = Registration(analysts=("*",), name="patients", source=str(source), schema=schema, records=("3",))
     with run_service(settings(folder, datasets=(patients,), tick=0)) as running:
         running.app.state.desk.ledger.grant("patients", Loss("1000"), by="sue")
         yield running

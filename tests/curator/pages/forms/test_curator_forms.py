@@ -32,8 +32,8 @@ def registrations_in(folder: Path) -> tuple[Registration, Registration]:
     (folder / "people.csv").write_text("\n".join(["age,ward,sex", *people]) + "\n")
     (folder / "rides.csv").write_text("\n".join(["at,rides", *rides]) + "\n")
     return (
-        Registration(name="people", source=str(folder / "people.csv"), schema=PEOPLE),
-        Registration(name="rides", source=str(folder / "rides.csv"), schema=RIDES),
+        Registration(analysts=("*",), name="people", source=str(folder / "people.csv"), schema=PEOPLE),
+        Registration(analysts=("*",), name="rides", source=str(folder / "rides.csv"), schema=RIDES),
     )
 
 

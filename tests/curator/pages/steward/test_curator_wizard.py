@@ -152,6 +152,7 @@ def test_what_is_registered_stays_and_is_asked(wizard_settings: Settings, sue: B
     facts = service.app.state.desk.shelf.facts(service.app.state.desk.shelf.find("clinic"))
     assert [column["name"] for column in facts["columns"]] == ["age", "dose", "sex"]
     assert service.app.state.desk.ledger.account("clinic").protection.units_per_person == 2
+    assert sue.post("/ui/datasets/clinic/access", {"analyst": "*"}).status == 303
     with run_service(wizard_settings) as again:
         ana = again.token("ana")
         asked = {"neighbours": 3, "radius": 0.5, "epsilon": "0.1", "anyway": True}

@@ -24,13 +24,14 @@ ACTS = {
     "/datasets/ward/budget/declaration": {"reason": "as it is"},
     "/datasets/ward/budget/constrained": {"epsilon": "0", "reason": "closed"},
     "/datasets/spare/retire": {},
+    "/datasets/ward/access": {"analyst": "*"},
     "/tokens": {"name": "new", "scope": "analyst", "days": "1"},
     "/tokens/{token}/revoke": {},
     "/tokens/{token}/factor": {},
     "/register": {"name": "new", "c0-name": "t", "c0-kind": "number", "c0-low": "0", "c0-high": "9"},
     "/requests/{request}/decline": {"word": "not this year"},
 }
-HARMLESS = {"/datasets/{dataset}/budget/review/{form}", "/register/draft", "/register/rehearsal"}
+HARMLESS = {"/second-factor", "/datasets/{dataset}/budget/review/{form}", "/register/draft", "/register/rehearsal"}
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,13 @@ from typing import Any, Literal
 from wallflower.curator.api.description.answers import MOMENT, Answer, Budget, Part, maybe, tell
 
 
+class DatasetAccess(Answer):
+    """Who may see a data set, beside stewards."""
+
+    dataset: str = tell("its name", "hospital")
+    analysts: list[str] = tell("names of tokens; * stands for every analyst", ["ana"])
+
+
 class Retirement(Answer):
     """A data set that was retired."""
 

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response, StreamingResponse
 
 from wallflower.curator.api.bodies import (
+    AccessBody,
     Allocation,
     Allowance,
     DeclarationBody,
@@ -25,6 +26,7 @@ from wallflower.curator.api.description.docs import Docs, answer_docs, problem_d
 from wallflower.curator.api.description.steward_answers import (
     Acts,
     Change,
+    DatasetAccess,
     Entries,
     IssuedToken,
     Retirement,
@@ -51,6 +53,13 @@ def router() -> APIRouter:
         register
     )
     made.delete("/datasets/{dataset}", tags=["data sets"], responses=answer_docs(Retirement, 403, 404, 409))(retire)
+    access = "/datasets/{dataset}/access"
+    made.get(access, tags=["data sets"], responses=answer_docs(DatasetAccess, 403, 404))(dataset_access)
+    docs = answer_docs(DatasetAccess, 403, 404, status=201)
+    made.post(access, status_code=201, tags=["data sets"], responses=docs)(give_access)
+    made.delete(f"{access}/{{analyst}}", tags=["data sets"], responses=answer_docs(DatasetAccess, 403, 404, 409))(
+        take_access
+    )
     for name, change in (
         ("grants", grant),
         ("shares", allocate),
@@ -83,6 +92,29 @@ def register(body: NewDataset, caller: Steward, desk: TheDesk) -> dict[str, Any]
 def retire(dataset: DatasetName, caller: Steward, desk: TheDesk) -> dict[str, Any]:
     """Retire a data set that was registered over HTTP or on a page. The ledger keeps its rows."""
     return {"name": desk.retire(caller, dataset), "retired": True}
+
+
+def dataset_access(dataset: DatasetName, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Who may see a data set: nobody but stewards, until it is opened to somebody."""
+    found = desk.shelf.find(dataset)
+    return {"dataset": found.name, "analysts": desk.access.analysts(found)}
+
+
+def give_access(dataset: DatasetName, body: AccessBody, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Open a data set to an analyst, or to every analyst."""
+    analysts = desk.give_access(caller, dataset, body.analyst)
+    return {"dataset": desk.shelf.find(dataset).name, "analysts": analysts}
+
+
+def take_access(
+    dataset: DatasetName,
+    analyst: Annotated[str, Path(max_length=200, description="the name of a token, or *")],
+    caller: Steward,
+    desk: TheDesk,
+) -> dict[str, Any]:
+    """Close a data set to an analyst again. Answers that they have stay theirs."""
+    analysts = desk.take_access(caller, dataset, analyst)
+    return {"dataset": desk.shelf.find(dataset).name, "analysts": analysts}
 
 
 def grant(dataset: DatasetName, body: Grant, caller: Steward, desk: TheDesk) -> dict[str, Any]:

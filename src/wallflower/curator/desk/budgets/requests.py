@@ -74,7 +74,7 @@ class Requests:
         self, caller: Caller, dataset: str, reason: str, *, epsilon: Exact | None = None, question: str | None = None
     ) -> BudgetRequest:
         """Ask for more. One request for a data set waits at a time, so that nobody can flood a steward."""
-        name = self._desk.shelf.find(dataset).name
+        name = self._desk.find(caller, dataset).name
         words = _require_words("reason", reason)
         wanted = None if epsilon is None else exact(epsilon, "epsilon")
         if wanted is not None and wanted <= 0:

@@ -146,6 +146,7 @@ class Watches:
         row = self._desk.records.find(WATCHES, key)
         if row is None or not (caller.is_steward or row["analyst"] == caller.name):
             raise Refusal("not-found", "There is no watch with this id, or it is not yours.")
+        self._desk.find(caller, row["dataset"])
         if key not in self._open and not self._place(key).exists():
             raise Refusal("epoch-closed", "The state of the watch is lost, so it cannot go on. Open a new one.")
         return row

@@ -201,7 +201,7 @@ def _choices(visit: Visit) -> dict[str, Any]:
     analysts: list[str] = []
     if visit.by.is_steward:
         analysts = sorted({token.name for token in visit.desk.tokens.all()})
-    return {"datasets": visit.desk.names(), "analysts": analysts, "questions": visit.desk.questions}
+    return {"datasets": visit.desk.visible_names(visit.by), "analysts": analysts, "questions": visit.desk.questions}
 
 
 def _entries(

@@ -59,7 +59,7 @@ def streams(visit: Visit) -> Response:
     return visit.render(
         "streams.html",
         watches=found,
-        datasets=visit.desk.names(),
+        datasets=visit.desk.visible_names(visit.by),
         questions=asked,
         keeps=visit.desk.settings.watches is not None,
     )

@@ -56,6 +56,8 @@ def routes() -> list[Route]:
     return [
         Route("/register", page(choose_source, "steward")),
         Route("/register", page(with_token(register), "steward"), methods=["POST"]),
+        Route("/datasets/{dataset}/access", page(show_access, "steward")),
+        act_route("/datasets/{dataset}/access", change_access),
         Route("/datasets/{dataset}/retire", page(confirm_retirement, "steward")),
         act_route("/datasets/{dataset}/retire", retire),
         Route("/register/draft", page(draft_schema, "steward"), methods=["POST"]),
@@ -66,6 +68,37 @@ def routes() -> list[Route]:
 def choose_source(visit: Visit) -> Response:
     """Which file, under which name."""
     return _start(visit)
+
+
+def show_access(visit: Visit) -> Response:
+    """Who may see a data set, and the forms that change it."""
+    return _access(visit, 200, None)
+
+
+def change_access(visit: Visit) -> Response:
+    """Open a data set to an analyst, or close it again."""
+    change = visit.desk.take_access if "take" in visit.form else visit.desk.give_access
+    analyst = visit.form.get("take") or visit.form.get("analyst", "").strip()
+    try:
+        change(visit.by, visit.path("dataset"), analyst)
+    except PrivacyError as refusal:
+        stated = problem(refusal)
+        return _access(visit, stated["status"], stated["detail"])
+    return to(place("datasets", visit.path("dataset"), "access"))
+
+
+def _access(visit: Visit, status: int, words: str | None) -> Response:
+    found = visit.desk.shelf.find(visit.path("dataset"))
+    people = sorted({token.name for token in visit.desk.tokens.all() if token.is_valid and token.scope == "analyst"})
+    return visit.render(
+        "access.html",
+        status,
+        name=found.name,
+        analysts=visit.desk.access.analysts(found),
+        stated=found.analysts,
+        people=people,
+        words=words,
+    )
 
 
 def confirm_retirement(visit: Visit) -> Response:

@@ -1,0 +1,72 @@
+"""Who may see which data set: an analyst sees one that the settings or a steward opened to them, and no other.
+
+A data set is closed until it is opened to somebody: by `analysts` in the settings, or by a steward while the service
+runs. To an analyst without access it does not exist, in lists, by its name, and as a member of a shared account.
+Stewards see every data set.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Final
+
+from wallflower.curator.desk.access.tokens import Caller
+from wallflower.curator.desk.problems import Refusal
+from wallflower.curator.desk.records import ACCESS, Records
+from wallflower.curator.settings import EVERYBODY, Registration
+
+_NOT_FOUND: Final = "There is no data set of this name. The list of data sets has them all."
+
+
+class Access:
+    """The access of analysts to data sets, as the settings state it and as stewards have given it."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def may_see(self, caller: Caller, dataset: Registration) -> bool:
+        """Whether the caller may know of a data set, plan and ask about it."""
+        if caller.is_steward or {caller.name, EVERYBODY} & set(dataset.analysts):
+            return True
+        return any(self._records.find(ACCESS, _key(dataset.name, name)) for name in (EVERYBODY, caller.name))
+
+    def visible(self, caller: Caller, datasets: Iterable[Registration]) -> list[Registration]:
+        """Those of the data sets that the caller may see, with one look at the database."""
+        found = list(datasets)
+        if caller.is_steward:
+            return found
+        given = {row["dataset"] for name in (EVERYBODY, caller.name) for row in self._records.all(ACCESS, analyst=name)}
+        return [one for one in found if one.name in given or {caller.name, EVERYBODY} & set(one.analysts)]
+
+    def require(self, caller: Caller, dataset: Registration) -> Registration:
+        """The data set, for a caller who may see it; for others there is none."""
+        if not self.may_see(caller, dataset):
+            raise Refusal("not-found", _NOT_FOUND)
+        return dataset
+
+    def analysts(self, dataset: Registration) -> list[str]:
+        """Who may see a data set, by name; `*` stands for every analyst."""
+        given = (row["analyst"] for row in self._records.all(ACCESS, dataset=dataset.name))
+        return sorted({*dataset.analysts, *given})
+
+    def give(self, dataset: Registration, analyst: str, *, by: str) -> None:
+        """Open a data set to an analyst, or to every analyst."""
+        row = {"id": _key(dataset.name, analyst), "dataset": dataset.name, "analyst": analyst, "by": by}
+        self._records.add(ACCESS, row)
+
+    def take(self, dataset: Registration, analyst: str) -> None:
+        """Close a data set to an analyst again."""
+        if analyst in dataset.analysts:
+            raise Refusal("conflict", "The settings of the service give this access. Change it there.")
+        if not self._records.remove(ACCESS, _key(dataset.name, analyst)):
+            raise Refusal("not-found", "This analyst was not given access to the data set by name.")
+
+    def forget(self, name: str) -> None:
+        """Close a data set to everybody, since it is retired."""
+        for row in self._records.all(ACCESS, dataset=name):
+            self._records.remove(ACCESS, row["id"])
+
+
+def _key(dataset: str, analyst: str) -> str:
+    return json.dumps([dataset, analyst])
