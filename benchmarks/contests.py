@@ -1,5 +1,7 @@
 """What the extension costs beside the exact count, where records contest their neighbours' supply.
 
+Cases named "by the rule" ask the default count at ε = 1, the test of crowding included; the others fix the degree cap.
+
 `python contests.py "uniform 1,000, 2, 5"` prints one JSON object; `python contests.py available` what can be measured
 here. Both sides grow their own tree; time is processor time, the median of three runs, or of one that took long.
 """
@@ -20,8 +22,10 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from wallflower.neighbours.extension import certify
-from wallflower.neighbours.noisy_count import GAP
+from wallflower.neighbours.noisy_count import GAP, STEP, cap_rule, crowding_steps
 from wallflower.neighbours.pairs import Floats, counts, plant, squared_reach
+from wallflower.neighbours.region import Certificate
+from wallflower.privacy import Loss
 from wallflower.queries.count.exact import count_outliers
 
 DATA = Path(os.environ.get("WALLFLOWER_DATA", "../shared/data"))
@@ -38,8 +42,9 @@ class Case(NamedTuple):
 
     make: Callable[[], Floats]
     neighbours: int
-    slack: int
+    slack: int | None  # None: by the rule, for a count at ε = 1
     radius: float | None = None
+    share: float = SHARE
 
 
 def uniform(n: int, dimension: int) -> Floats:
@@ -50,8 +55,8 @@ def gauss(n: int, dimension: int) -> Floats:
     return np.random.default_rng(0).normal(0, 1, (n, dimension))
 
 
-def lattice() -> Floats:
-    return np.stack(np.meshgrid(np.arange(40.0), np.arange(40.0)), -1).reshape(-1, 2)
+def lattice(side: int = 40) -> Floats:
+    return np.stack(np.meshgrid(np.arange(float(side)), np.arange(float(side))), -1).reshape(-1, 2)
 
 
 def clusters() -> Floats:
@@ -79,6 +84,28 @@ CASES = {
     "uniform 1,000, all contested": Case(lambda: uniform(1_000, 2), 10, 3, math.sqrt(14 / (2000 * math.pi))),
     "lattice 40 x 40, 8": Case(lattice, 8, 3, 1.0),
     "clusters of six, 5": Case(clusters, 5, 3, 1.0),
+    **{
+        f"by the rule: uniform {n:,}, {k}, {share:.0%}": Case(lambda n=n: uniform(n, 2), k, None, share=share)
+        for n, k, share in (
+            (6_000, 20, 0.3),
+            (12_500, 20, 0.02),
+            (12_500, 10, 0.3),
+            (50_000, 20, 0.3),
+            (100_000, 20, 0.1),
+            (100_000, 20, 0.3),
+            (100_000, 50, 0.3),
+        )
+    },
+    **{
+        f"by the rule: Gauss {n:,}, {k}, 30%": Case(lambda n=n: gauss(n, 2), k, None, share=0.3)
+        for n, k in ((10_000, 20), (100_000, 20), (100_000, 50))
+    },
+    **{
+        f"by the rule: lattice {side} x {side}, 12": Case(
+            lambda side=side: lattice(side), 12, None, 2**0.5 * (1 + 1e-9)
+        )
+        for side in (50, 100, 316)
+    },
     "mammography, 5": Case(adbench("23_mammography.npz"), 5, 5),
     "mammography, 20, slack 3": Case(adbench("23_mammography.npz"), 20, 3),
     "shuttle, 5": Case(adbench("32_shuttle.npz"), 5, 7),
@@ -93,16 +120,16 @@ def available() -> list[str]:
 
 def measure(case: Case) -> dict[str, object]:
     values = case.make()
-    radius = case.radius or find_radius(values, case.neighbours)
-    reach = squared_reach(radius, values.shape[1], normalise=True)
+    radius = case.radius or find_radius(values, case.neighbours, case.share)
     warm_up()
     exact, outliers = timed(lambda: count_outliers(values, radius, case.neighbours))
-    ours, bounds = timed(lambda: certify(plant(values, reach), case.neighbours, float(case.slack), GAP))
+    slack = case.slack or choose_cap(values, radius, case.neighbours)
+    ours, bounds = timed(lambda: count_by_extension(values, radius, case))
     return {
         "n": len(values),
         "dimension": values.shape[1],
         "neighbours": case.neighbours,
-        "slack": case.slack,
+        "slack": slack,
         "outliers": outliers,
         "answer": len(values) - bounds.lower,
         "gap": bounds.upper - bounds.lower,
@@ -112,6 +139,21 @@ def measure(case: Case) -> dict[str, object]:
     }
 
 
+def count_by_extension(values: Floats, radius: float, case: Case) -> Certificate:
+    """The extension at the cap of the case; by the rule, the test that chooses it is part of the work."""
+    slack = case.slack or choose_cap(values, radius, case.neighbours)
+    reach = squared_reach(radius, values.shape[1], normalise=True)
+    return certify(plant(values, reach), case.neighbours, float(slack), GAP)
+
+
+def choose_cap(values: Floats, radius: float, neighbours: int) -> int:
+    """The cap that the rule chooses for these records, without noise."""
+    rule = cap_rule(len(values), neighbours, Loss("1"), dimension=values.shape[1])
+    if rule.test is None:
+        return rule.narrow
+    return rule.cap_at(float(crowding_steps([values], radius, neighbours, normalise=True) * STEP) / len(values))
+
+
 def warm_up() -> None:
     """Compile every kernel on a table that needs them all."""
     values = uniform(300, 2)
@@ -119,14 +161,14 @@ def warm_up() -> None:
     certify(plant(values, squared_reach(0.08, 2, normalise=True)), 5, 2.0, GAP)
 
 
-def find_radius(values: Floats, neighbours: int) -> float:
-    """Where about one record in twenty is an outlier, by those of up to 20,000 of them."""
+def find_radius(values: Floats, neighbours: int, share: float = SHARE) -> float:
+    """Where about this share of the records are outliers, by those of up to 20,000 of them."""
     some = np.linspace(0, len(values) - 1, min(len(values), 20_000)).astype(np.int32)
     low, high = 1e-6, 64.0
     for _ in range(40):
         middle = math.sqrt(low * high)
         tree = plant(values, squared_reach(middle, values.shape[1], normalise=True))
-        low, high = (middle, high) if (counts(tree, neighbours, some) < neighbours).mean() > SHARE else (low, middle)
+        low, high = (middle, high) if (counts(tree, neighbours, some) < neighbours).mean() > share else (low, middle)
     return high
 
 

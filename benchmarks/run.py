@@ -23,6 +23,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from caps_tables import caps, summarise
 from detector_tables import detectors
 from engines_tables import engines
 from explain_tables import EXPLAIN, EXPLAIN_MORE, EXPLAIN_TABLES
@@ -37,9 +38,10 @@ DIMENSIONS = (1, 2, 3, 7, 30)
 TOO_LONG = {(1_000_000, 30)}  # not measured: boxes prune nothing in 30 columns; README.md says what is known
 LONG = 60.0  # seconds: not run a second time
 QUICK = ("ionosphere",)
+QUICK_CAPS = ("micro-clusters 1,000",)
 QUICK_INTERVALS = ("uniform, 2 columns", "lattice")
 PAGES = {
-    "count.md": {"intervals": intervals},
+    "count.md": {"intervals": intervals, "caps": caps},
     "detector.md": {"detectors": detectors},
     "engines.md": {"engines": engines},
     "watch.md": {"seasons": seasons},
@@ -59,6 +61,7 @@ def main(arguments: list[str] | None = None) -> None:
         "explain",
         "contests",
         "intervals",
+        "caps",
         "seasons",
         "setup",
         "engines",
@@ -151,6 +154,15 @@ def intervals_part(results: Result, ask: argparse.Namespace) -> None:
             save(ask.out, results)
 
 
+def caps_part(results: Result, ask: argparse.Namespace) -> None:
+    """The rule for the degree cap beside the cap by size alone; the table goes to docs/count.md."""
+    for table in run("caps.py", "available"):
+        if not ask.quick or table in QUICK_CAPS:
+            say(f"caps: {table}")
+            results["caps"][table] = summarise(run("caps.py", table, *(["--quick"] if ask.quick else [])))
+            save(ask.out, results)
+
+
 def seasons_part(results: Result, ask: argparse.Namespace) -> None:
     """Watches by phase beside the same rule without privacy; the table goes to docs/watch.md."""
     for group in run("seasons.py", "available"):
@@ -224,6 +236,7 @@ PARTS = {
     "explain": explain_part,
     "accuracy": accuracy_part,
     "intervals": intervals_part,
+    "caps": caps_part,
     "seasons": seasons_part,
     "setup": setup_part,
     "engines": engines_part,

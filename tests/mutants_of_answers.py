@@ -348,7 +348,7 @@ INVENTED: dict[str, tuple[str, str, Mutate]] = {
     "ρ of groups without those that stay": (
         "count",
         "by group",
-        put(groups.GroupCount, "rho", property(lambda query: Fraction(205, 1000) * query.loss.epsilon**2)),
+        put(groups.GroupCount, "rho_at", lambda query, n: Fraction(205, 1000) * query.loss.epsilon**2),
     ),
     # profile and radius
     "a curve's last number without noise": ("profile", "two radii", wrap(Cube, "draw", last_radius_without_noise)),

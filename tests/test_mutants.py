@@ -462,7 +462,7 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     "groups: a record stays in its own": (
         COUNT,
         "groups",
-        put(groups.GroupCount, "law", property(lambda query: noisy_count.count_noise(query.slack, query.loss))),
+        put(groups.GroupCount, "law", property(lambda query: noisy_count.count_noise(query.cap, query.loss))),
     ),
     "groups: one number for all": (COUNT, "groups", put(groups, "exact_steps", lambda *asked, **more: 0)),
     # subspaces

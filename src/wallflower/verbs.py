@@ -50,7 +50,8 @@ class Questions:
         columns        the columns distances are taken over; all number columns unless given
         mechanism      extension: noise independent of the dimension; global, smooth: the paper's, done right:
                        extension, global, smooth
-        slack          how much of the others one record may carry; chosen from public facts
+        slack          degree cap: how many others one record can support; a lower one means less noise and more
+                       overcounting (default: by a rule)
         normalise      distances per column (as in Okada et al. 2015) rather than plain Euclid
         scale          divide every column by its spread: the ledger entry of a release of scale, or the release itself
         epsilon        privacy loss ε to spend, exactly as written: 0.5 or 1/2
@@ -303,7 +304,8 @@ class Questions:
         columns     the columns distances are taken over; all number columns unless given
         smallest    the smallest radius that is looked at; left out: 1/16
         largest     the largest radius that is looked at; both left out: 16, with wider steps from 4 on
-        slack       how much of the others one record may carry; chosen from public facts
+        slack       degree cap: how many others one record can support; a lower one means less noise and more
+                    overcounting (default: by a rule)
         graded      the share of the outlier mass, which needs less loss, instead of outliers
         normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
         scale       divide every column by its spread: the ledger entry of a release of scale, or the release itself
@@ -338,7 +340,8 @@ class Questions:
         radii       the radii, rising; left out, and without shares: 12 from 0.18 to 8
         shares      find a radius for each of these shares of outliers instead: 1%, 0.01 or 1/100
         columns     the columns distances are taken over; all number columns unless given
-        slack       how much of the others one record may carry; chosen from public facts
+        slack       degree cap: how many others one record can support; a lower one means less noise and more
+                    overcounting (default: by a rule)
         graded      the outlier mass, which counts how many neighbours are lacking: half the error
         normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
         scale       divide every column by its spread: the ledger entry of a release of scale, or the release itself

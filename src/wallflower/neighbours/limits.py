@@ -25,6 +25,10 @@ KISSING: Final = (
     *(2066, 3177, 4858, 7320, 10978, 16406, 24417, 36195, 53524, 80810, 122351, 196560),
 )
 
+SLACK_HELP: Final = (
+    "degree cap: how many others one record can support; a lower one means less noise and more overcounting "
+    "(default: by a rule)"
+)
 SCALE_HELP: Final = "divide every column by its spread: the ledger entry of a release of scale, or the release itself"
 
 

@@ -75,11 +75,16 @@ class Tally:
         """The same in records."""
         return self.sensitivity / self.unit
 
-    def steps(self, values: Floats, radius: float) -> int:
-        """The outliers at one radius, in steps."""
+    def steps(self, values: Floats, radius: float, most: int | None = None) -> int:
+        """The outliers at one radius, in steps. With `most`, any number from there on where there are as many: the
+        extension counts no fewer than there are, so nothing is decided where the curve is cut anyway.  (C)"""
         tree = _near.plant(_near.matrix(values), self.squared_reach(radius, values.shape[1]))
         if self.slack is None:
             return len(values) * self.neighbours - int(_flow.largest_flow(tree, self.neighbours))  # (C)
+        if most is not None:
+            outliers = int(np.count_nonzero(_near.counts(tree, self.neighbours) < self.neighbours))
+            if outliers * self.unit >= most:
+                return outliers * self.unit
         bounds = _extension.certify(tree, self.neighbours, float(self.slack), GAP)
         return math.floor((len(values) - float(bounds.lower)) * self.unit + 0.5)  # (C)
 
@@ -139,7 +144,7 @@ def outlier_curve(
     One record moves each value by at most `tally.sensitivity`, all of them at once.
     """
     least, most = (0 if low is None else low), (_number_of(points) * tally.unit if high is None else high)
-    with progress.steps("radii", len(radii)) as step, _looks(points, tally) as steps:
+    with progress.steps("radii", len(radii)) as step, _looks(points, tally, most) as steps:
 
         def look(place: int) -> int:
             return min(max(steps(radii[place]), least), most)
@@ -149,10 +154,10 @@ def outlier_curve(
 
 
 @contextmanager
-def _looks(points: Floats | TiledPoints, tally: Tally) -> Iterator[Callable[[float], int]]:
+def _looks(points: Floats | TiledPoints, tally: Tally, most: int) -> Iterator[Callable[[float], int]]:
     """How the outliers at a radius are counted; tiles are cut once, since they are the same for all radii."""
     if not isinstance(points, TiledPoints):
-        yield lambda radius: tally.steps(points, radius)
+        yield lambda radius: tally.steps(points, radius, most)
         return
     with points.tile(size=_tiles.tile_size(points.width, tally.neighbours)) as tiles, progress.hush():
         yield lambda radius: tally.steps_of_tiles(tiles, points.n, radius)

@@ -203,6 +203,10 @@ class Query(ABC, Generic[D, A]):
         """How the released value is drawn; None leaves it to the report, which suits a number: say so, `unpictured`."""
         return None
 
+    def as_released(self, extras: Mapping[str, Any], facts: PublicFacts) -> Self:
+        """The query with the settings that its release chose, as the release states them."""
+        return self
+
     def terms(self, facts: PublicFacts) -> str:
         """What was asked for, in words: every setting that means something, but the loss."""
         given = {item.name: getattr(self, item.name) for item in fields(self) if _is_meant(self, item)}

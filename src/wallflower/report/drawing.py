@@ -104,7 +104,9 @@ def svg(drawn: Any) -> str:
 def picture_of(release: Release[Any]) -> Picture | None:
     """What is seen of a release: as its question says, or a number with its interval; None where words must do."""
     query = query_of(release)
-    found = None if query is None else query.picture(release.value, release.facts)
+    found = None
+    if query is not None:
+        found = query.as_released(release.extras, release.facts).picture(release.value, release.facts)
     empty = (isinstance(found, Bars) and not found.labels) or (isinstance(found, Choices) and not found.rows)
     if found is None and isinstance(release.value, int | float) and not isinstance(release.value, bool):
         found = Dot(value=release.value, across="")

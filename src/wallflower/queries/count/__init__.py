@@ -11,6 +11,7 @@ Proof       proof.md, labels (E) (C1) (C2) (N) (T), (Q1) (Q2) (H) (A); the paper
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -21,6 +22,7 @@ from wallflower.errors import ParameterError
 from wallflower.mechanisms import Additive
 from wallflower.neighbours.limits import (
     SCALE_HELP,
+    SLACK_HELP,
     check_loss,
     check_neighbours,
     check_scale,
@@ -30,7 +32,17 @@ from wallflower.neighbours.limits import (
     search_effort,
     view_points,
 )
-from wallflower.neighbours.noisy_count import SURE, count_noise, usual_slack, whole
+from wallflower.neighbours.noisy_count import (
+    SURE,
+    CapRule,
+    ChosenCap,
+    cap_rule,
+    count_noise,
+    crowding_steps,
+    public_cap,
+    usual_slack,
+    whole,
+)
 from wallflower.neighbours.noisy_count import interval as noise_interval
 from wallflower.neighbours.radii import read_share
 from wallflower.noise import Noise
@@ -38,10 +50,10 @@ from wallflower.privacy import Kind, Loss
 from wallflower.progress import Effort
 from wallflower.queries.count import words
 from wallflower.queries.count.by_tiles import view_of_tiles
-from wallflower.queries.count.groups import DEFAULT_SLACK, GroupCount, GroupView
+from wallflower.queries.count.groups import GroupCount, GroupView
 from wallflower.queries.count.mechanisms import ANSWERS, NOISE, noisy_floor
 from wallflower.queries.count.parameters import BoundedCount as BoundedCount
-from wallflower.queries.count.parameters import check_reach, check_slack, check_smooth
+from wallflower.queries.count.parameters import CappedCount, check_reach, check_slack, check_smooth
 from wallflower.queries.count.shares import CountAtRadius, RadiusDraw, check_drawable, halves, plan_share
 from wallflower.query import (
     COVERS,
@@ -105,9 +117,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
             "choices": ("extension", "global", "smooth"),
         },
     )
-    slack: int | None = field(
-        default=None, metadata={"help": "how much of the others one record may carry; chosen from public facts"}
-    )
+    slack: int | None = field(default=None, metadata={"help": SLACK_HELP})
     normalise: bool = field(
         default=True, metadata={"help": "distances per column (as in Okada et al. 2015) rather than plain Euclid"}
     )
@@ -162,7 +172,9 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         return self.loss
 
     def claim(self, facts: PublicFacts) -> Claim:
-        return replace(super(Count, self).claim(facts), rho=self.group_count.rho if self.group_count else None)  # (B5)
+        return replace(
+            super(Count, self).claim(facts), rho=self.group_count.rho_at(facts.n) if self.group_count else None
+        )  # (B5)
 
     def effort(self, *, n: int, dimension: int) -> Effort:
         looks = 1 if self.share is None else 1 + len(self.radius_draw(n, dimension).radii)
@@ -179,7 +191,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         return RadiusDraw(
             share=self.share,
             neighbours=self.neighbours,
-            slack=self.at_radius(1.0).slack_for(n, dimension),
+            slack=self.slack or public_cap(n, self.neighbours, halves(self.loss)[1], dimension=dimension),
             normalise=self.normalise,
             loss=halves(self.loss)[0],
         )
@@ -200,7 +212,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
             radius=self.reach,
             by=self.by,
             columns=self.columns,
-            slack=DEFAULT_SLACK if self.slack is None else self.slack,
+            slack=self.slack,
             loss=self.loss,
             normalise=self.normalise,
             public=self.public_groups,
@@ -245,21 +257,52 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
             radius = self.radius_draw(data.n, data.dimension).draw(data, noise)
             return CountAtRadius(self.at_radius(radius).answer(data, noise), radius)
         asked = self._over_columns(data)
-        value = whole(ANSWERS[self.mechanism](asked, data, noise), data.n)
-        return value if self.interval == "noise" else BoundedCount(value, noisy_floor(asked, data, noise))
+        chosen = asked.choose_cap(data, noise)
+        capped = asked.with_cap(data.n, data.dimension, chosen)
+        value = whole(ANSWERS[self.mechanism](capped, data, noise), data.n)
+        if self.interval == "noise":
+            return value if chosen is None else CappedCount(value, chosen)
+        return BoundedCount(value, noisy_floor(capped, data, noise), chosen)
+
+    def rule(self, n: int, dimension: int | None) -> CapRule:
+        """How the degree cap is chosen.  (X)"""
+        usual = usual_slack(n, self.neighbours, self.each, dimension=dimension)
+        return cap_rule(n, self.neighbours, self.loss, slack=self.slack, usual=usual)
+
+    def choose_cap(self, data: Points | TiledPoints, noise: Noise) -> ChosenCap | None:
+        """The degree cap by the crowding test, where one is made: a part of the loss goes to it.  (X)"""
+        rule = self.rule(data.n, data.dimension)
+        if self.mechanism != "extension" or rule.test is None:
+            return None
+        points = data if isinstance(data, TiledPoints) else data.values
+        steps = crowding_steps([points], self.reach, self.neighbours, normalise=self.normalise)
+        return rule.choose(steps, noise)
+
+    def with_cap(self, n: int, dimension: int | None, chosen: ChosenCap | None = None) -> Self:
+        """The same count with its degree cap fixed, and with the loss that the choice leaves; a calm table's cap unless
+        one is given.  (X)"""
+        if self.mechanism != "extension":
+            return self
+        rule = self.rule(n, dimension)
+        return replace(self, slack=rule.narrow if chosen is None else chosen.cap, loss=rule.numbers)
 
     def reading(self, value: Any, facts: PublicFacts) -> Reading:
         if isinstance(value, CountAtRadius):
             return self._check_share(value, self.at_radius(value.radius).reading(value.count, facts), facts)
-        return self._read(value, facts) if self.group_count is None else self.group_count.reading(value, facts)
+        if self.group_count is not None:
+            return self.group_count.reading(value, facts)
+        chosen = value.chosen if isinstance(value, CappedCount) else None
+        capped = self.with_cap(facts.n, facts.dimension, chosen)
+        return capped._read(value, facts, chosen or self.rule(facts.n, facts.dimension).take_narrow())
 
     def _check_share(self, value: CountAtRadius, reading: Reading, facts: PublicFacts) -> Reading:
         """Compare the released count with the share that was asked for: both are released, so it costs nothing."""
-        draw, law = self.radius_draw(facts.n, facts.dimension), self.at_radius(value.radius).noise
+        draw, chosen = self.radius_draw(facts.n, facts.dimension), getattr(value.count, "chosen", None)
+        law = self.at_radius(value.radius).with_cap(facts.n, facts.dimension, chosen).noise
         reach = draw.off(facts.n) + law(facts.n, facts.dimension).half_width(SURE)
         return value.extend_reading(reading, check_share(draw.share, value.count, facts.n, reach))
 
-    def _read(self, value: int, facts: PublicFacts) -> Reading:
+    def _read(self, value: int, facts: PublicFacts, chosen: ChosenCap) -> Reading:
         law = self.noise(facts.n, facts.dimension)
         low, high = noise_interval(value, facts.n, law)
         low = min(value, self._floor_interval(value, facts)[0]) if self.interval == "honest" else low  # (H)
@@ -268,7 +311,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
             "at_most": high,
             "at_least": low if self._is_two_sided else None,
             "any": said,
-            **self._extension_facts(value, facts),
+            **self._extension_facts(value, chosen),
         }
         if self.mechanism != "smooth":  # its noise follows the data
             extras["noise_law"] = NoiseLaw.of(law).to_json()
@@ -280,7 +323,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
             words=self._sentence(value, facts.n, low, high),
             brief="" if self._is_two_sided else proved,
             extras=extras,
-            notes=self._notes(said["threshold"] > facts.n),
+            notes=(*self._notes(said["threshold"] > facts.n), *words.cap_notes(chosen, self.neighbours)),
             quality=rate_number(
                 law.half_width(SURE),
                 number=value,
@@ -329,21 +372,21 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
             smallest_useful_epsilon=smallest,
             curve=tuple((float(e), self._at(e).noise(n, dimension).half_width(SURE)) for e in words.EPSILONS),
             measure="half-width of the 95 % interval",
+            notes=words.plan_notes(self.rule(n, dimension), self.neighbours) if self.mechanism == "extension" else (),
         )
 
     def noise(self, n: int, dimension: int) -> Additive:
         """The noise of the count from public facts; for `smooth`, the most it can be."""
-        return NOISE[self.mechanism](self, n, dimension)
+        return NOISE[self.mechanism](self.with_cap(n, dimension), n, dimension)
 
     def floor_noise(self, n: int, dimension: int) -> Additive:
         """The noise of the number below the count that an honest interval begins at (H)."""
-        return count_noise(self.slack_for(n, dimension) - 1, self.each)
+        capped = self.with_cap(n, dimension)
+        return count_noise(capped.slack_for(n, dimension) - 1, capped.each)
 
     def slack_for(self, n: int, dimension: int | None = None) -> int:
-        """The slack asked for, or one that suits tables of this size: the more records, the less noise matters."""
-        if self.slack is not None:
-            return self.slack
-        return usual_slack(n, self.neighbours, self.each, dimension=dimension)
+        """The degree cap asked for, or that of a calm table of this size."""
+        return self.rule(n, dimension).narrow
 
     @property
     def each(self) -> Loss:
@@ -407,11 +450,10 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         said = words.any_outlier(value, self.noise(facts.n, facts.dimension))
         return said if self.mechanism != "extension" else said | {"false_alarm": None, "p_value": None}
 
-    def _extension_facts(self, value: int, facts: PublicFacts) -> dict[str, int]:
+    def _extension_facts(self, value: int, chosen: ChosenCap) -> dict[str, Any]:
         if self.mechanism != "extension":
             return {}
-        known = {"slack": self.slack_for(facts.n, facts.dimension)}
-        return known | ({"floor": value.floor} if isinstance(value, BoundedCount) else {})
+        return chosen.facts | ({"floor": value.floor} if isinstance(value, BoundedCount) else {})
 
     def _option(self, name: str, n: int, dimension: int) -> Option | None:
         try:
@@ -420,9 +462,30 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
             if name == self.mechanism:
                 raise
             return None
-        figures = (noise.mean_error(), noise.half_width(SURE), noise.deviation())
+        totals = self._by(name)._total_errors(n, dimension)
+        figures = (*totals, noise.mean_error(), noise.half_width(SURE), noise.deviation())
         said = dict(zip(words.HEADINGS, figures, strict=True))
         return Option(mechanism=name, figures=said, note=words.MECHANISM_NOTES[name])
+
+    def _total_errors(self, n: int, dimension: int) -> tuple[float, float]:
+        """The expected error on a calm table and on a crowded one: noise, and the bias of the extension."""
+        if self.mechanism != "extension":
+            error = self.noise(n, dimension).mean_error()
+            return error, error
+
+        def noise_error(chosen: ChosenCap) -> float:
+            return NOISE["extension"](self.with_cap(n, dimension, chosen), n, dimension).mean_error()
+
+        return words.total_errors(self.rule(n, dimension), self.neighbours, noise_error)
+
+    def as_released(self, extras: Mapping[str, Any], facts: PublicFacts) -> Self:
+        if "crowding" not in extras:
+            return self
+        chosen = ChosenCap(extras["slack"], extras["crowding"], extras["slack_reason"])
+        if self.group_count is None:
+            return self.with_cap(facts.n, facts.dimension, chosen)
+        capped = self.group_count.with_cap(facts.n, chosen)
+        return replace(self, slack=capped.slack, loss=capped.loss)
 
     def _by(self, mechanism: str) -> Self:
         return replace(self, mechanism=mechanism, interval="noise")

@@ -9,7 +9,7 @@ states that everybody may know the group of each record, it keeps its group, and
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise, product
@@ -24,10 +24,21 @@ from wallflower.data.cells import group_labels
 from wallflower.errors import DataError, LossMismatch, ParameterError
 from wallflower.mechanisms import Additive, calibrate
 from wallflower.neighbours.limits import per_column, view_all
-from wallflower.neighbours.noisy_count import STEP, SURE, count_noise, exact_steps, interval, whole
+from wallflower.neighbours.noisy_count import (
+    STEP,
+    SURE,
+    CapRule,
+    ChosenCap,
+    cap_rule,
+    count_noise,
+    crowding_steps,
+    exact_steps,
+    interval,
+    whole,
+)
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
-from wallflower.queries.count.words import EPSILONS, USEFUL
+from wallflower.queries.count.words import EPSILONS, TOTALS, USEFUL, cap_notes, plan_notes, total_errors
 from wallflower.query import Option, Plan, PublicFacts, Quality, Reading, least_amount
 from wallflower.query.accuracy import NoiseLaw, rank_highest, rate_groups
 from wallflower.query.picture import Bars, HeatMap, Picture
@@ -95,6 +106,14 @@ class GroupView:
             yield self.points.values[order[start:end]]
 
 
+class CappedRows(list[Row]):
+    """Released counts by group, and beside them the degree cap that was chosen for all of them."""
+
+    def __init__(self, rows: Iterable[Row], chosen: ChosenCap) -> None:
+        super().__init__(rows)
+        self.chosen = chosen
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCount:
     """How the outliers of every group are counted, planned and told."""
@@ -103,7 +122,7 @@ class GroupCount:
     radius: float
     by: tuple[str, ...]
     columns: tuple[str, ...] | None
-    slack: int
+    slack: int | None  # None: by the rule
     loss: Loss
     normalise: bool
     public: bool = False  # by the schema: everybody may know who is in which group
@@ -122,12 +141,28 @@ class GroupCount:
         if self.loss.kind is not Kind.PURE:
             raise LossMismatch("by: counts by group have a theorem for a pure loss only. State epsilon alone.")
 
+    def rule(self, n: int) -> CapRule:
+        """How the degree cap is chosen: one for all groups.  (X)"""
+        own = 1 if self.public else 0
+        return cap_rule(n, self.neighbours, self.loss, slack=self.slack, usual=DEFAULT_SLACK, own=own)
+
+    def with_cap(self, n: int, chosen: ChosenCap | None = None) -> GroupCount:
+        """The same counts with their degree cap fixed, and with the loss that its choice leaves; a calm table's cap
+        unless one is given.  (X)"""
+        rule = self.rule(n)
+        return replace(self, slack=rule.narrow if chosen is None else chosen.cap, loss=rule.numbers)
+
+    @property
+    def cap(self) -> int:
+        """The degree cap that is asked for, or fixed."""
+        return DEFAULT_SLACK if self.slack is None else self.slack
+
     @property
     def law(self) -> Additive:
         """The noise of each count."""
         if self.public:
-            return count_noise(self.slack, self.loss)  # (B4)
-        each = 2 * (self.slack * STEP.denominator + 1)  # (B1) (B2)
+            return count_noise(self.cap, self.loss)  # (B4)
+        each = 2 * (self.cap * STEP.denominator + 1)  # (B1) (B2)
         return calibrate(each, Loss((1 - SIZES) * self.loss.amount), step=STEP)
 
     @property
@@ -135,16 +170,17 @@ class GroupCount:
         """The noise of each size; None where sizes are public."""
         return None if self.public else calibrate(2, Loss(SIZES * self.loss.amount), step=Fraction(1))  # (B3)
 
-    @property
-    def rho(self) -> Fraction | None:
-        """The zCDP parameter of counts and sizes together; None where ε²/2, which every pure loss has, is the best that
-        is proved.  (B5)"""
+    def rho_at(self, n: int) -> Fraction | None:
+        """The zCDP parameter of counts and sizes together, and of the crowding test where one is made; None where ε²/2,
+        which every pure loss has, is the best that is proved.  (B5) (X)"""
         if self.public:
             return None
-        sizes = SIZES * self.loss.epsilon
-        counts = self.loss.epsilon - sizes
-        longest = Fraction((self.slack + 1) * STEP.denominator + 1, self.slack * STEP.denominator + 1)
-        return max((counts**2 + sizes**2) / 4, (counts * longest) ** 2 / 8)
+        rule = self.rule(max(n, 1))
+        sizes = SIZES * rule.numbers.epsilon
+        counts, cap = rule.numbers.epsilon - sizes, rule.narrow
+        longest = Fraction((cap + 1) * STEP.denominator + 1, cap * STEP.denominator + 1)
+        tested = (self.loss.epsilon - rule.numbers.epsilon) ** 2 / 2
+        return max((counts**2 + sizes**2) / 4, (counts * longest) ** 2 / 8) + tested
 
     @property
     def reach(self) -> float:
@@ -178,6 +214,12 @@ class GroupCount:
 
     def answer(self, data: GroupView, noise: Noise) -> list[Row]:
         """A noisy count and a noisy size of every group."""
+        rule = self.rule(data.n)
+        if rule.test is not None:
+            chosen = rule.choose(self._crowding_steps(data), noise)
+            return CappedRows(self.with_cap(data.n, chosen).answer(data, noise), chosen)
+        if self.slack is None:
+            return self.with_cap(data.n).answer(data, noise)
         law, size_law, rows = self.law, self.size_law, []
         with progress.steps("counting groups", data.groups) as step:
             for labels, records in data.members():
@@ -191,12 +233,28 @@ class GroupCount:
     def _steps(self, records: Floats | TiledPoints, columns: int) -> int:
         if _size(records) <= self.neighbours:
             return _size(records) * STEP.denominator  # nobody has enough neighbours
-        width = records.width if isinstance(records, TiledPoints) else records.shape[1]
-        radius, normalise = per_column(self.radius, columns, width, normalise=self.normalise)
+        radius, normalise = self._search(records, columns)
         with progress.hush():  # how many parts a group has is private
-            return exact_steps(records, radius, self.neighbours, self.slack, normalise=normalise)
+            return exact_steps(records, radius, self.neighbours, self.cap, normalise=normalise)
+
+    def _crowding_steps(self, data: GroupView) -> int:
+        """The crowding of all groups together; groups without enough records for one inlier have none.  (X)"""
+        total = 0
+        for _, records in data.members():
+            if _size(records) > self.neighbours:
+                radius, normalise = self._search(records, data.dimension)
+                total += crowding_steps([records], radius, self.neighbours, normalise=normalise)
+        return total
+
+    def _search(self, records: Floats | TiledPoints, columns: int) -> tuple[float, bool]:
+        width = records.width if isinstance(records, TiledPoints) else records.shape[1]
+        return per_column(self.radius, columns, width, normalise=self.normalise)
 
     def reading(self, value: list[Row], facts: PublicFacts) -> Reading:
+        chosen = value.chosen if isinstance(value, CappedRows) else None
+        return self.with_cap(facts.n, chosen)._read(value, facts, chosen or self.rule(facts.n).take_narrow())
+
+    def _read(self, value: list[Row], facts: PublicFacts, chosen: ChosenCap) -> Reading:
         intervals = self._intervals(value, facts.n)
         law = NoiseLaw.of(self.law)
         highest = rank_highest(((self._name(row), int(row[OUTLIERS])) for row in value), law)
@@ -205,13 +263,17 @@ class GroupCount:
             interval=None,
             words=self._sentence(value, intervals, highest),
             extras={
-                "slack": self.slack,
+                **chosen.facts,
                 "groups": len(value),
                 "intervals": [list(ends) for ends in intervals],
                 "noise_law": law.to_json(),
                 "highest": None if highest is None else {"group": highest[0], "p_value": highest[1]},
             },
-            notes=(ONE_SIDED.format(self.neighbours), *((KEEPS.format(" and ".join(self.by)),) if self.public else ())),
+            notes=(
+                ONE_SIDED.format(self.neighbours),
+                *cap_notes(chosen, self.neighbours),
+                *((KEEPS.format(" and ".join(self.by)),) if self.public else ()),
+            ),
             quality=self._quality(value),
         )
 
@@ -230,6 +292,9 @@ class GroupCount:
 
     def picture(self, value: list[Row], facts: PublicFacts) -> Picture:
         """Bars for groups by one column; for groups by two, a map of the shares of outliers."""
+        if self.slack is None:
+            chosen = value.chosen if isinstance(value, CappedRows) else None
+            return self.with_cap(facts.n, chosen).picture(value, facts)
         if len(self.by) == 1:
             return Bars(
                 labels=tuple(map(self._name, value)),
@@ -254,8 +319,9 @@ class GroupCount:
 
     def plan(self, kind: str, *, n: int, dimension: int, groups: int | None = None) -> Plan:
         """What to expect; where nobody says how many groups there are, of one that holds all records."""
-        width, usual = self.reach, n / (groups or 1)
-        smallest = least_amount(lambda amount: self._at(amount).reach <= USEFUL * usual)
+        calm, usual = self.with_cap(n), n / (groups or 1)
+        width = calm.reach
+        smallest = least_amount(lambda amount: self._at(amount).with_cap(n).reach <= USEFUL * usual)
         useful = width <= USEFUL * usual
         among = f"{groups:,} groups of {usual:,.0f} records on average" if groups else f"the groups of {n:,} records"
         advice = f"; from ε = {smallest} on it would be" if smallest else "; no reasonable loss makes it so"
@@ -263,8 +329,9 @@ class GroupCount:
         small = (
             f"In a group of fewer than {math.ceil(width / USEFUL):,} records the noise is above a tenth of its size."
         )
-        sizes = self.size_law.half_width(SURE) if self.size_law else 0.0
-        figures = (self.law.mean_error(), width, self.law.deviation(), sizes)
+        sizes = calm.size_law.half_width(SURE) if calm.size_law else 0.0
+        totals = total_errors(self.rule(n), self.neighbours, lambda chosen: self.with_cap(n, chosen).law.mean_error())
+        figures = (*totals, calm.law.mean_error(), width, calm.law.deviation(), sizes)
         return Plan(
             query=kind,
             cost=self.loss,
@@ -281,9 +348,9 @@ class GroupCount:
             useful=useful,
             reason=limit if useful else f"{limit}{advice}",
             smallest_useful_epsilon=smallest,
-            curve=tuple((float(e), self._at(e).reach) for e in EPSILONS),
+            curve=tuple((float(e), self._at(e).with_cap(n).reach) for e in EPSILONS),
             measure="half-width of the 95 % interval of a group",
-            notes=(small,),
+            notes=(small, *plan_notes(self.rule(n), self.neighbours)),
         )
 
     def _quality(self, value: list[Row]) -> Quality:
@@ -324,7 +391,8 @@ def _require_public(columns: list[Column]) -> None:
 
 
 _HEADINGS: Final = {
-    "error": "typical error of a group ±",
+    **TOTALS,
+    "error": "typical noise of a group ±",
     "half_width": "95 % within ±",
     "deviation": "deviation",
     "sizes": "sizes, 95 % within ±",

@@ -7,17 +7,28 @@ from typing import Self
 from wallflower.errors import ParameterError
 from wallflower.mechanisms import smooth_beta
 from wallflower.neighbours.limits import check_radius
-from wallflower.neighbours.noisy_count import STEP
+from wallflower.neighbours.noisy_count import STEP, ChosenCap
 from wallflower.privacy import Kind, Loss
 
 
-class BoundedCount(int):
+class CappedCount(int):
+    """A released count, and beside it the degree cap that was chosen for it; None where public facts fix the cap."""
+
+    chosen: ChosenCap | None
+
+    def __new__(cls, value: int, chosen: ChosenCap | None = None) -> Self:
+        made = super().__new__(cls, value)
+        made.chosen = chosen
+        return made
+
+
+class BoundedCount(CappedCount):
     """A released count, and beside it `floor`, released with it: before noise, it counts no record too many."""
 
     floor: int
 
-    def __new__(cls, value: int, floor: int = 0) -> Self:
-        made = super().__new__(cls, value)
+    def __new__(cls, value: int, floor: int = 0, chosen: ChosenCap | None = None) -> Self:
+        made = super().__new__(cls, value, chosen)
         made.floor = floor
         return made
 

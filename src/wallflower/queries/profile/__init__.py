@@ -21,16 +21,18 @@ from wallflower.errors import EngineMismatch, LossMismatch, ParameterError
 from wallflower.mechanisms import Cube, calibrate, calibrate_cube
 from wallflower.neighbours.limits import (
     SCALE_HELP,
+    SLACK_HELP,
     check_loss,
     check_neighbours,
     check_radius,
     check_scale,
+    per_column,
     records_of,
     scale_notes,
     search_effort,
     view_all,
 )
-from wallflower.neighbours.noisy_count import usual_slack
+from wallflower.neighbours.noisy_count import CapRule, ChosenCap, cap_rule, crowding_steps, public_cap
 from wallflower.neighbours.radii import USUAL, Tally, choose_radii, outlier_curve, read_share
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
@@ -88,9 +90,7 @@ class Profile(Query[Points | TiledPoints, Value]):
         default=None,
         metadata={"help": "the columns distances are taken over; all number columns unless given", "names": "measured"},
     )
-    slack: int | None = field(
-        default=None, metadata={"help": "how much of the others one record may carry; chosen from public facts"}
-    )
+    slack: int | None = field(default=None, metadata={"help": SLACK_HELP})
     graded: bool = field(
         default=False,
         metadata={"help": "the outlier mass, which counts how many neighbours are lacking: half the error"},
@@ -165,9 +165,39 @@ class Profile(Query[Points | TiledPoints, Value]):
                 records_of(data), self.places, self.sorted_shares, tally, epsilon=epsilon, noise=noise
             )  # (T)
             return {"shares": [str(share) for share in self.sorted_shares], "radii": sorted(found, reverse=True)}
+        rule = self.rule(data.n, data.dimension)
+        if rule.test is not None:
+            chosen = rule.choose(self._crowding_steps(data), noise)  # (X)
+            capped = self.with_cap(data.n, data.dimension, chosen)
+            return capped.answer(data, noise) | chosen.facts
+        if self.slack is None and not self.graded:
+            return self.with_cap(data.n, data.dimension).answer(data, noise)
         steps = outlier_curve(records_of(data), self.places, tally).tolist()  # (C)
         drawn = self.noise(data.n, data.dimension).draw(noise)  # (P)
         return self.finish([step + more for step, more in zip(steps, drawn, strict=True)], data.n, tally)
+
+    def rule(self, n: int, dimension: int) -> CapRule:
+        """How the degree cap is chosen; no test goes with a choice of radii or with the outlier mass.  (X)"""
+        fixed = self.shares is not None or self.graded
+        slack = self.slack or (public_cap(n, self.neighbours, self.loss, dimension=dimension) if fixed else None)
+        return cap_rule(n, self.neighbours, self.loss, dimension=dimension, slack=slack)
+
+    def with_cap(self, n: int, dimension: int, chosen: ChosenCap | None = None) -> Self:
+        """The same profile with its degree cap fixed, and with the loss that its choice leaves; a calm table's cap
+        unless one is given.  (X)"""
+        if self.graded:
+            return self
+        rule = self.rule(n, dimension)
+        return replace(self, slack=rule.narrow if chosen is None else chosen.cap, loss=rule.numbers)
+
+    def _crowding_steps(self, data: Points | TiledPoints) -> int:
+        """The crowding at the radius where it is largest: one record moves it as it moves each.  (X)"""
+        points = records_of(data)
+        width = points.width if isinstance(points, TiledPoints) else points.shape[1]
+        reaches = [per_column(radius, data.dimension, width, normalise=self.normalise) for radius in self.places]
+        return max(
+            crowding_steps([points], radius, self.neighbours, normalise=normalise) for radius, normalise in reaches
+        )
 
     def finish(self, noisy: list[int], n: int, tally: Tally) -> Value:
         """What is released of noisy steps: post-processing."""
@@ -190,7 +220,8 @@ class Profile(Query[Points | TiledPoints, Value]):
                     name="the smallest number that is asked for",
                 ),
             )
-        reach, bend = self.reach(facts.n, facts.dimension), bend_of(value["radii"], value["outliers"])
+        reach, bend = self._released_reach(value, facts), bend_of(value["radii"], value["outliers"])
+        chosen = _read_cap(value) or (None if self.graded else self.rule(facts.n, facts.dimension).take_narrow())
         bends = bend is not None and value["outliers"][0] - value["outliers"][-1] > 2 * reach
         place = value["radii"][bend] if bends and bend is not None else None
         more = f" The released curve bends near a radius of {place:.3g}." if place is not None else ""
@@ -200,7 +231,7 @@ class Profile(Query[Points | TiledPoints, Value]):
             interval=None,
             words=f"From about {first:,} of {facts.n:,} records at a radius of {value['radii'][0]:.3g} to {last:,} at "
             f"{value['radii'][-1]:.3g}; with 95 % all are within {reach:,.0f} of what they are without noise.{more}",
-            extras={"reach": reach} | ({} if place is None else {"bend": place}),
+            extras={"reach": reach} | ({} if place is None else {"bend": place}) | (chosen.facts if chosen else {}),
             notes=(NOISE_ALONE,),
             quality=rate_number(
                 reach,
@@ -211,11 +242,15 @@ class Profile(Query[Points | TiledPoints, Value]):
             ),
         )
 
+    def _released_reach(self, value: Value, facts: PublicFacts) -> float:
+        """How far the noise of this release reaches, by the degree cap it was made with."""
+        return self.with_cap(facts.n, facts.dimension, _read_cap(value)).reach(facts.n, facts.dimension)
+
     def picture(self, value: Value, facts: PublicFacts) -> Curve:
         if self.shares is not None:
             heights = tuple(float(Fraction(share) * facts.n) for share in value["shares"])
             return Curve(places=tuple(value["radii"]), heights=heights, across="radius", up="outliers")
-        reach, found = self.reach(facts.n, facts.dimension), value["outliers"]
+        reach, found = self._released_reach(value, facts), value["outliers"]
         return Curve(
             places=tuple(value["radii"]),
             heights=tuple(map(float, found)),
@@ -252,18 +287,17 @@ class Profile(Query[Points | TiledPoints, Value]):
 
     def tally(self, n: int, dimension: int) -> Tally:
         """How outliers are counted.  (C)"""
-        slack = self.slack or usual_slack(n, self.neighbours, self.loss, dimension=dimension)
         return Tally(
             neighbours=self.neighbours,
-            slack=None if self.graded else slack,
+            slack=None if self.graded else self.rule(n, dimension).narrow,
             normalise=self.normalise,
             columns=dimension,
         )
 
     def noise(self, n: int, dimension: int) -> Cube:
         """The noise of the whole curve.  (P)"""
-        tally = self.tally(n, dimension)
-        return calibrate_cube(len(self.places), tally.sensitivity, self.loss, step=Fraction(1, tally.unit))
+        tally, loss = self.tally(n, dimension), self.with_cap(n, dimension).loss
+        return calibrate_cube(len(self.places), tally.sensitivity, loss, step=Fraction(1, tally.unit))
 
     def reach(self, n: int, dimension: int) -> float:
         """Records within which all released numbers are of those without noise, 95 times of 100.  (H) (T)"""
@@ -303,3 +337,10 @@ class Profile(Query[Points | TiledPoints, Value]):
 
     def _at(self, amount: str) -> Self:
         return replace(self, loss=Loss(amount))
+
+
+def _read_cap(value: Value) -> ChosenCap | None:
+    """The degree cap that a test chose for this release, if one was made."""
+    if "crowding" not in value:
+        return None
+    return ChosenCap(value["slack"], value["crowding"], value["slack_reason"])

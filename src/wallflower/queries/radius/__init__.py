@@ -20,6 +20,7 @@ from wallflower.data import Points, TiledPoints, TiledTable
 from wallflower.errors import EngineMismatch, LossMismatch, ParameterError
 from wallflower.neighbours.limits import (
     SCALE_HELP,
+    SLACK_HELP,
     check_loss,
     check_neighbours,
     check_scale,
@@ -28,7 +29,7 @@ from wallflower.neighbours.limits import (
     search_effort,
     view_all,
 )
-from wallflower.neighbours.noisy_count import usual_slack
+from wallflower.neighbours.noisy_count import public_cap
 from wallflower.neighbours.radii import (
     LARGEST,
     SMALLEST,
@@ -93,9 +94,7 @@ class Radius(Query[Points | TiledPoints, float]):
             "span": "radius",
         },
     )
-    slack: int | None = field(
-        default=None, metadata={"help": "how much of the others one record may carry; chosen from public facts"}
-    )
+    slack: int | None = field(default=None, metadata={"help": SLACK_HELP})
     graded: bool = field(
         default=False, metadata={"help": "the share of the outlier mass, which needs less loss, instead of outliers"}
     )
@@ -197,7 +196,7 @@ class Radius(Query[Points | TiledPoints, float]):
 
     def tally(self, n: int, dimension: int) -> Tally:
         """How outliers are counted.  (C)"""
-        slack = self.slack or usual_slack(n, self.neighbours, self.loss, dimension=dimension)
+        slack = self.slack or public_cap(n, self.neighbours, self.loss, dimension=dimension)
         return Tally(
             neighbours=self.neighbours,
             slack=None if self.graded else slack,

@@ -36,7 +36,7 @@ from wallflower.neighbours.limits import (
     search_effort,
     view_all,
 )
-from wallflower.neighbours.noisy_count import SURE, count_noise, interval, noisy_steps, usual_slack, whole
+from wallflower.neighbours.noisy_count import SURE, count_noise, interval, noisy_steps, public_cap, whole
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.privacy import exact as exactly
@@ -361,7 +361,7 @@ class Subspaces(Query[Points | TiledPoints, Value]):
     def _count_terms(self, n: int, dimension: int) -> tuple[int, Loss]:
         """The slack and the loss of each count.  (C)"""
         loss = parts(self._rest(dimension), self.share)[1]
-        slack = usual_slack(n, self.neighbours, Loss(loss.amount / self.top, kind=loss.kind, delta=loss.delta))
+        slack = public_cap(n, self.neighbours, Loss(loss.amount / self.top, kind=loss.kind, delta=loss.delta))
         return slack, count_loss(loss, self.top, slack)
 
     def _rho(self, n: int, dimension: int) -> Fraction:

@@ -44,6 +44,7 @@ from wallflower.privacy import Loss
 from wallflower.queries.count import Count
 from wallflower.queries.count.audit.accounts import ACCOUNTS
 from wallflower.queries.count.audit.bounds import broken_bounds
+from wallflower.queries.count.audit.caps import cap_findings
 from wallflower.queries.count.audit.groups import group_findings
 from wallflower.queries.count.audit.labels import label_findings
 from wallflower.queries.count.audit.lower import lower_findings
@@ -283,4 +284,5 @@ ATTACKS: Final[dict[str, Attack]] = {
     "groups": lambda quick: group_findings(),
     "share": lambda quick: share_findings(),
     "labels": lambda quick: label_findings(),
+    "degree cap": lambda quick: cap_findings(),
 }

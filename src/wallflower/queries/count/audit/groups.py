@@ -137,7 +137,7 @@ class _MovesOneGroup(GroupCount):
 
     @property
     def law(self) -> Additive:
-        steps = (self.slack + 1) * STEP.denominator + 1
+        steps = (self.cap + 1) * STEP.denominator + 1
         return calibrate(steps, Loss((1 - SIZES) * self.loss.amount), step=STEP)
 
 
@@ -146,7 +146,7 @@ class _SizesForNothing(GroupCount):
 
     @property
     def law(self) -> Additive:
-        return calibrate(2 * (self.slack * STEP.denominator + 1), self.loss, step=STEP)
+        return calibrate(2 * (self.cap * STEP.denominator + 1), self.loss, step=STEP)
 
 
 class _SizesMoveByOne(GroupCount):

@@ -1,0 +1,183 @@
+"""The degree cap of a count: chosen by public facts, or by these and a noisy test of crowding."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import wallflower as wf
+from wallflower import Count, Loss, Points, Profile
+from wallflower.audit import ScriptedNoise
+from wallflower.data import Schema
+from wallflower.neighbours.noisy_count import (
+    STEP,
+    cap_rule,
+    crowded_neighbours,
+    crowding_sensitivity,
+    crowding_steps,
+    public_cap,
+    split_for_test,
+    usual_slack,
+)
+from wallflower.neighbours.radii import Tally
+from wallflower.queries.count import BoundedCount, parameters
+from wallflower.queries.count.audit.caps import BROKEN
+from wallflower.queries.count.exact import count_outliers
+
+SETTINGS = [(n, k, e) for n in (50, 367, 1000, 6000, 10**5) for k in (1, 3, 5, 10, 20, 50) for e in ("0.1", "1", "3")]
+
+
+class Silence(ScriptedNoise):
+    """No noise, for the cube too."""
+
+    def below(self, bound):
+        return 0
+
+    def flip(self, exponent):
+        return False
+
+
+def lattice(side=40):
+    return np.stack(np.meshgrid(np.arange(float(side)), np.arange(float(side))), -1).reshape(-1, 2)
+
+
+def on_lattice(**changes):
+    settings = {"neighbours": 8, "radius": math.sqrt(2) * (1 + 1e-9), "normalise": False, "loss": Loss("3")}
+    return Count(**settings | changes)
+
+
+@pytest.fixture(scope="module")
+def crowded():
+    return Points.from_array(lattice(), name="sensors")
+
+
+@pytest.mark.parametrize(("n", "k", "epsilon"), SETTINGS)
+def test_a_calm_table_pays_at_most_half_as_much_again(n, k, epsilon):
+    rule, usual = cap_rule(n, k, Loss(epsilon)), usual_slack(n, k, Loss(epsilon))
+    before = Fraction(usual + 1) / Fraction(epsilon)
+    assert (rule.narrow + 1) / rule.numbers.epsilon <= Fraction(3, 2) * before
+    assert usual <= rule.narrow <= rule.wide == (rule.wide if rule.test is None else k)
+    assert rule.cap_at(0.0) == rule.narrow
+    assert usual <= public_cap(n, k, Loss(epsilon)) <= max(usual, k)
+
+
+@pytest.mark.parametrize("loss", [Loss("1"), Loss("1", delta="1e-6"), Loss.zcdp("1/2")])
+def test_the_test_and_the_count_share_the_loss(loss):
+    spent, left = split_for_test(loss)
+    assert spent.amount + left.amount == loss.amount
+    assert (spent.delta, left.delta) == (0, loss.delta)
+    rule = cap_rule(10**5, 20, loss)
+    assert rule.numbers == left
+    assert rule.test is not None
+    if loss.kind is spent.kind and loss.kind is not Loss.zcdp("1").kind:
+        assert crowding_sensitivity(20) <= rule.test.scale * spent.epsilon < crowding_sensitivity(20) * (1 + 1e-9)
+
+
+def test_the_cap_grows_with_the_released_crowding_alone():
+    rule = cap_rule(6000, 20, Loss("1"))
+    caps = [rule.cap_at(share / 100) for share in range(101)]
+    assert caps == sorted(caps)
+    assert (caps[0], caps[-1]) == (rule.narrow, 20)
+    rich = rule.choose(round(6000 * 0.36 / STEP), ScriptedNoise())
+    assert (rich.cap, rich.crowding) == (rule.cap_at(0.36), 0.36)
+
+
+def test_crowding_is_the_number_of_records_with_barely_enough_neighbours():
+    values = np.array([0.0, 0.0, 0.0, 9.0, 9.0, 9.0, 9.0, 9.0, 20.0])[:, None]
+    assert crowded_neighbours(2) == 3
+    assert crowding_steps([values], 1.0, 2, normalise=False) == 3 / STEP
+    assert crowding_steps([values, values], 1.0, 2, normalise=False) == 6 / STEP
+
+
+def test_a_lattice_is_counted_with_a_cap_that_never_binds(crowded):
+    query, truth = on_lattice(), count_outliers(crowded.values, math.sqrt(2) * (1 + 1e-9), 8, normalise=False)
+    value = query.answer(crowded, ScriptedNoise())
+    assert (int(value), value.chosen.cap, truth) == (156, 8, 156)
+    assert int(on_lattice(slack=usual_slack(1600, 8, Loss("3"))).answer(crowded, ScriptedNoise())) > 2 * truth
+    reading = query.reading(value, crowded)
+    assert reading.extras["slack"] == 8
+    assert reading.extras["crowding"] == value.chosen.crowding > 0.9
+    assert "degree cap is 8" in reading.notes[-1]
+
+
+def test_each_draw_of_a_tested_count_has_its_part_of_the_loss(crowded):
+    script = ScriptedNoise()
+    value = on_lattice(interval="honest").answer(crowded, script)
+    assert isinstance(value, BoundedCount)
+    spent, left = split_for_test(Loss("3"))
+    half, cap = left.epsilon / 2, value.chosen.cap
+    expected = [crowding_sensitivity(8) / spent.epsilon, (128 * (cap + 1) + 1) / half, (128 * cap + 1) / half]
+    assert [float(scale) for _, scale in script.asked] == pytest.approx([float(scale) for scale in expected])
+
+
+def test_the_interval_of_a_release_is_that_of_its_cap(crowded):
+    query = on_lattice()
+    value = query.answer(crowded, ScriptedNoise())
+    low, high = query.reading(value, crowded).interval
+    wide = on_lattice(slack=8, loss=split_for_test(Loss("3"))[1]).noise(1600, 2).half_width()
+    assert high - value == pytest.approx(wide, abs=1)
+    assert low < value
+
+
+def test_a_cap_that_is_asked_for_is_taken_without_a_test(crowded):
+    script = ScriptedNoise()
+    value = on_lattice(slack=3).answer(crowded, script)
+    assert not isinstance(value, parameters.CappedCount)
+    assert len(script.asked) == 1
+    assert on_lattice(slack=3).reading(value, crowded).extras["slack_reason"] == "asked for"
+
+
+def test_groups_share_one_test(crowded):
+    schema = Schema.of(["x", "y", "half"], categories={"half": ["left", "right"]})
+    x, y = crowded.values.T
+    cells = {"x": x, "y": y, "half": np.where(x < 20, "left", "right")}
+    table = wf.load(pa.table(cells), schema=schema, name="halves")
+    query = on_lattice(by=("half",), loss=Loss("9"))
+    view, script = query.view(table), ScriptedNoise()
+    rows = query.answer(view, script)
+    assert rows.chosen.cap == 8
+    assert [row["outliers"] for row in rows] == [116, 116]  # the rims of two halves
+    spent, left = split_for_test(Loss("9"))
+    assert float(script.asked[0][1]) == pytest.approx(float(crowding_sensitivity(8) / spent.epsilon))
+    assert float(script.asked[1][1]) == pytest.approx(float(2 * (128 * 8 + 1) / (Fraction(9, 10) * left.epsilon)))
+    reading = query.reading(rows, view)
+    assert reading.extras["slack"] == 8
+    bars = query.as_released(reading.extras, view).picture(list(rows), view)
+    assert bars.intervals == tuple((float(low), float(high)) for low, high in reading.extras["intervals"])
+
+
+def test_a_profile_tests_the_most_crowded_radius(crowded):
+    query = Profile(neighbours=8, radii=(0.5, 1.5, 9.0), loss=Loss("3"), normalise=False)
+    value = query.answer(crowded, Silence())
+    assert (value["slack"], value["outliers"]) == (8, [1600, 156, 0])
+    assert query.reading(value, crowded).extras["reach"] > query.reach(1600, 2)
+
+
+def test_a_curve_is_not_solved_where_it_is_cut(monkeypatch, crowded):
+    tally = Tally(neighbours=8, slack=3, normalise=False)
+    solved = tally.steps(crowded.values, 1.2)
+    assert min(tally.steps(crowded.values, 1.2, 100), 100) == min(solved, 100)
+    monkeypatch.setattr("wallflower.neighbours.extension.certify", lambda *_: pytest.fail("solved"))
+    assert tally.steps(crowded.values, 1.2, 100) >= 100
+
+
+def test_the_plan_shows_the_expected_error_of_calm_and_of_crowded_tables():
+    plan = Count(neighbours=20, radius=1.0, loss=Loss("1")).plan(n=6000, dimension=2)
+    figures = plan.options[0].figures
+    assert figures["total"] == pytest.approx(figures["error"])
+    assert 2 * figures["error"] < figures["crowded"] < 60
+    assert "from 6 on a calm table to 20 on a crowded one" in plan.notes[0]
+    small = Count(neighbours=20, radius=1.0, loss=Loss("0.1")).plan(n=6000, dimension=2).options[0].figures
+    assert small["crowded"] > small["error"] + 100  # no test can be afforded, and the cap is small
+
+
+@pytest.mark.slow
+def test_what_is_sound_holds_and_what_is_broken_is_caught(quick_findings):
+    found = {finding.name: finding for finding in quick_findings("count")}
+    sound = ("crowding of tables without contests", "crowding: what its noise hides", "degree cap: test and count")
+    assert not any(found[name].caught for name in sound)
+    mistakes = ("degree cap, the count at the whole loss", "degree cap, the test at the whole loss")
+    for name in (*BROKEN, *mistakes, "degree cap, a tenth short"):
+        assert found[f"broken: {name}"].caught
