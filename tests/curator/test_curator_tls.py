@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import http.client
 import ipaddress
+import json
 import socket
 import ssl
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -109,6 +112,20 @@ def test_a_service_with_a_certificate_speaks_tls_alone(tmp_path: Path, workers: 
         plain = socket.create_connection(service[:2])
         with service.trusted.wrap_socket(plain, server_hostname=service.host) as safe:
             assert safe.version() in ("TLSv1.2", "TLSv1.3")
+        assert probe_health(service.port) == 0
+        weak = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
+        weak.maximum_version = ssl.TLSVersion.TLSv1_2
+        weak.set_ciphers("ECDHE-ECDSA-AES128-SHA256:ECDHE-ECDSA-AES256-SHA384")  # without authenticated encryption
+        with pytest.raises(ssl.SSLError):
+            service.get("/healthz", weak)
+
+
+def probe_health(port: int) -> int:
+    """What the HEALTHCHECK of the image ends with, for a service at this port."""
+    text = (Path(__file__).parents[2] / "deploy" / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+    command = json.loads(next(line for line in text.splitlines() if line.startswith("HEALTHCHECK")).partition("CMD")[2])
+    code = command[2].replace("8080", str(port))
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode
 
 
 def test_a_certificate_needs_its_key(tmp_path: Path) -> None:

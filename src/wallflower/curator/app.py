@@ -138,12 +138,14 @@ async def _unfit(_: Request, error: Exception) -> JSONResponse:
     return response(document("parameter", f"{words}. Correct the request.", errors=told))
 
 
-async def _http(_: Request, error: Exception) -> JSONResponse:
+async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     kind = _STATUSES.get(error.status_code, "malformed")
     made = response(document(kind, f"{KINDS[kind][1]}. See /openapi.json for what there is."))
     for name, value in (error.headers or {}).items():
         made.headers[name] = value
+    if error.status_code == 405:
+        made.headers["allow"] = mount.allowed_methods(request)
     return made
 
 

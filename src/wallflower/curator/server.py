@@ -22,6 +22,7 @@ from wallflower.schema.columns import call_or_refuse
 
 _FACTORY: Final = "wallflower.curator.worker:from_environment"
 _HEALTH: Final = 60  # seconds: a worker is killed if it shows no life for so long, as on a busy machine it may for some
+_TLS_1_2_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"  # forward secrecy and authenticated encryption alone
 _PROTOCOL: Final = "wallflower.curator.worker:Protocol"
 
 
@@ -55,6 +56,7 @@ def _config(app: FastAPI | str, settings: Settings) -> uvicorn.Config:
         server_header=False,
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
+        ssl_ciphers=_TLS_1_2_CIPHERS,
         proxy_headers=bool(settings.proxies),
         forwarded_allow_ips=list(settings.proxies),
         workers=settings.workers,

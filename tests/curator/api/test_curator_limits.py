@@ -266,7 +266,19 @@ def test_what_is_not_there_is_a_problem(ana: Caller, path: str) -> None:
 def test_another_method_is_a_problem_and_says_which_are_right(ana: Caller) -> None:
     answer = ana("PUT", "/v1/datasets")
     assert (answer.status, answer.problem) == (405, "method")
-    assert {"GET", "POST"} & set(answer.headers["allow"].split(", "))
+    assert {"GET", "POST"} <= set(answer.headers["allow"].split(", "))
+
+
+def test_a_page_says_which_methods_it_has(service: Service) -> None:
+    for path, methods in (("/ui/sign-in", {"GET", "HEAD", "POST"}), ("/ui/sign-out", {"POST"})):
+        answer = service[None]("PUT", path)
+        assert (answer.status, set(answer.headers["allow"].split(", "))) == (405, methods)
+
+
+def test_a_request_without_a_host_is_refused(service: Service) -> None:
+    with open_line(service) as line:
+        line.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
+        assert line.recv(4096).split(b" ")[1] == b"400"
 
 
 @pytest.mark.parametrize("path", ["/v1/releases/0", "/v1/releases/x", "/v1/releases/99999999999", "/v1/releases/-1"])

@@ -110,6 +110,8 @@ class Gate:
         """A stranger has a place while its token is checked and while its page is made, but not while its body arrives:
         whoever sends slowly would keep the place from others."""
         try:
+            if scope["http_version"] == "1.1" and not any(name == b"host" for name, _ in scope["headers"]):
+                raise Refusal("malformed", "The request has no Host header. Send one.")
             await take_place()
             await self._admit(scope)
             release_place()

@@ -13,7 +13,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import Match, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wallflower.curator.api.compression import LEAST
@@ -100,4 +100,13 @@ async def _http(request: Request, error: Exception) -> Response:
     kind = "method" if error.status_code == 405 else "not-found"
     words = f"{KINDS[kind][1]}. Start from the list of data sets."
     get = Request({**request.scope, "method": "GET"}, request.receive)
-    return await page(lambda visit: refusal_page(visit, Refusal(kind, words)), "anybody")(get)
+    made = await page(lambda visit: refusal_page(visit, Refusal(kind, words)), "anybody")(get)
+    if kind == "method":
+        made.headers["allow"] = allowed_methods(request)
+    return made
+
+
+def allowed_methods(request: Request) -> str:
+    """Every method that a path has, whichever route has it."""
+    fitting = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    return ", ".join(sorted({method for route in fitting for method in getattr(route, "methods", None) or ()}))
