@@ -16,6 +16,7 @@ from typing import Final
 WORKS: Final = "works"
 IMPROVED: Final = "works and improved"
 DEVIATES: Final = "deviates"
+TOO_FEW_RUNS: Final = "too few runs"
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
@@ -43,7 +44,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """An item of a paper beside ours. What deviates says why."""
+    """An item of a paper beside ours. What deviates says why, and so does what too few runs leave open."""
 
     item: str
     fact: Fact
@@ -52,8 +53,22 @@ class Comparison:
     why: str = ""
 
     def __post_init__(self) -> None:
-        assert self.status in (WORKS, IMPROVED, DEVIATES)
-        assert self.why or self.status != DEVIATES, f"{self.item}: no reason"
+        assert self.status in (WORKS, IMPROVED, DEVIATES, TOO_FEW_RUNS)
+        assert self.why or self.status not in (DEVIATES, TOO_FEW_RUNS), f"{self.item}: no reason"
+
+
+def judge(holds: bool, why: str, *, runs: int, wanted: int, within: str = "") -> tuple[str, str]:
+    """Status and reason of a claim that the numbers bear out or not. Fewer runs than the paper's turn no claim round.
+
+    >>> judge(False, "another machine", runs=12, wanted=200)
+    ('too few runs', '12 runs here, 200 in the paper: not held against the claim')
+    """
+    if holds:
+        return WORKS, within
+    if runs < wanted:
+        here = f"{runs} run{'' if runs == 1 else 's'} here"
+        return TOO_FEW_RUNS, f"{here}, {wanted} in the paper: not held against the claim"
+    return DEVIATES, why
 
 
 @cache

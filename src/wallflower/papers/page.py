@@ -71,7 +71,8 @@ def first_section(rows: Sequence[Comparison]) -> Section:
         name="compared",
         title="What is printed, and what is here",
         caption="Every definition, algorithm, theorem, experiment and claim of the paper. An item works as printed, "
-        "works and is improved, or deviates, and then the reason is given.",
+        "works and is improved, or deviates, and then the reason is given. Where this page has fewer runs than the "
+        "paper and does not show a claim, it says so (too few runs).",
         sheet=Sheet(
             heading=("item", "where", "printed", "ours", "status", "why they differ"),
             rows=tuple((row.item, row.fact.where, row.fact.value, row.ours, row.status, row.why) for row in rows),
@@ -94,7 +95,13 @@ def leave(folder: Path, section: Section, say: Callable[[str], None]) -> Iterato
 
 def write_page(path: Path, title: str, lead: str, sections: Sequence[Section]) -> Path:
     """One HTML page, complete in itself: no script, no other file."""
-    return _write(path, title, lead, "".join(map(_section, sections)))
+    return _write(path, title, lead, _contents(sections) + "".join(map(_section, sections)))
+
+
+def _contents(sections: Sequence[Section]) -> str:
+    """A link to every figure and table of the page."""
+    links = "".join(f'<li><a href="#{escape(each.name)}">{escape(each.title)}</a></li>' for each in sections)
+    return f"<nav><ul>{links}</ul></nav>"
 
 
 def write_index(path: Path, pages: Mapping[str, Path]) -> Path:
@@ -153,7 +160,8 @@ def _section(section: Section) -> str:
         if line.why
     )
     return (
-        f"<section><h2>{escape(section.title)}</h2>{picture}<p>{escape(section.caption)}</p>"
+        f'<section id="{escape(section.name)}"><h2><a href="#{escape(section.name)}">{escape(section.title)}</a></h2>'
+        f"{picture}<p>{escape(section.caption)}</p>"
         f"<ul>{wrong}</ul>{section.sheet.html()}</section>"
     )
 
@@ -171,7 +179,7 @@ table { border-collapse: collapse; font-size: .88rem; } ul:empty { display: none
 th, td { text-align: left; vertical-align: top; padding: .3rem 1rem .3rem 0; border-top: 1px solid var(--line); }
 th { color: var(--quiet); font-weight: 600; max-width: 8rem; } td:first-child { white-space: nowrap; }
 .number { font-variant-numeric: tabular-nums; }
-.wrong { color: var(--wrong); }
+.wrong { color: var(--wrong); } h2 a { color: inherit; text-decoration: none; } nav a { color: var(--accent); }
 """
 
 _PAGE: Final = """<!doctype html>

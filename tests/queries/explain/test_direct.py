@@ -299,3 +299,12 @@ def test_what_has_no_margin_and_scales_below_one_are_refused():
             best_margin(table, detector)
     with pytest.raises(ParameterError, match=r"^scale: .+; .+\.$"):
         by_margin(table, Distance(1, 1.0), scale=Fraction(99, 100), **given)
+
+
+def test_a_utility_of_ones_own_is_named_by_where_it_is_defined() -> None:
+    def few_values(bits: str, values: object) -> int:
+        return -bits.count("1")
+
+    assert str(Rating(few_values, 1)).startswith("rating:")
+    assert str(Rating(few_values, 1)).endswith("few_values")
+    assert " at 0x" not in str(Rating(lambda bits, values: 1, 1))

@@ -55,6 +55,7 @@ QUICK: Final = Size(points=POINTS, runs=1, repetitions=3)
 def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator[Path]:
     """Write every table, picture and the page into `folder`."""
     size = QUICK if quick else FULL
+    say(f"Figure 3: {size.runs} run(s) of {size.points:,} points in every cell.\n")
     found = figure3(size.points, size.runs)
     detail(found).write(folder / RUNS_DETAIL)
     yield folder / RUNS_DETAIL
@@ -62,7 +63,10 @@ def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator
     if real:
         detail_sheet(real).write(folder / DETAIL)
         yield folder / DETAIL
-    sections = list(_sections(found, real, size))
+    sections = []
+    for section in _sections(found, real, size):
+        say(f"{section.title}: done\n")
+        sections.append(section)
     for section in sections:
         yield from leave(folder, section, say)
     yield write_page(folder / "boehler2017.html", TITLE, LEAD, sections)

@@ -26,7 +26,11 @@ LEAD: Final = (
 
 def reproduce(folder: Path, quick: bool, say: Callable[[str], None]) -> Iterator[Path]:
     """Write every table, picture and the page into `folder`."""
-    sections = list(_sections(5 if quick else 100))
+    sections = []
+    say("Simulating decisions: the first tables follow.\n")
+    for section in _sections(5 if quick else 100):
+        say(f"{section.title}: done\n")
+        sections.append(section)
     rows = judgements(streams(say), 2 if quick else 20)
     if rows:
         sections.append(comparison_section(rows))

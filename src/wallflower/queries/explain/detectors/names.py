@@ -53,7 +53,10 @@ def text_of(detector: Detector | str) -> str:
         return f"custom:{detector.function.__module__}.{detector.function.__qualname__}"
     kind: Any = type(detector)
     if kind not in _NAMES:
-        raise ParameterError(f"detector: a {kind.__name__} is not known; pass Custom(function) or one of ours.")
+        raise ParameterError(
+            f"detector: a {kind.__name__} is not known; pass one of "
+            "wallflower.queries.explain.detectors: Custom(function) for a function of (values, index)."
+        )
     stated = [item for item in fields(kind) if getattr(detector, item.name) != item.default]
     settings = ",".join(f"{item.name}={_format_value(getattr(detector, item.name))}" for item in stated)
     return f"{_NAMES[kind]}:{settings}" if settings else _NAMES[kind]

@@ -123,6 +123,11 @@ class Rating:
         if not isinstance(self.sensitivity, int) or not 1 <= self.sensitivity <= MOST:
             raise ParameterError(f"sensitivity: {self.sensitivity!r} is outside 1 to 2^31; pass a whole number.")
 
+    def __str__(self) -> str:
+        """Its name in a release: where the function is defined, and what it is called there."""
+        module, name = (getattr(self.function, part, "?") for part in ("__module__", "__qualname__"))
+        return f"rating:{module}.{name}"
+
     def measure(self, table: RankedTable | CellTable) -> None:
         return None
 
