@@ -21,7 +21,7 @@ from wallflower.audit.answers import (
     laplace,
 )
 from wallflower.data import Points
-from wallflower.neighbours.noisy_count import usual_slack
+from wallflower.neighbours.noisy_count import crowding_sensitivity, usual_slack
 from wallflower.neighbours.radii import USUAL, middle_of
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
@@ -30,6 +30,7 @@ from wallflower.queries.count.audit.worlds import FAR, LINE, STAR
 from wallflower.queries.count.parameters import BoundedCount
 
 PURE, CONCENTRATED, WIDE = Loss("1"), Loss.zcdp("1/2"), Loss("1/4", delta="1/5")
+TESTED: Final = Loss("60")  # enough for a test of crowding among seven records
 SMOOTH: Final = Loss("1", delta="1e-6")
 HALF, TENTH = Fraction(1, 2), Fraction(1, 10)
 SLACK: Final = 2
@@ -97,6 +98,15 @@ CASES: Final[tuple[Case, ...]] = (
         query=_count(slack=None, normalise=True),
         tables=ON_STAR,
         parts=(laplace("count", moves=(usual_slack(len(STAR) + 1, 1, PURE, dimension=1) + 1) * 128 + 1, epsilon=1),),
+    ),
+    Case(
+        name="extension, degree cap by the test",
+        query=_count(TESTED, slack=None, neighbours=4),
+        tables=ON_STAR,
+        parts=(
+            laplace("crowding", moves=crowding_sensitivity(4), epsilon=TESTED.epsilon / 7),
+            laplace("count", moves=4 * 128 + 1, epsilon=6 * TESTED.epsilon / 7),
+        ),
     ),
     Case(
         name="extension at ρ",
