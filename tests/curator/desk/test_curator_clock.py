@@ -23,6 +23,7 @@ YEAR = timedelta(days=365)
 @pytest.fixture
 def set_back(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Set the clock of the machine, as the service sees it, by so much."""
+    monkeypatch.setattr(clock, "_latest", clock._latest)  # what a test has seen of the future is forgotten after it
     return lambda by: monkeypatch.setattr(clock, "machine_time", lambda: time.time() - by.total_seconds())
 
 
@@ -50,6 +51,18 @@ def test_what_has_expired_stays_so(tmp_path: Path, set_back: Any) -> None:
         assert sessions.caller(cookie) == caller
         assert not tokens.find(gone.id).is_valid
     records.close()
+
+
+def test_a_leap_that_is_taken_back_revives_no_token(tmp_path: Path, set_back: Any) -> None:
+    with run_service(settings(tmp_path), questions=(Above,)) as running:
+        ana, sue = running.token("ana", days=1), running.token("sue", "steward", days=3650)
+        assert ana.get("/v1/whoami").status == 200
+        running.app.state.desk.tokens.forget_checks()
+        set_back(-timedelta(days=3))
+        assert ana.get("/v1/whoami").status == 401
+        set_back(timedelta())
+        assert ana.get("/v1/whoami").status == 401
+        assert sue.get("/v1/whoami").status == 200
 
 
 def test_questions_jobs_and_ticks_do_not_mind(tmp_path: Path, set_back: Any) -> None:

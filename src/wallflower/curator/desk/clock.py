@@ -1,13 +1,15 @@
-"""What time it is for tokens, sessions and jobs: as the machine says, but never earlier than the time that has passed.
+"""What time it is for tokens, sessions and jobs: as the machine says, but never earlier than it was before.
 
-A clock that is set back while the service runs brings back no token that has expired and nobody who was signed out. One
-that was set back before it started is believed.
+A clock that is set back while the service runs, or that leaps ahead and returns, brings back no token that has expired
+and nobody who was signed out: time goes on from the latest moment that this process has seen. A clock that was set back
+before the process started is believed.
 """
 
 from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from threading import Lock
 from typing import Final
 
 
@@ -16,13 +18,19 @@ def machine_time() -> float:
     return time.time()
 
 
-_BEGAN: Final = (machine_time(), time.monotonic())
+_LOCK: Final = Lock()
+_latest = (machine_time(), time.monotonic())  # the latest moment that was told, by either clock
 
 
 def moment() -> datetime:
     """Now, in UTC."""
-    began, steady = _BEGAN
-    return datetime.fromtimestamp(max(machine_time(), began + time.monotonic() - steady), UTC)
+    global _latest
+    with _LOCK:
+        told, at = _latest
+        steady = time.monotonic()
+        now = max(machine_time(), told + steady - at)
+        _latest = (now, steady)
+    return datetime.fromtimestamp(now, UTC)
 
 
 def now() -> str:
