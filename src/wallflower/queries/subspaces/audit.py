@@ -564,7 +564,34 @@ CASES: Final[tuple[Case, ...]] = (
         ),
     ),
 )
-ACCOUNTS: Final = Accounts(cases=CASES, without_draws=WITHOUT_DRAWS)
+LEAD_CASES: Final[tuple[Case, ...]] = (
+    Case(
+        name="a subspace and its lead",
+        query=_query(PURE, verify=True),
+        tables=ON_TURNED,
+        parts=(
+            permute_and_flip("subspace", epsilon="3/4", moves=MOVES, candidates=2),
+            laplace("lead", moves=2 * MOVES, epsilon="1/4"),
+        ),
+        rho=Fraction(5, 16),
+        laws=(LawCheck(parts=("subspace", "lead"), least=0.9, seen=lambda value: _lead_side_of(value)),),
+    ),
+    Case(
+        name="a subspace and its lead at ρ",
+        query=_query(CONCENTRATED, verify=True, mechanism="exponential"),
+        tables=ON_TURNED,
+        parts=(
+            bounded_range("subspace", rho="3/8", moves=MOVES, candidates=2),
+            gaussian("lead", moves=2 * MOVES, rho="1/8"),
+        ),
+    ),
+)
+ACCOUNTS: Final = Accounts(cases=(*CASES, *LEAD_CASES), without_draws=WITHOUT_DRAWS)
+
+
+def _lead_side_of(found: Any) -> Any:
+    """The name, and on which side of where the tables differ its lead is."""
+    return tuple((str(item["columns"]), item["lead"] >= _LEADS[item["columns"][0]]) for item in found)
 
 
 def _side_of(found: Any) -> Any:
