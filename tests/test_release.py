@@ -149,7 +149,8 @@ def test_a_reading_never_gets_the_records(points: wf.Points, ledger: Ledger) -> 
 def test_releases_stack_as_arrow_rows(points: wf.Points, ledger: Ledger) -> None:
     ledger.grant("ward", Loss("9", delta="1e-6"), by="steward", accounting="concentrated")
     losses = (Loss("0.5"), Loss("0.25", delta="1e-9"), Loss.zcdp("0.5"))
-    rows = pa.concat_tables([release(Above(bar=1, loss=loss), points, ledger).to_arrow() for loss in losses])
+    queries = [wf.Count(neighbours=3, radius=1.0, loss=loss) for loss in losses]
+    rows = pa.concat_tables([release(query, points, ledger).to_arrow() for query in queries])
     assert rows["epsilon"].to_pylist() == [0.5, 0.25, None]
     assert rows["rho"].to_pylist() == [None, None, 0.5]
     assert rows["ledger_id"].to_pylist() == [2, 4, 6]
@@ -377,10 +378,12 @@ def test_a_wrong_call_says_what_to_do(ward: Dataset, given: dict[str, Any], word
     assert ward.releases() == []
 
 
-def test_a_loss_is_stated_in_any_of_three_ways(ward: Dataset) -> None:
-    assert ward.plan.above(bar=1, loss=Loss("0.5")).cost == Loss("0.5")
-    assert ward.plan.above(bar=1, epsilon="0.5", delta="1e-6").cost == Loss("0.5", delta="1e-6")
-    assert ward.plan.above(bar=1, rho="0.5").cost == Loss.zcdp("0.5")
+def test_a_loss_is_stated_in_any_of_three_ways(points: wf.Points, ledger: Ledger) -> None:
+    ward = Dataset(points, ledger, "ana", (wf.Count,))
+    nearby = {"neighbours": 3, "radius": 1.0}
+    assert ward.plan.count(**nearby, loss=Loss("0.5")).cost == Loss("0.5")
+    assert ward.plan.count(**nearby, epsilon="0.5", delta="1e-6").cost == Loss("0.5", delta="1e-6")
+    assert ward.plan.count(**nearby, rho="0.5").cost == Loss.zcdp("0.5")
 
 
 def test_an_unknown_question_is_an_attribute_error_with_a_suggestion(ward: Dataset) -> None:

@@ -384,14 +384,15 @@ def test_columns_that_hardly_have_one_unit_are_warned_about() -> None:
         np.ones((5, 2)), schema=Schema.of(["age", "income"], bounds=bounds, scale={"age": 20, "income": 20_000})
     )
     query = Watch(threshold=2.0, loss=Loss("1"))
-    (warning,) = query.cautions(raw)
+    warning, *_ = query.cautions(raw)
     assert "their public ranges differ by a factor of 833" in warning
-    assert query.cautions(scaled) == ()
+    assert not any("differ" in note for note in query.cautions(scaled))
     weighted = replace(query, statistic="weighted", weights=(800.0, 1.0))
-    assert weighted.cautions(raw) == ()
+    assert not any("differ" in note for note in weighted.cautions(raw))
     spread = replace(query, low=-5.0, high=5.0, covariance=((1.0, 0.0), (0.0, 400.0)))
     assert "what is stated of their spreads differ by a factor of 20" in spread.cautions(raw)[0]
-    assert replace(spread, statistic="max", mean=(0.0, 0.0)).cautions(raw) == ()
+    largest = replace(spread, statistic="max", mean=(0.0, 0.0))
+    assert not any("differ" in note for note in largest.cautions(raw))
 
 
 def test_where_nothing_is_stated_it_is_told_what_holds_whatever_is_watched() -> None:
