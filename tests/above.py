@@ -98,6 +98,7 @@ class Above(Query[Points, int]):
                 query=cls(bar=1.5, loss=Loss("1"), **details),
                 tables=ADJACENT,
                 parts=(laplace("count", moves=1, epsilon=1),),
+                released=None if details.get("most") else lambda value: [int(value)],
                 laws=(LawCheck(parts=("count",), least=0.99, seen=lambda value: value >= 2),),
             )
 

@@ -27,9 +27,13 @@ from wallflower.audit.answers import (
     laplace,
 )
 from wallflower.audit.laws import law_of
+from wallflower.data import Points
 from wallflower.mechanisms import choose_together, exponential_level, gaussian_scale, permute_and_flip
 from wallflower.noise import draws, sample, words
 from wallflower.privacy import Loss
+from wallflower.queries.count import Count
+from wallflower.queries.count.audit.accounts import CASES as COUNT_CASES
+from wallflower.queries.count.audit.accounts import WITHOUT_DRAWS
 
 CASE: Case = Above.accounts().cases[0]
 
@@ -131,3 +135,36 @@ def test_parts_at_rho_and_by_choices_have_the_scales_of_their_theorems() -> None
     assert exponential("choice", epsilon=1, candidates=5, monotone=True).draws[0].scale == 1
     assert laplace("count", moves=2, epsilon="1/2").draws[0].scale == 4
     assert CASE.query.cost() == Loss("1")
+
+
+# Errors of choices, and what is told beside noisy numbers
+
+
+def choice_between(*tables: tuple[int, ...], moves: int = 1) -> Case:
+    """A case whose query chooses one of its records as if they were errors."""
+
+    class Chooses(Above):
+        def answer(self, data: Points, noise: Any) -> int:
+            errors = [data.values[:, 0].astype(np.int64)]
+            return choose_together(errors, sensitivity=moves, epsilon=self.loss.epsilon, noise=noise)[0]
+
+    points = [Points.from_array(np.array(table, dtype=np.float64)[:, None], name="made-up") for table in tables]
+    part = exponential("choice", epsilon=1, moves=moves, candidates=len(tables[0]))
+    query = Chooses(bar=1.5, loss=Loss("1"))
+    return replace(CASE, query=query, tables=(points[0], points[1]), parts=(part,), released=None)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_caught"),
+    [((0, 5, 5, 9), (1, 4, 6, 8), False), ((0, 5, 5, 9), (0, 5, 2, 9), True), ((0, 5, 5, 9), (0, 8, 5, 9), True)],
+)
+def test_errors_that_move_further_than_is_paid_for_are_noticed(
+    first: tuple[int, ...], second: tuple[int, ...], is_caught: bool
+) -> None:
+    assert audit_draws(choice_between(first, second)).caught is is_caught
+
+
+def test_settings_with_a_kind_of_loss_that_no_case_has_are_named() -> None:
+    cases = tuple(case for case in COUNT_CASES if case.name != "two-sided interval at δ")
+    missing = Accounts(cases=cases, without_draws=WITHOUT_DRAWS).missing_modes(Count)
+    assert missing == ["interval=honest with a approximate loss"]

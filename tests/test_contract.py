@@ -315,6 +315,32 @@ class Modest(Broken):
         return replace(Above.claim(self, facts), rho=self.loss.amount**2 / 8)
 
 
+class Separable(Broken):
+    def claim(self, facts: Any) -> Claim:
+        return replace(Above.claim(self, facts), separable=True)
+
+
+class Cautious(Broken):
+    def cautions(self, data: Any) -> tuple[str, ...]:
+        return () if data.values.any() else ("All records are 0.",)
+
+
+class Hasty(Broken):
+    def plan_on(self, data: Any) -> Any:
+        return replace(super().plan_on(data), useful=bool(data.values.any()))
+
+
+class CutByTruth(Broken):
+    def answer(self, data: Any, noise: Any) -> int:
+        return max(min(1, int((data.values[:, 0] > self.bar).sum())), Above.answer(self, data, noise))
+
+
+class QuietAtZero(Broken):
+    def answer(self, data: Any, noise: Any) -> int:
+        told = Above.answer(self, data, noise)
+        return told if data.values.any() else 0
+
+
 class Undrawn(Broken):
     unpictured: ClassVar[str | None] = None
 
@@ -333,6 +359,11 @@ BROKEN = [
     (Forgotten, "accounts_for_every_draw"),
     (Again, "accounts_for_every_draw"),
     (Modest, "accounts_for_every_draw"),
+    (Separable, "accounts_for_every_draw"),
+    (Cautious, "accounts_for_every_draw"),
+    (Hasty, "accounts_for_every_draw"),
+    (CutByTruth, "accounts_for_every_draw"),
+    (QuietAtZero, "accounts_for_every_draw"),
     (Undrawn, "has_a_picture_or_a_reason"),
     (Nameless, "names_itself"),
     (Mute, "explains_every_field"),

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import wallflower.noise as noise_module
 from scripted_noise import Scripted
 from wallflower.errors import ParameterError
 from wallflower.noise import SystemNoise, round_up, sample, system_noise
@@ -54,6 +55,30 @@ for _ in pipes:
     assert os.wait()[1] == 0
 print(json.dumps(family))
 """
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+@given(scale=st.fractions(min_value=Fraction(1, 1000), max_value=10**6))
+def test_a_sampler_is_made_for_the_scale_itself(law: str, scale: Fraction) -> None:
+    made: list[float] = []
+
+    def make(_: str, rounded: float) -> object:
+        made.append(rounded)
+        return lambda given: given
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(noise_module, "_sampler", make)
+        patch.setattr(noise_module, "_vector_sampler", make)
+        getattr(system_noise(), law)(scale)
+        getattr(system_noise(), f"{law}s")(scale, 2)
+    assert len(made) == 2
+    assert all(scale <= Fraction(rounded) <= scale * (1 + Fraction(1, 2**50)) for rounded in made)
+
+
+def test_every_bit_of_a_word_is_drawn() -> None:
+    found = system_noise().words(1000)
+    assert int(np.bitwise_or.reduce(found)) == 2**64 - 1
+    assert int(np.bitwise_and.reduce(found)) == 0
 
 
 @pytest.mark.slow

@@ -476,6 +476,15 @@ def test_a_pace_holds_within_a_year_and_the_limit_for_ever(
         assert ledger.account("icu").this_year.epsilon == Fraction(fits, 2)
 
 
+def test_a_pace_holds_where_squares_are_counted(ledger: Ledger) -> None:
+    ledger.grant("icu", Loss("2", delta="1e-6"), by="steward", accounting="concentrated", pace="1")
+    part = Loss.zcdp(ledger.account("icu").limit.rho * Fraction(2, 5))
+    assert charged(ledger, "icu", Claim(loss=part))
+    quoted = ledger.quote("icu", Question(part), analyst="ana")
+    assert quoted.obstacle is not None
+    assert quoted.obstacle.part == "pace"
+
+
 def test_a_pace_of_nothing_and_one_beyond_the_limit(ledger: Ledger) -> None:
     ledger.grant("icu", Loss("1"), by="steward", pace="0")
     assert not charged(ledger, "icu", Claim(loss=Loss("1e-9")))

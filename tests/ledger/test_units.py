@@ -128,6 +128,11 @@ def test_a_price_in_squares_of_its_own_takes_the_place_of_half_the_square() -> N
     assert price(stated("1", rho=Fraction(1, 8)), Protection(units_per_person=3)).rho == Fraction(9, 8)
 
 
+def test_a_price_in_squares_of_its_own_adds_up_over_independent_factors() -> None:
+    claim = stated("1", "entry", separable=True, rho=Fraction(1, 8), steps=10)
+    assert price(claim, Protection(rows="time", unit="person")).rho == Fraction(10, 8)
+
+
 def test_a_price_in_squares_of_its_own_does_not_chain_beside_delta() -> None:
     claim = stated("1", delta="1e-6", rho=Fraction(1, 8))
     assert price(claim, Protection()).rho == Fraction(1, 8)

@@ -20,7 +20,7 @@ import hashlib
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
@@ -31,10 +31,12 @@ from numpy.typing import NDArray
 from wallflower.audit import Finding, Way
 from wallflower.audit.laws import EXACT, law_of, loss_between
 from wallflower.audit.scripts import Draw
+from wallflower.data import Points
 from wallflower.errors import PrivacyError
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.query import Query
+from wallflower.units import Claim
 
 Amount = Fraction | int | str
 Seen = Callable[[Any], Hashable]
@@ -82,6 +84,7 @@ class Recorder:
         self.noise, self.free, self.numbers, self.usual = noise, frozenset(free), numbers or {}, usual
         self.is_halved = is_halved  # how records are paired
         self.draws: list[DrawRecord] = []
+        self.errors: dict[int, tuple[list[int], list[int]]] = {}  # of a choice: how far from the best, and how many
         self._weights: list[float] = []
         self._choice: tuple[str, int] | None = None  # what the next words decide, and how many numbers are left of it
 
@@ -93,6 +96,7 @@ class Recorder:
         candidates = sum(counts)
         if law != "rank":
             self.draws.append(DrawRecord(law, rate, candidates))
+            self.errors[len(self.draws) - 1] = list(gaps), list(counts)
         self._choice = law, max(1, candidates - 1) if law == "permute-and-flip" else 1
         self._weights = [
             count * math.exp(-min(700.0, float(rate * gap))) for gap, count in zip(gaps, counts, strict=True)
@@ -188,6 +192,7 @@ class Part:
     spends: Fraction
     draws: tuple[DrawRecord, ...]
     over: Fraction = SCALE_ERROR  # by which share a scale may exceed that of the account
+    is_epsilon: bool = True  # whether it spends an ε, and not a ρ
     noisy: tuple[int, ...] = ()  # places, within the part, of draws that each move a number of the answer
 
 
@@ -229,7 +234,12 @@ def exponential(
 def bounded_range(name: str, *, rho: Amount, moves: int, candidates: int) -> Part:
     """One exponential choice that is paid for as a ρ: ε²/8."""
     part = Fraction(rho)
-    return Part(name=name, spends=part, draws=(DrawRecord("exponential", _root(8 * part) / (2 * moves), candidates),))
+    return Part(
+        name=name,
+        spends=part,
+        draws=(DrawRecord("exponential", _root(8 * part) / (2 * moves), candidates),),
+        is_epsilon=False,
+    )
 
 
 def permute_and_flip(name: str, *, epsilon: Amount, moves: int, candidates: int) -> Part:
@@ -241,7 +251,10 @@ def permute_and_flip_at_rho(name: str, *, rho: Amount, moves: int, candidates: i
     """One choice by permute-and-flip that is paid for as a ρ: ε²/2."""
     part = Fraction(rho)
     return Part(
-        name=name, spends=part, draws=(DrawRecord("permute-and-flip", _root(2 * part) / (2 * moves), candidates),)
+        name=name,
+        spends=part,
+        draws=(DrawRecord("permute-and-flip", _root(2 * part) / (2 * moves), candidates),),
+        is_epsilon=False,
     )
 
 
@@ -313,6 +326,7 @@ class Case:
     total   what the parts add up to, where it is not the amount of the cost
     laws    whose law is added up, and what it shows
     usual   the scripted value of every additive draw
+    claimed what `claim` states besides, where that is neither a default nor all columns and observations
     """
 
     name: str
@@ -324,6 +338,7 @@ class Case:
     laws: tuple[LawCheck, ...] = ()
     usual: int = 0
     view: Callable[[Query[Any, Any], Any], Any] = lambda query, table: query.view(table)
+    claimed: Mapping[str, Any] = field(default_factory=dict)
     stated: Fraction | None = None  # the amount that `claim` states, where it is not that of the cost
     is_smoothed: bool = False  # released numbers are smoothed together, so that a draw moves several
     released: Callable[[Any], Sequence[int]] | None = (
@@ -331,6 +346,7 @@ class Case:
     )
     is_public: Callable[[Any], bool] | None = None  # whether what was chosen is a candidate by what is public by then
     blank: Any = None  # a table of equal records, whose answer no pairing changes
+    varies: bool = False  # candidates depend on what was released before, or are the valid ones (output-constrained)
     drift: float = 0.0  # by which share a scale may differ between adjacent tables: 0 but for smooth sensitivity
 
     def answer(self, table: Any, noise: Any) -> Any:
@@ -363,7 +379,8 @@ class Accounts:
         return tuple(case for case in self.cases if isinstance(case.query, kind))
 
     def missing_modes(self, kind: type[Query[Any, Any]]) -> list[str]:
-        """Modes of a query that no case has: choices, switches, optional fields, and kinds of losses that it takes."""
+        """Modes of a query that no case has: choices, switches, optional fields, kinds of losses that it takes, and
+        each of the former that is not the default with each kind of loss that it takes."""
         queries = [case.query for case in self.of(kind)]
         found = []
         for item in fields(kind):
@@ -381,7 +398,39 @@ class Accounts:
                     if is_given not in {value is not None for value in used}
                 ]
         kinds = {query.cost().kind for query in queries}
-        return found + [f"a {loss.kind} loss" for loss in LOSSES if loss.kind not in kinds and _takes(kind, loss)]
+        found += [f"a {loss.kind} loss" for loss in LOSSES if loss.kind not in kinds and _takes(kind, loss)]
+        return found + self._missing_pairs(queries)
+
+    def _missing_pairs(self, queries: Sequence[Query[Any, Any]]) -> list[str]:
+        """Settings that no case has with a kind of loss, though some case would take it."""
+        known = {(setting, query.cost().kind) for query in queries for setting in self._settings(query)}
+        wanted = {
+            (setting, loss.kind)
+            for query in queries
+            for loss in LOSSES
+            if _takes_instead(query, loss)
+            for setting in self._settings(query)
+        }
+        return sorted(f"{setting} with a {kind} loss" for setting, kind in wanted - known)
+
+    def _settings(self, query: Query[Any, Any]) -> list[str]:
+        """What is not at its default."""
+        found = []
+        for item in fields(query):
+            value = getattr(query, item.name)
+            if item.name in self.without_draws or item.default is MISSING or value == item.default:
+                continue
+            if item.metadata.get("choices") or item.type == "bool":
+                found.append(f"{item.name}={value}")
+            elif item.default is None:
+                found.append(item.name)
+        return found
+
+
+def _takes_instead(query: Query[Any, Any], loss: Loss) -> bool:
+    with suppress(PrivacyError):
+        return bool(replace(query, loss=loss).cost().kind is loss.kind)  # type: ignore[call-arg]
+    return False
 
 
 def _takes(kind: type[Query[Any, Any]], loss: Loss) -> bool:
@@ -424,10 +473,12 @@ def audit_draws(case: Case, *, name: str | None = None, expected: bool = False) 
         _compare_draws(noise.draws, other.draws, case.drift)
         or _compare_account(noise.draws, case.parts)
         or _compare_total(case)
+        or _moved_errors(case, noise)
+        or _drawn_by_records(case, first, noise.draws)
         or _told_pairing(case)
         or _private_candidate(case, (first, second))
-        or _unmoved_number(case, first, noise.draws)
-        or _told_beside_numbers(case, first)
+        or _unmoved_number(case, case.tables[0], first, noise.draws)
+        or _told_beside_numbers(case, case.tables, noise.draws)
     )
     words = f"{len(noise.draws):,} draws, {len(case.parts)} parts, {case.spent():.6g} in all"
     return _make_finding(name or f"draws of {case.name}", reason or words, caught=reason is not None, expected=expected)
@@ -436,17 +487,39 @@ def audit_draws(case: Case, *, name: str | None = None, expected: bool = False) 
 def audit_claim(case: Case) -> Finding:
     """Refute that `claim` states what the case says."""
     query = case.query
-    claims = [query.claim(case.view(query, table)) for table in case.tables]
+    views = [case.view(query, table) for table in (*case.tables, *_zeros_like(case))]
+    claims = [query.claim(view) for view in views]
     stated, cost = claims[0], query.cost()
+    usual = {"columns": views[0].dimension, "steps": views[0].n}
     reason = None
-    if claims[0] != claims[1]:
-        reason = "the claim differs between the two tables"
+    if any(claim != stated for claim in claims):
+        reason = "the claim differs between the two tables, or on a table of zeros"
     elif (stated.rho is None) != (case.rho is None) or (case.rho is not None and not _is_near(stated.rho, case.rho)):
         reason = f"claims ρ = {stated.rho}, by hand it is {case.rho}"
     elif stated.loss.amount != (case.stated or cost.amount) or stated.loss.delta != cost.delta:
         reason = f"claims {stated.loss}, and costs {cost}"
+    elif wrong := _wrong_terms(stated, usual | dict(case.claimed)):
+        reason = f"claims {wrong}"
+    elif any(_stated_beforehand(query, view) != _stated_beforehand(query, views[0]) for view in views[1:]):
+        reason = "the plan or a caution differs between the two tables, or on a table of zeros"
     words = f"claims {stated.loss}" + ("" if stated.rho is None else f", ρ = {float(stated.rho):.6g}")
     return _make_finding(f"claim of {case.name}", reason or words, caught=reason is not None)
+
+
+def _stated_beforehand(query: Query[Any, Any], view: Any) -> tuple[Any, ...]:
+    """The plan, or why there is none, and the cautions: they are shown before the charge."""
+    try:
+        return query.plan_on(view), query.cautions(view)
+    except PrivacyError as refusal:
+        return str(refusal), query.cautions(view)
+
+
+def _wrong_terms(stated: Claim, right: Mapping[str, Any]) -> str | None:
+    """What a claim states besides its loss and its ρ, where that is not what the case says."""
+    found = {item.name: getattr(stated, item.name) for item in fields(stated) if item.name not in ("loss", "rho")}
+    usual = {item.name: item.default for item in fields(stated)}
+    wrong = {name: value for name, value in found.items() if value != right.get(name, usual[name])}
+    return ", ".join(f"{name} {value}, by hand {right.get(name, usual[name])}" for name, value in wrong.items()) or None
 
 
 def audit_law_check(case: Case, check: LawCheck, *, name: str | None = None, expected: bool = False) -> Finding:
@@ -539,6 +612,73 @@ def _compare_total(case: Case) -> str | None:
     return None if math.isclose(total, spent, rel_tol=EXACT) else f"the parts are {total:.6g}, the cost is {spent:.6g}"
 
 
+def _moved_errors(case: Case, noise: Recorder) -> str | None:
+    """Whether one change moves the errors of a choice further than its part pays for.
+
+    Where one change moves each error by `moves` at most, it moves the errors in rising order by no more. The rate is
+    the part over twice the moves, since the best moves too. What was released before is made the same.
+    """
+    numbers = {} if case.released is None else _couple_numbers(case, case.released, *case.tables)
+    _, other = case.record(case.tables[1], numbers)
+    for place, part in _choices(case.parts):
+        pairs = (zip(*each.errors[place], strict=True) for each in (noise, other))
+        levels = [sorted((gap, count) for gap, count in pair if count) for pair in pairs]
+        moved = max(abs(one - two) for one, two in _merge(*levels))
+        if noise.draws[place].scale * moved > part.spends * (1 + SCALE_ERROR):
+            return (
+                f"{part.name}: errors of draw {place} move by {moved}, which costs more than {float(part.spends):.6g}"
+            )
+    return None
+
+
+def _choices(parts: Sequence[Part]) -> Iterator[tuple[int, Part]]:
+    """The places of choices that are paid for as an ε, each by a part of its own."""
+    at = 0
+    for part in parts:
+        if len(part.draws) == 1 and part.draws[0].law in ("exponential", "permute-and-flip") and part.is_epsilon:
+            yield at, part
+        at += len(part.draws)
+
+
+def _merge(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The errors of two tables side by side, in rising order."""
+    one, two = list(first), list(second)
+    while one and two:
+        (gap, many), (other, more) = one[0], two[0]
+        yield gap, other
+        both = min(many, more)
+        one[0], two[0] = (gap, many - both), (other, more - both)
+        one, two = ([each for each in side if each[1]] for side in (one, two))
+
+
+def _drawn_by_records(case: Case, value: Any, draws: Sequence[DrawRecord]) -> str | None:
+    """Whether other draws are made, or more numbers told, of a table with the same public facts and no value but 0."""
+    if case.varies or not (tables := _zeros_like(case)):
+        return None
+    (zeros,) = tables
+    told, noise = case.record(zeros)
+    if case.drift == 0 and (reason := _compare_draws(draws, noise.draws, 0.0)):
+        return reason.replace("the adjacent table", "a table of zeros")
+    if case.released is not None and len(case.released(told)) != len(case.released(value)):
+        return "how many numbers are told depends on the records"
+    are_numbers = not any(place in noise.errors for place in range(len(draws)))
+    return (
+        _private_candidate(case, (told,))
+        or _unmoved_number(case, zeros, told, noise.draws)
+        or (_told_beside_numbers(case, (case.tables[0], zeros), draws) if are_numbers else None)
+    )
+
+
+def _zeros_like(case: Case) -> tuple[Points, ...]:
+    """A table with the public facts of the first and no value but 0, where tables are points."""
+    table = case.tables[0]
+    if not isinstance(table, Points):
+        return ()
+    return (
+        Points.from_array(np.zeros_like(table.values), columns=table.columns, schema=table.schema, name=table.name),
+    )
+
+
 def _told_pairing(case: Case) -> str | None:
     """Whether the answer on equal records depends on who is paired with whom."""
     is_paired = any(drawn.law == "sample" for part in case.parts for drawn in part.draws)
@@ -556,12 +696,12 @@ def _private_candidate(case: Case, values: Iterable[Any]) -> str | None:
     return "something was chosen that is no candidate by what is public: candidates depend on the records"
 
 
-def _unmoved_number(case: Case, value: Any, draws: Sequence[DrawRecord]) -> str | None:
+def _unmoved_number(case: Case, table: Any, value: Any, draws: Sequence[DrawRecord]) -> str | None:
     """Whether some noisy draw moves nothing in the answer, or two draws move the same numbers."""
     places = _noisy_places(case.parts)
     moved: dict[Hashable, int] = {}
     for place in places[:: max(1, len(places) // SAMPLED_DRAWS)]:
-        changes = [case.record(case.tables[0], {place: end})[0] for end in _far_ends(draws[place], case.usual)]
+        changes = [case.record(table, {place: end})[0] for end in _far_ends(draws[place], case.usual)]
         changed = frozenset(path for end in changes for path in _changes(value, end))
         if not changed:
             return f"draw {place} moves no number"
@@ -571,15 +711,34 @@ def _unmoved_number(case: Case, value: Any, draws: Sequence[DrawRecord]) -> str 
     return None
 
 
-def _told_beside_numbers(case: Case, value: Any) -> str | None:
-    """Whether the answers still differ where the noise makes all noisy numbers the same."""
+def _told_beside_numbers(case: Case, tables: tuple[Any, Any], draws: Sequence[DrawRecord]) -> str | None:
+    """Whether the answers still differ where the noise makes all noisy numbers the same, near or far."""
     if case.released is None:
         return None
-    numbers = _couple_numbers(case, case.released, *case.tables)
-    other, _ = case.record(case.tables[1], numbers)
-    if freeze(value) == freeze(other):
-        return None
-    return "with noise that makes the noisy numbers the same, the answers still differ"
+    numbers = _couple_numbers(case, case.released, *tables)
+    for base in _bases(case, draws):
+        both = (
+            case.record(table, {place: base[place] + more.get(place, case.usual) - case.usual for place in base})[0]
+            for table, more in zip(tables, ({}, numbers), strict=True)
+        )
+        first, second = map(freeze, both)
+        if first != second:
+            return "with noise that makes the noisy numbers the same, the answers still differ"
+    return None
+
+
+def _bases(case: Case, draws: Sequence[DrawRecord]) -> list[dict[int, int]]:
+    """Scripts of the noisy draws: the usual one, all of them far off to either side, and to both sides by turns."""
+    places = _noisy_places(case.parts)
+    ends = [_far_ends(draws[place], case.usual) for place in places]
+    return [
+        dict.fromkeys(places, case.usual),
+        *({place: pair[side] for place, pair in zip(places, ends, strict=True)} for side in (0, 1)),
+        *(
+            {place: pair[(turn + at) % 2] for at, (place, pair) in enumerate(zip(places, ends, strict=True))}
+            for turn in (0, 1)
+        ),
+    ]
 
 
 def _noisy_places(parts: Sequence[Part]) -> list[int]:

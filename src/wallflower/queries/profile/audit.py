@@ -130,6 +130,7 @@ CASES: Final[tuple[Case, ...]] = (
     Case(
         name="two radii",
         query=ASKED,
+        is_public=lambda value: tuple(value["radii"]) == ASKED.radii and len(value["outliers"]) == len(value["radii"]),
         tables=ADJACENT,
         parts=(cube("curve", size=2, moves=3 * 128 + 1, epsilon=4, usual=SCRIPTED),),
         rho=Fraction(8),

@@ -225,6 +225,15 @@ ADJACENT_COLUMNS: Final = (_pairs_apart(NEAR, 2), _pairs_apart(FAR, 2))
 RANKED: Final = (_beside([0, 1, 4, 5, 8, 9, 12, 13]), _beside([15, 1, 4, 5, 8, 9, 12, 13]))
 # The lowest record goes to the far end, and most differences stay what they are.
 MEDIANS: Final = tuple(_beside([first, 1, 1, 2, 1, 2, 1, 2], high=100, integer=False) for first in (0.0, 100.0))
+# Of an odd number one stays alone. The script pairs the last with the first, and leaves the last but one alone.
+ODD: Final = tuple(_beside([0, 1, 2, 0, 14, 0, 15, 0, last]) for last in (1, 15))
+
+
+def _half_bounded(first: float) -> Points:
+    values = np.array([[first], *([place] for place in (1.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0))])
+    return Points.from_array(values, columns=("a",), schema=Schema(columns=(Column("a", low=0),)))
+
+
 EVEN: Final = _beside([3.0] * 8, high=100, integer=False)
 
 
@@ -257,6 +266,16 @@ CASES: Final[tuple[Case, ...]] = (
         ),
     ),
     Case(
+        name="spreads of an odd number of records",
+        query=ONE,
+        tables=(ODD[0], ODD[1]),
+        parts=(secret_pairing(9), exponential("spreads", epsilon=1, candidates=WHOLE_SPREADS)),
+        rho=Fraction(1, 8),
+        is_public=_is_public,
+        blank=_beside([3.0] * 9),
+        laws=(LawCheck(parts=("spreads",), least=0.9),),
+    ),
+    Case(
         name="spreads of one unit",
         query=POOLED,
         tables=ADJACENT_COLUMNS,
@@ -287,6 +306,7 @@ CASES: Final[tuple[Case, ...]] = (
     Case(
         name="spreads and locations",
         query=LOCATING,
+        varies=True,  # how many locations there are follows from the released spread
         tables=(MEDIANS[0], MEDIANS[1]),
         parts=(
             secret_pairing(8),
@@ -300,6 +320,18 @@ CASES: Final[tuple[Case, ...]] = (
             LawCheck(parts=("spreads",), least=0.0, seen=_spread),
             LawCheck(parts=("locations",), least=0.9),
         ),
+    ),
+    Case(
+        name="spreads and locations of a column with one bound",
+        query=LOCATING,
+        tables=(_half_bounded(0.0), _half_bounded(100.0)),
+        parts=(
+            secret_pairing(8),
+            exponential("spreads", epsilon=1, candidates=BINS),
+            exponential("locations", epsilon=1, candidates=2**15),
+        ),
+        rho=Fraction(1, 4),
+        blank=replace(_half_bounded(1.0), values=np.ones((8, 1))),
     ),
 )
 ACCOUNTS: Final = Accounts(cases=CASES, without_draws=WITHOUT_DRAWS)

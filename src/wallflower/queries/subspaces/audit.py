@@ -461,7 +461,7 @@ BROKEN: Final[dict[str, tuple[Subspaces, Pair, Choose]]] = {
 # Accounts of what an answer draws
 
 
-WITHOUT_DRAWS: Final = frozenset({"columns", "scale", "size", "upto", "among", "gap"})
+WITHOUT_DRAWS: Final = frozenset({"normalise", "columns", "scale", "size", "upto", "among", "gap"})
 MOVES: Final = 2  # of a mass, in units of 1/neighbours: what a record takes and what it gives
 COUNT_MOVES: Final = 3 * 128 + 1  # slack 2
 ON_TURNED: Final = (_points(TURNED.first), _points(TURNED.second))
@@ -469,6 +469,10 @@ ON_TURNED_TWICE: Final = (_points(TURNED_TWICE.first), _points(TURNED_TWICE.seco
 ON_BOTH: Final = (_points(BOTH.first), _points(BOTH.second))
 ON_TIED: Final = (_points(TIED.first), _points(TIED.second))
 CONVERTED: Final = zcdp_of_epsilon(1.0, 0.01)
+ON_PLANES: Final = tuple(
+    _points([(first, 0.0, 0.0), *((k * FAR, k * FAR, 0.0) for k in range(1, 9))]) for first in (0.0, FAR)
+)
+CONVERTED_HALF: Final = zcdp_of_epsilon(0.5, 0.005)
 CASES: Final[tuple[Case, ...]] = (
     Case(
         name="a subspace",
@@ -501,6 +505,7 @@ CASES: Final[tuple[Case, ...]] = (
             permute_and_flip("first", epsilon="1/2", moves=MOVES, candidates=4),
             permute_and_flip("second", epsilon="1/2", moves=MOVES, candidates=3),
         ),
+        laws=(LawCheck(parts=("first", "second"), least=0.2, seen=str),),
         rho=Fraction(1, 4),
     ),
     Case(
@@ -530,6 +535,46 @@ CASES: Final[tuple[Case, ...]] = (
             bounded_range("second", rho=Fraction(CONVERTED) / 2, moves=MOVES, candidates=3),
         ),
         total=CONVERTED,
+    ),
+    Case(
+        name="two subspaces at δ, permute-and-flip",
+        query=_query(APPROXIMATE, top=2, mechanism="permute-and-flip"),
+        tables=ON_TURNED_TWICE,
+        parts=(
+            permute_and_flip("first", epsilon="1/2", moves=MOVES, candidates=4),
+            permute_and_flip("second", epsilon="1/2", moves=MOVES, candidates=3),
+        ),
+    ),
+    *(
+        Case(
+            name=f"a subspace by count at {name}",
+            query=_query(loss, score="count", mechanism="permute-and-flip"),
+            tables=ON_TIED,
+            parts=(part,),
+        )
+        for name, loss, part in (
+            ("δ", APPROXIMATE, permute_and_flip("subspace", epsilon=1, moves=3, candidates=2)),
+            ("ρ", CONCENTRATED, permute_and_flip_at_rho("subspace", rho="1/2", moves=3, candidates=2)),
+        )
+    ),
+    Case(
+        name="a subspace of two columns by count",
+        query=_query(PURE, score="count", size=2, mechanism="exponential"),
+        tables=(ON_PLANES[0], ON_PLANES[1]),
+        parts=(exponential_part("subspace", epsilon=1, moves=7, candidates=3),),  # it, and six around it
+        rho=Fraction(1, 8),
+    ),
+    Case(
+        name="two subspaces and their counts at δ",
+        query=_query(APPROXIMATE, counts=True, top=2, mechanism="exponential"),
+        tables=ON_BOTH,
+        parts=(
+            bounded_range("first", rho=Fraction(CONVERTED_HALF) / 2, moves=MOVES, candidates=2),
+            bounded_range("second", rho=Fraction(CONVERTED_HALF) / 2, moves=MOVES, candidates=1),
+            laplace("count of first", moves=COUNT_MOVES, epsilon="1/4"),
+            laplace("count of second", moves=COUNT_MOVES, epsilon="1/4"),
+        ),
+        total=CONVERTED_HALF + 0.5,  # a ρ for the choices, and an ε for the counts
     ),
     Case(
         name="a subspace and its count",

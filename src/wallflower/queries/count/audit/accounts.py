@@ -55,6 +55,10 @@ ON_STAR: Final = (_points([0.0, *STAR]), _points([-FAR, *STAR]))
 ON_LINE: Final = (_points([0.0, *LINE]), _points([-FAR, *LINE]))
 CHANGED_WARD: Final = (table_of(TABLES[0]), table_of(TABLES[1]))
 KEPT_WARD: Final = (table_of(KEEPING[0]), table_of(KEEPING[1]))
+# The only record of a ward, which nobody is in without it.
+EMPTIED_WARD: Final = tuple(
+    table_of([[9.0, ward], *([place, 0.0] for place in (-1.0, 0.0, 1.0))]) for ward in (1.0, 0.0)
+)
 COUNT: Final = ("count",)
 # Three records in one place are near each other at every radius, until one moves away: then all three are outliers.
 # Three others have company from a radius of 3.8 on, so that there the curve falls by as much.
@@ -137,6 +141,12 @@ CASES: Final[tuple[Case, ...]] = (
         laws=(LawCheck(parts=COUNT, least=0.9),),
     ),
     Case(
+        name="global at δ",
+        query=_count(WIDE, mechanism="global", neighbours=3, slack=None),
+        tables=ON_LINE,
+        parts=(gaussian_at_delta("count", moves=7, epsilon="1/4", delta="1/5"),),
+    ),
+    Case(
         name="smooth",
         query=_count(SMOOTH, mechanism="smooth", neighbours=3, slack=None),
         tables=ON_LINE,
@@ -162,6 +172,15 @@ CASES: Final[tuple[Case, ...]] = (
         query=_count(CONCENTRATED, interval="honest"),
         tables=ON_STAR,
         parts=(gaussian("count", moves=MOVES, rho="1/4"), gaussian("floor", moves=FLOOR_MOVES, rho="1/4")),
+    ),
+    Case(
+        name="two-sided interval at δ",
+        query=_count(WIDE, interval="honest"),
+        tables=ON_STAR,
+        parts=(
+            gaussian_at_delta("count", moves=MOVES, epsilon="1/8", delta="1/10"),
+            gaussian_at_delta("floor", moves=FLOOR_MOVES, epsilon="1/8", delta="1/10"),
+        ),
     ),
     Case(
         name="at a share",
@@ -206,6 +225,14 @@ CASES: Final[tuple[Case, ...]] = (
         laws=(LawCheck(parts=("groups",), draws=(0, 2), least=0.85, seen=_counts),),
     ),
     Case(
+        name="by group, one of which is empty",
+        released=lambda rows: [number for row in rows for number in (128 * row["outliers"], row["size"])],
+        query=_count(by=("ward",)),
+        rho=(Fraction(9, 10) * Fraction(385, 257)) ** 2 / 8,
+        tables=(EMPTIED_WARD[0], EMPTIED_WARD[1]),
+        parts=(_spend(join("groups", *_group("A"), *_group("B")), Fraction(1)),),
+    ),
+    Case(
         name="by group, degree cap 3",
         released=lambda rows: [number for row in rows for number in (128 * row["outliers"], row["size"])],
         query=_count(by=("ward",), slack=3),
@@ -216,6 +243,7 @@ CASES: Final[tuple[Case, ...]] = (
     Case(
         name="by public group",
         query=_count(by=("ward",), public_groups=True),
+        claimed={"public": ("ward",)},
         tables=KEPT_WARD,
         parts=(
             laplace("count of A", moves=MOVES, epsilon=1),

@@ -51,6 +51,19 @@ ADJACENT: Final = (_pairs_apart(1, 1, 14, 15), _pairs_apart(15, 1, 14, 15))
 # By the order of values one record changes all pairs, from differences of 1 to differences of 3.
 RANKED: Final = (_points([0, 1, 4, 5, 8, 9, 12, 13]), _points([15, 1, 4, 5, 8, 9, 12, 13]))
 EQUAL: Final = _points([3.0] * 8)
+
+
+def _three_columns(first: float) -> Points:
+    """One record decides whether the second column varies; two of three columns are drawn by the public key."""
+    facts = Schema(columns=tuple(Column(name, low=0, high=15, integer=True) for name in "abc"))
+    rows = [[place % 5, 3.0, place % 7] for place in range(8)]
+    rows[0][1] = first
+    return Points.from_array(np.array(rows, dtype=np.float64), columns=("a", "b", "c"), schema=facts)
+
+
+EQUAL_COLUMNS: Final = Points.from_array(
+    np.full((8, 3), 3.0), columns=("a", "b", "c"), schema=_three_columns(3.0).schema
+)
 # Two records stand apart, and two are wanted; then a third one stands apart, where nobody was.
 FLAGGED: Final = (_points([0] * 6 + [6] * 2), _points([12] + [0] * 5 + [6] * 2))
 QUARTER: Final = Fraction(1, 4)
@@ -69,10 +82,14 @@ def _score_of_two(value: Any) -> float:
 def _is_public(value: Any) -> bool:
     """Whether the grids follow from the released key and spreads, and the threshold is one of the released tables."""
     model, coins = Model.from_json(value), Coins(int(value["key"], 16))
-    coins.shuffle(range(len(model.columns)))
+    drawn = sorted(coins.shuffle(range(len(model.columns)))[: len(value["spreads"])])
     widths = {model.columns.index(name): spread for name, spread in value["spreads"].items()}
     are_grids = tuple(lay_grids(widths, GRIDS, coins)) == model.grids
-    return are_grids and (model.threshold is None or bool(np.isin(model.threshold, model.thresholds)))
+    return (
+        sorted(widths) == drawn
+        and are_grids
+        and (model.threshold is None or bool(np.isin(model.threshold, model.thresholds)))
+    )
 
 
 DETECTORS: Final[tuple[Case, ...]] = (
@@ -93,6 +110,20 @@ DETECTORS: Final[tuple[Case, ...]] = (
             LawCheck(parts=("spreads",), least=0.0, seen=_read_spreads, tables=RANKED),
             LawCheck(parts=("spreads",), least=0.9, seen=_read_spreads),
         ),
+    ),
+    Case(
+        name="detector of two of three columns",
+        rho=Fraction(1, 8) + Fraction(1, 80),
+        query=Detector(loss=Loss("2")),
+        tables=(_three_columns(3.0), _three_columns(9.0)),
+        is_public=_is_public,
+        parts=(
+            uniform("key", KEY),
+            secret_pairing(8),
+            exponential("spreads", epsilon=1, candidates=SPREADS**2),
+            _counts(1),
+        ),
+        blank=EQUAL_COLUMNS,
     ),
     Case(
         name="detector with a threshold",
@@ -121,6 +152,7 @@ DETECTORS: Final[tuple[Case, ...]] = (
     Case(
         name="detector by the schema, with a threshold",
         rho=8 + Fraction(324, 5),
+        released=_read_counts,
         query=Detector(loss=LARGE, spreads="schema", contamination=QUARTER),
         tables=FLAGGED,
         is_public=_is_public,

@@ -17,7 +17,7 @@ from wallflower.audit.answers import (
     uniform,
 )
 from wallflower.privacy import Loss
-from wallflower.queries.explain.audit.pairs import CLOSE, CROWD, EMPTY, LONE, MANY, Pair, question_for
+from wallflower.queries.explain.audit.pairs import CLOSE, CROWD, EMPTY, LONE, MANY, TIED, Pair, question_for
 
 ONE, TWO, SIX = Loss("1"), Loss("2"), Loss("6")
 MOVES: Final = 257  # steps of 1/256 by which one record moves a score, one of them for rounding
@@ -27,12 +27,15 @@ WORDS: Final = (
     DrawRecord("words", size=1024),
     DrawRecord("words", size=1),
 )  # of a best-first search: splits, and the root
+RECORD: Final = {"own": (("record", Fraction(1)),)}  # a record that is replaced moves a distance's margins by 1, too
 OUTPUT_CONSTRAINED: Final = {"mode": "ocdp"}
 
 
 def _case(name: str, pair: Pair, loss: Loss, parts: tuple[Part, ...], **details: Any) -> Case:
-    own = {key: details.pop(key) for key in ("rho", "laws", "usual") if key in details}
+    own: dict[str, Any] = {key: details.pop(key) for key in ("rho", "laws", "usual") if key in details}
+    is_constrained = details.get("mode") == "ocdp"
     first, second = pair.points()
+    own |= {"varies": is_constrained, "claimed": {"names": "0", **({} if is_constrained else RECORD)}}
     return Case(name=name, query=question_for(pair, loss, **details), tables=(first, second), parts=parts, **own)
 
 
@@ -75,6 +78,16 @@ CASES: Final[tuple[Case, ...]] = (
         size=30,
         top=2,
         rho=Fraction(1, 16),
+    ),
+    _case(
+        "dp, two contexts, of which two tie",
+        TIED,
+        TWO,
+        _choices(1, 4, 3),
+        doubt=0,
+        top=2,
+        rho=Fraction(1, 4),
+        laws=(LawCheck(parts=("context 1", "context 2"), least=0.1),),
     ),
     _case(
         "dp, none or a context",

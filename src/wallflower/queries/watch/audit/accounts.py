@@ -68,8 +68,15 @@ def _sparse(
     name: str, epsilon: int, tables: tuple[Points, Points], thresholds: Part, looks: int, **details: Any
 ) -> Case:
     parts = (thresholds, _words(epsilon, thresholds, tables[0].n, looks))
-    laws = details.pop("laws", ())
-    return Case(name=name, query=_person(Loss(epsilon), **details), tables=tables, parts=parts, laws=laws)
+    laws, one_sign = details.pop("laws", ()), details.get("monotone", False)
+    return Case(
+        name=name,
+        query=_person(Loss(epsilon), **details),
+        claimed=WHOLE_STREAM | ({"one_sign": True} if one_sign else {}),
+        tables=tables,
+        parts=parts,
+        laws=laws,
+    )
 
 
 def _distances(rho: Fraction) -> tuple[Part, Part]:
@@ -89,11 +96,16 @@ PLAIN, ONE_SIGN, TWO_FLAGS = (
     _thresholds(8, flags=1, moves=1, draws=2),
     _thresholds(16, flags=2, moves=2),
 )
+# What claims state besides: an observation has one entry of each column, and each is a factor of its own.
+RECORD: Final = {"own": (("record", Fraction(COLUMNS)),)}
+ENTRIES: Final = {"separable": True, **RECORD}
+WHOLE_STREAM: Final = {"steps": None, **RECORD}
 IDENTITY: Final = tuple(tuple(float(row == column) for column in range(COLUMNS)) for row in range(COLUMNS))
 WATCHES: Final = (
     Case(
         name="event",
         query=watch_for(ONE),
+        claimed=ENTRIES,
         tables=ADJACENT,
         parts=(coins("coins", words=2, spends=1),),
         laws=(LawCheck(parts=FLAGGED, least=0.99),),
@@ -101,24 +113,34 @@ WATCHES: Final = (
     Case(
         name="event, weighted",
         query=watch_for(ONE, statistic="weighted", weights=(1.0,) * COLUMNS),
+        claimed=ENTRIES,
         tables=ADJACENT,
         parts=(coins("coins", words=2, spends=1),),
         laws=(LawCheck(parts=FLAGGED, least=0.99),),
+    ),
+    Case(
+        name="event, an assumed change",
+        query=watch_for(ONE, change=0.3),
+        claimed={"moves": 4, "separable": True, "own": (("record", Fraction(54)),)},  # 1 / 0.3 and 16 / 0.3, rounded up
+        tables=ADJACENT,
+        parts=(coins("coins", words=2, spends=1),),
     ),
     *(
         Case(
             name=f"event, {statistic}",
             query=watch_for(ONE, threshold=0.5, statistic=statistic, mean=(0.0,) * COLUMNS, covariance=IDENTITY),
+            claimed={"separable": True, "own": (("record", Fraction(most)),)},
             tables=(_stream(0, 1), _stream(1, 1)),
             parts=(coins("coins", words=2, spends=1),),
             laws=(LawCheck(parts=FLAGGED, least=0.5),),
         )
-        for statistic in ("max", "mahalanobis")
+        for statistic, most in (("max", 1), ("mahalanobis", COLUMNS))
     ),
     Case(
         name="event, scores",
         released=lambda value: value["scores"],
         query=watch_for(Loss("2"), scores=True),
+        claimed=ENTRIES,
         tables=ADJACENT,
         parts=(replace(laplace("scores", moves=1, epsilon=2, draws=2), spends=Fraction(2)),),
         laws=(LawCheck(parts=("scores",), draws=(0,), least=0.99),),
@@ -126,6 +148,7 @@ WATCHES: Final = (
     Case(
         name="window of three",
         query=_person(Loss("3"), window=3),
+        claimed=ENTRIES,
         tables=MOVED_ALONG,
         parts=(coins("coins", words=3, spends=3),),
         stated=Fraction(1),
@@ -137,7 +160,12 @@ WATCHES: Final = (
         (_stream(2, 1, 1), _stream(3, 0, 0)),
         PLAIN,
         1,
-        laws=(LawCheck(parts=EVERYTHING, least=0.99, rare=(1e-7, 1e-12)),),
+        laws=(
+            LawCheck(parts=EVERYTHING, least=0.99, rare=(1e-7, 1e-12)),
+            LawCheck(
+                parts=EVERYTHING, least=0.0, tables=(_stream(1, 1, 1), _stream(1, 2, 1)), rare=(1e-7, 1e-12)
+            ),  # nobody is far; then somebody is
+        ),
     ),
     _sparse("person, two flags", 16, (_stream(1, 2, 1), _stream(0, 3, 0)), TWO_FLAGS, 1, cutoff=2),
     _sparse("person, one sign", 8, (_stream(2, 2), _stream(3, 3)), ONE_SIGN, 2, monotone=True),
@@ -145,19 +173,30 @@ WATCHES: Final = (
     Case(
         name="person, Gaussian at ρ",
         query=_person(RHO, steps=2, cutoff=10),
-        tables=(_stream(1, 1), _stream(2, 2)),
+        claimed={"steps": 2, **RECORD},
+        tables=(_stream(1, 1, 1), _stream(2, 2, 2)),  # the third is not looked at
         parts=_distances(Fraction(1, 4)),
     ),
     Case(
         name="window, Gaussian at ρ",
         query=_person(RHO, window=2, cutoff=10),
+        claimed=ENTRIES,
         tables=(_stream(1, 1), _stream(2, 2)),
         stated=Fraction(1, 4),
         parts=_distances(Fraction(1, 4)),
     ),
     Case(
+        name="window, Gaussian at δ",
+        query=_person(DELTA, window=2, cutoff=10),
+        claimed={"window": 2, **RECORD},
+        tables=(_stream(1, 1), _stream(2, 2)),
+        parts=_distances(Fraction(CONVERTED) / 2),
+        total=CONVERTED,
+    ),
+    Case(
         name="person, Gaussian at δ",
         query=_person(DELTA, steps=2, cutoff=10),
+        claimed=RECORD,
         tables=(_stream(1, 1), _stream(2, 2)),
         parts=_distances(Fraction(CONVERTED) / 2),
         total=CONVERTED,
@@ -165,6 +204,7 @@ WATCHES: Final = (
     Case(
         name="paper",
         query=watch_for(ONE, level="paper"),
+        claimed=ENTRIES,
         tables=ADJACENT,
         parts=(
             Part(name="threshold", spends=Fraction(0), draws=(DrawRecord("laplace", Fraction(UNIT, 2)),)),
@@ -200,21 +240,21 @@ def _season(epsilon: Fraction) -> Part:
     """One season of one phase and one column."""
     return join(
         "season",
-        laplace("rough centre", moves=CHANGE, epsilon=epsilon / 5, is_released=False),
+        laplace("rough centre", moves=CHANGE, epsilon=epsilon / 5),
         exponential("width", epsilon=epsilon / 5, moves=4, candidates=WIDTHS),
-        laplace("centre", moves=2 * FAR_STEPS, epsilon=2 * epsilon / 5, is_released=False),
-        laplace("spread", moves=FAR_STEPS, epsilon=epsilon / 5, is_released=False),
+        laplace("centre", moves=2 * FAR_STEPS, epsilon=2 * epsilon / 5),
+        laplace("spread", moves=FAR_STEPS, epsilon=epsilon / 5),
     )
 
 
 def _season_of_two_columns(epsilon: Fraction) -> Part:
     """The same of two columns that are learnt together: a quarter of each part for both, the rest for each."""
 
-    def both_and_each(name: str, moves: int, part: Fraction) -> Part:
+    def both_and_each(name: str, moves: int, part: Fraction, *, is_released: bool = True) -> Part:
         return join(
             name,
-            laplace(f"{name} of both", moves=moves, epsilon=part / 4, is_released=False),
-            laplace(f"{name} of each", moves=moves, epsilon=3 * part / 4, draws=2, is_released=False),
+            laplace(f"{name} of both", moves=moves, epsilon=part / 4, is_released=is_released),
+            laplace(f"{name} of each", moves=moves, epsilon=3 * part / 4, draws=2, is_released=is_released),
         )
 
     return join(
@@ -222,7 +262,7 @@ def _season_of_two_columns(epsilon: Fraction) -> Part:
         both_and_each("rough centre", CHANGE, epsilon / 5),
         exponential("width", epsilon=epsilon / 5, moves=4, candidates=WIDTHS),
         both_and_each("centre", 2 * FAR_STEPS, 2 * epsilon / 5),
-        both_and_each("spread", FAR_STEPS, epsilon / 5),
+        both_and_each("spread", FAR_STEPS, epsilon / 5, is_released=False),  # the least spread hides what few steps do
     )
 
 
@@ -239,12 +279,14 @@ SEASONS: Final = (
     Case(
         name="event, by a season",
         query=Watch(threshold=2.0, loss=ONE, baseline=KNOWN),
+        claimed={"separable": True, "own": (("record", Fraction(1)),)},
         tables=HISTORIES,
         parts=(coins("coins", words=16, spends=1),),
     ),
     Case(
         name="event, by a season that is re-estimated",
         query=Watch(threshold=2.0, loss=ONE, baseline=KNOWN, relearn=8),
+        is_smoothed=True,
         tables=HISTORIES,
         parts=(
             coins("first block", words=8, spends="4/5"),
@@ -254,6 +296,10 @@ SEASONS: Final = (
         laws=(LawCheck(parts=("first block",), least=0.9, seen=lambda value: 1 in value["flagged"]),),
     ),
 )
+# One observation is at the end where nobody else is, and comes a step nearer: as far from their mean as can be.
+APART: Final = (_stream(COLUMNS, *(0,) * 7), _stream(COLUMNS - 1, *(0,) * 7))
+GUESS: Final = COLUMNS / 2
+ABOVE: Final = 40.0  # a variance that noise alone makes of these
 BASELINES: Final = (
     Case(
         name="baseline",
@@ -264,6 +310,24 @@ BASELINES: Final = (
             laplace("squares", moves=2 * COLUMNS * UNIT * UNIT, epsilon="1/2", is_released=False),
         ),
         rho=Fraction(1, 4),
+    ),
+    Case(
+        name="baseline around a guess",
+        query=Baseline(low=0.0, high=1.0, loss=ONE, guess=GUESS),
+        tables=APART,
+        parts=(
+            laplace("sum", moves=UNIT, epsilon="1/2"),
+            laplace("squares", moves=COLUMNS * UNIT * UNIT, epsilon="1/2", is_released=False),
+        ),
+        rho=Fraction(1, 4),
+        laws=(
+            LawCheck(
+                parts=("squares",),
+                least=0.9,
+                coupled=lambda value: [round((value["centre"] - GUESS) * UNIT * APART[0].n)],
+                seen=lambda value: value["variance"] > ABOVE,
+            ),
+        ),
     ),
     Case(
         name="baseline, person",
@@ -280,6 +344,7 @@ BASELINES: Final = (
         query=Baseline(low=0.0, high=1.0, loss=ONE, phase="always"),
         tables=HISTORIES,
         parts=(_season(Fraction(1)),),
+        is_smoothed=True,
         rho=Fraction(7, 50),
     ),
     Case(
@@ -287,6 +352,7 @@ BASELINES: Final = (
         query=Baseline(low=0.0, high=1.0, loss=ONE, phase="always"),
         tables=WIDE_HISTORIES,
         parts=(_season_of_two_columns(Fraction(1)),),
+        is_smoothed=True,
         rho=Fraction(7, 50),
     ),
 )
