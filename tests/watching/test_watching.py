@@ -23,6 +23,7 @@ from wallflower.ledger import Ledger
 from wallflower.noise import system_noise
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
+from wallflower.queries.watch.detectors import Sparse
 from wallflower.queries.watch.gauge import Gauge
 from wallflower.queries.watch.staircase import Table
 from wallflower.release import release
@@ -51,6 +52,20 @@ def test_a_watch_is_charged_once_however_much_it_decides(book: Ledger) -> None:
         assert (watch.position, watch.charge, watch.resumed, watch.exhausted) == (100, 1, False, False)
     assert labels(book) == ["outlier-watch/1"]
     assert book.remaining("ward") == Loss(EVENT.cost().amount * 3)
+
+
+@pytest.mark.parametrize("is_kept", [False, True], ids=["in memory", "resumed"])
+def test_the_noise_on_thresholds_is_drawn_once(
+    book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_kept: bool
+) -> None:
+    drawn = [10**9]  # so high that nothing passes it; what would be drawn again is what everything passes
+    monkeypatch.setattr(Sparse, "secret", lambda detector, noise: (drawn.pop() if drawn else -(10**9),))
+    state = {"state": tmp_path / "s"} if is_kept else {}
+    for _ in range(2 if is_kept else 1):
+        with opened(book, PERSON, **state) as watch:
+            for _ in range(3):
+                assert not watch.decide_many([5.0] * 20).flags.any()
+    assert drawn == []
 
 
 def test_a_refused_watch_costs_nothing(book: Ledger, tmp_path: Path) -> None:

@@ -487,13 +487,13 @@ def audit_draws(case: Case, *, name: str | None = None, expected: bool = False) 
 def audit_claim(case: Case) -> Finding:
     """Refute that `claim` states what the case says."""
     query = case.query
-    views = [case.view(query, table) for table in (*case.tables, *_zeros_like(case))]
+    views = [case.view(query, table) for table in (*case.tables, *_other_tables(case))]
     claims = [query.claim(view) for view in views]
     stated, cost = claims[0], query.cost()
     usual = {"columns": views[0].dimension, "steps": views[0].n}
     reason = None
     if any(claim != stated for claim in claims):
-        reason = "the claim differs between the two tables, or on a table of zeros"
+        reason = "the claim differs between tables with the same public facts"
     elif (stated.rho is None) != (case.rho is None) or (case.rho is not None and not _is_near(stated.rho, case.rho)):
         reason = f"claims ρ = {stated.rho}, by hand it is {case.rho}"
     elif stated.loss.amount != (case.stated or cost.amount) or stated.loss.delta != cost.delta:
@@ -501,7 +501,7 @@ def audit_claim(case: Case) -> Finding:
     elif wrong := _wrong_terms(stated, usual | dict(case.claimed)):
         reason = f"claims {wrong}"
     elif any(_stated_beforehand(query, view) != _stated_beforehand(query, views[0]) for view in views[1:]):
-        reason = "the plan or a caution differs between the two tables, or on a table of zeros"
+        reason = "the plan or a caution differs between tables with the same public facts"
     words = f"claims {stated.loss}" + ("" if stated.rho is None else f", ρ = {float(stated.rho):.6g}")
     return _make_finding(f"claim of {case.name}", reason or words, caught=reason is not None)
 
@@ -653,9 +653,9 @@ def _merge(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> Itera
 
 def _drawn_by_records(case: Case, value: Any, draws: Sequence[DrawRecord]) -> str | None:
     """Whether other draws are made, or more numbers told, of a table with the same public facts and no value but 0."""
-    if case.varies or not (tables := _zeros_like(case)):
+    if case.varies or not (tables := _other_tables(case)):
         return None
-    (zeros,) = tables
+    zeros = tables[0]
     told, noise = case.record(zeros)
     if case.drift == 0 and (reason := _compare_draws(draws, noise.draws, 0.0)):
         return reason.replace("the adjacent table", "a table of zeros")
@@ -669,14 +669,13 @@ def _drawn_by_records(case: Case, value: Any, draws: Sequence[DrawRecord]) -> st
     )
 
 
-def _zeros_like(case: Case) -> tuple[Points, ...]:
-    """A table with the public facts of the first and no value but 0, where tables are points."""
+def _other_tables(case: Case) -> tuple[Points, ...]:
+    """Tables with the public facts of the first, where it is made of points: all records are 0, or all differ."""
     table = case.tables[0]
     if not isinstance(table, Points):
         return ()
-    return (
-        Points.from_array(np.zeros_like(table.values), columns=table.columns, schema=table.schema, name=table.name),
-    )
+    zeros = np.zeros_like(table.values)
+    return replace(table, values=zeros), replace(table, values=zeros + np.arange(table.n)[:, None])
 
 
 def _told_pairing(case: Case) -> str | None:
