@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -202,3 +203,21 @@ def test_two_counts_are_compared_and_a_model_is_refused(tmp_path: Any) -> None:
     assert "Overcounting" in test.words
     law = NoiseLaw.from_json(few.extras["noise_law"])
     assert law == NoiseLaw.of(calibrate(int(law.scale * Fraction(2, 5)), Loss("0.4"), step=law.step))
+
+
+@pytest.mark.parametrize("by", [None, ("ward",)])
+def test_the_condition_on_the_slack_names_the_slack_that_the_answer_chose(
+    tmp_path: Path, by: tuple[str, ...] | None
+) -> None:
+    sites = np.random.default_rng(5).random((2000, 2))
+    columns = {"x": sites[:, 0], "y": sites[:, 1], "ward": ["a", "b"] * 1000}
+    schema = Schema.of(["x", "y", "ward"], bounds={"x": (0, 1), "y": (0, 1)}, categories={"ward": ["a", "b"]})
+    ledger = wf.Ledger(tmp_path / "box.db")
+    ledger.grant("box", Loss("3"), by="steward")
+    opened = wf.open(pd.DataFrame(columns), name="box", schema=schema, ledger=ledger)
+    asked = {"neighbours": 20, "radius": 0.05, "epsilon": "3", "columns": ("x", "y"), "by": by}
+    (condition,) = opened.plan.count(**asked).conditions
+    released = opened.count(**asked)
+    assert "crowding" in released.extras
+    assert "The slack may be as low as" in condition
+    assert released.quality.conditions == check_slack_size(released.extras["slack"], 20)

@@ -190,7 +190,7 @@ def public_cap(n: int, neighbours: int, loss: Loss, *, dimension: int | None = N
 
 
 PUBLIC_REASON: Final = "from the number of records, the neighbours and the loss"
-TESTED_REASON: Final = "from these and the released crowding"
+TESTED_REASON: Final = "from the number of records, the neighbours, the loss and the released crowding"
 
 
 def _grown(usual: int, neighbours: int, factor: Fraction, own: int) -> int:

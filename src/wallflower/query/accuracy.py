@@ -208,11 +208,15 @@ def _scale_of(known: Mapping[str, Any], name: str) -> float:
     return float(known[name].scale) if name in known else 1.0
 
 
-def check_slack_size(slack: int | None, neighbours: int) -> tuple[str, ...]:
-    """The condition on the slack: below the number of neighbours it overcounts, from ten neighbours on."""
+def check_slack_size(slack: int | None, neighbours: int, *, is_least: bool = False) -> tuple[str, ...]:
+    """The condition on the slack: below the number of neighbours it overcounts, from ten neighbours on.
+
+    `is_least` says that the query chooses its slack when it is answered, and that this is the smallest it can choose.
+    """
     if slack is None or neighbours < SLACK_NEIGHBOURS or slack >= neighbours:
         return ()
-    words = f"A slack of {slack} is below the {neighbours} neighbours: the count may be far too high."
+    which = f"The slack may be as low as {slack}," if is_least else f"A slack of {slack} is"
+    words = f"{which} below the {neighbours} neighbours: the count may be far too high."
     return (f"{words} Ask with a slack of {neighbours}, or fewer neighbours.",)
 
 

@@ -243,8 +243,9 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
     def _slack_conditions(self, n: int, dimension: int) -> tuple[str, ...]:
         if self.mechanism != "extension":
             return ()
-        slack = self.slack_for(n, dimension) if self.group_count is None else self.group_count.slack
-        return check_slack_size(slack, self.neighbours)
+        counted = self.group_count
+        rule = self._at_some_radius.rule(n, dimension) if counted is None else counted.rule(n)
+        return check_slack_size(rule.narrow, self.neighbours, is_least=rule.test is not None)
 
     def cautions(self, data: Points | TiledPoints | GroupView) -> tuple[str, ...]:
         return scale_notes(self.scale)

@@ -151,7 +151,8 @@ class Profile(Query[Points | TiledPoints, Value]):
         return points
 
     def conditions(self, data: Points | TiledPoints) -> tuple[str, ...]:
-        slack = check_slack_size(self.tally(data.n, data.dimension).slack, self.neighbours)
+        tally, rule = self.tally(data.n, data.dimension), self.rule(data.n, data.dimension)
+        slack = check_slack_size(tally.slack, self.neighbours, is_least=rule.test is not None)
         crossed = () if self.shares is None else (unverified_share(self.places),)
         return (*crossed, *check_distances(data, self.scale), *slack)
 
