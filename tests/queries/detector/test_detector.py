@@ -417,3 +417,10 @@ def test_flags_are_a_range_where_the_threshold_may_miss_by_as_many():
     reading = query.reading(value, facts)
     assert f"It flags 0 to {134 + off:,} of these" in reading.words
     assert "drawn at random" not in plan.reason  # nothing is drawn where all columns are used
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 7])
+def test_each_record_is_in_the_part_of_one_core(monkeypatch: pytest.MonkeyPatch, cores: int) -> None:
+    monkeypatch.setattr(grids, "count_cores", lambda: cores)
+    parts = grids._spread_work(20, lambda rows: list(range(20))[rows])
+    assert [place for part in parts for place in part] == list(range(20))
