@@ -307,3 +307,18 @@ def test_a_bound_that_may_vanish_is_refused(least, step):
 def test_an_epsilon_too_small_for_smooth_noise_is_refused():
     with pytest.raises(ParameterError, match="too small for smooth noise"):
         smooth_beta(Fraction(1, 10**12), Fraction(1, 10**6), least=1, step=ONE)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [("1", "1/1000"), ("1", "1/1000000"), ("1/2", "1/10000"), ("2", "1/1000")]
+)
+def test_noise_of_a_bound_that_grows_as_it_may_leaks_no_more_than_delta(epsilon: str, delta: str) -> None:
+    """A scale that is e^β wider: what it puts beyond e^(ε/2) times the narrower one, added up."""
+    step, half = Fraction(1, 16), float(Fraction(epsilon)) / 2
+    beta = smooth_beta(Fraction(epsilon), Fraction(delta), least=1, step=step)
+    narrow = float(smooth_additive(1.0, Fraction(epsilon), step=step).scale)
+    at = np.abs(np.arange(-4000, 4001))
+    laws = [np.exp(-at / scale) for scale in (narrow * math.exp(beta), narrow)]
+    wide, close = (law / law.sum() for law in laws)
+    beyond = float(np.maximum(0.0, wide - math.exp(half) * close).sum())
+    assert 0.7 < beyond / float(Fraction(delta)) <= 1

@@ -334,3 +334,12 @@ def test_the_printed_noise_is_the_papers():
     assert (secret, noise.scales) == ((-7,), [FINEST, 2 * FINEST, 2 * FINEST, 2 * FINEST])
     assert found.flags.tolist() == [False, False, True]
     assert detector.limit is None
+
+
+def test_the_question_that_costs_half_has_twice_the_noise(monkeypatch):
+    asked = []
+    made = PassTable.of
+    monkeypatch.setattr(PassTable, "of", staticmethod(lambda scale: asked.append(scale) or made(scale)))
+    detector = sparse(adaptive=True)
+    detector.decide(np.array([0]), (0,), 0, system_noise())
+    assert asked == [detector.scale, 2 * detector.scale]
