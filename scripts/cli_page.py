@@ -16,8 +16,8 @@ OPENING = """\
 
 Written by `make docs` from the help texts; do not edit it by hand.
 
-Answers go to stdout, notices and errors to stderr. Exit codes: 0 ok, 2 usage, 3 refused (budget, unit, no
-use), 4 ledger or I/O, 5 not allowed, 130 interrupted.
+Answers go to stdout, notices and errors to stderr. Exit codes: 0 ok, 1 declined at a prompt or an audit
+that fails, 2 usage, 3 refused (budget, unit, mostly noise), 4 ledger or I/O, 5 not allowed, 130 interrupted.
 """
 
 

@@ -102,7 +102,7 @@ def draw_epsilon() -> str:
         text(418, 82, f"at ε = 0.5, at most {ratio:.2f} times,"),
         text(418, 104, "wherever you look."),
     ]
-    return page(720, 320, "Two bell curves of answers, with your record and with another: nearly the same", parts)
+    return page(720, 320, "Two Laplace curves of answers, with your record and with another: nearly the same", parts)
 
 
 def draw_outlier() -> str:
@@ -137,7 +137,7 @@ def draw_outlier() -> str:
 
 
 def draw_scaling() -> str:
-    """The same nine people, and one who is replaced: scaled by the table's own spread, and by a public one."""
+    """Ten people, one of whom is replaced: scaled by the table's own spread, and by a public one."""
     ages = [31.0, 36, 38, 41, 44, 47, 52, 58, 63]
     parts = []
     for row, (title, is_public) in enumerate(
@@ -158,7 +158,7 @@ def draw_scaling() -> str:
                     parts.append(circle(x, y, 6, "two" if is_last else "one"))
                 else:
                     parts += [text(556, y - 10, "far to the right", "small"), arrow(656, y, 30, "line-two")]
-    return page(720, 312, "Nine people on a line; scaled by their own spread, all move when one is replaced", parts)
+    return page(720, 312, "Ten people on a line; scaled by their own spread, all move when one is replaced", parts)
 
 
 def draw_noise() -> str:

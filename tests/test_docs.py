@@ -12,13 +12,14 @@ from dataclasses import dataclass, fields
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from typer.main import get_command
 
 from forks import call
 from wallflower.cli import build
+from wallflower.ledger.chain import Event
 from wallflower.queries import QUERIES
 
 ROOT = Path(__file__).parents[1]
@@ -170,6 +171,24 @@ def test_every_command_and_option_has_help(name: str) -> None:
 
 def test_the_page_of_the_command_line_is_fresh() -> None:
     assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == CLI_PAGE.page(), "run `make docs`"
+
+
+def test_the_pages_know_every_exit_code_and_every_kind_of_entry() -> None:
+    codes = re.search(r"Exit codes: (.*?)\.\n", (ROOT / "docs/cli.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert codes is not None
+    assert {int(code) for code in re.findall(r"\b(\d+) [a-z]", codes[1])} == {0, 1, 2, 3, 4, 5, 130}
+    ledger = (ROOT / "docs/ledger.md").read_text(encoding="utf-8")
+    assert [event for event in get_args(Event) if f"`{event}`" not in ledger] == []
+    assert len(re.findall(r"^\| `\w+` \| .* \| .* \|$", ledger.partition("six kinds")[2], re.MULTILINE)) >= 6
+
+
+def test_pictures_say_what_they_show() -> None:
+    curves, people = ((ROOT / "docs/images" / name).read_text() for name in ("epsilon.svg", "scaling.svg"))
+    assert "<title>Two Laplace curves" in curves
+    places = re.findall(r'<circle [^>]*cy="([\d.]+)"', people)
+    assert places.count(places[0]) == 10
+    assert "<title>Ten people" in people
+    assert "![Ten people" in (ROOT / "docs/concepts/scaling.md").read_text(encoding="utf-8")
 
 
 def test_every_command_is_on_a_written_page() -> None:

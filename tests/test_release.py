@@ -274,10 +274,17 @@ def test_a_plan_says_how_often_the_budget_affords_it(ward: Dataset, ledger: Ledg
 def test_an_answer_says_what_it_cost_and_what_that_means(ward: Dataset) -> None:
     made = ward.above(bar=9.5, epsilon="0.5")
     assert (made.booked, made.limit, made.left) == (Loss("0.5"), Loss("1"), Loss("0.5"))
-    assert made.price.startswith("It cost ε=1/2; ε=1/2 of ε=1 is left for ana.")
+    assert made.price.startswith("It cost ε=1/2; ε=1/2 is left for ana. The budget of all analysts together is ε=1.")
     assert "becomes at most 62.3 % sure" in made.price
     assert made.protects.startswith("one record")
     assert Release.from_dict(json.loads(made.to_json())) == made
+
+
+def test_what_is_left_of_a_share_is_not_said_to_be_of_the_limit(ward: Dataset, ledger: Ledger) -> None:
+    ledger.grant("ward", Loss("2"), by="steward")
+    ledger.allocate("ward", "ana", Loss("1.5"), by="steward")
+    made = ward.above(bar=9.5, epsilon="0.5")
+    assert made.price.startswith("It cost ε=1/2; ε=1 is left for ana. The budget of all analysts together is ε=2.")
 
 
 def test_no_cell_of_a_file_is_run_by_a_spreadsheet(ward: Dataset) -> None:

@@ -261,7 +261,10 @@ class Release(Generic[A]):
         if self.booked is None or self.limit is None:
             return f"{self.left} is left for {self.analyst}."
         stated = "" if self.booked.amount == self.guarantee.loss.amount else f" (stated: {self.guarantee.loss})"
-        words = f"It cost {self.booked}{stated}; {self.left} of {self.limit} is left for {self.analyst}."
+        words = (
+            f"It cost {self.booked}{stated}; {self.left} is left for {self.analyst}. "
+            f"The budget of all analysts together is {self.limit}."
+        )
         meaning = certainty(self.booked)
         return words if meaning is None else f"{words} {meaning}"
 

@@ -82,7 +82,7 @@ def test_the_other_questions_are_asked_and_drawn(chromium: Browser, trial_servic
         sue.plan(question, "beds")
         sue.ask()
         sue.sees_plot()
-    expect(sue.page.get_by_role("row", name="Price")).to_contain_text("It cost ε=1; ε=1 of ε=6 is left for steward.")
+    expect(sue.page.get_by_role("row", name="Price")).to_contain_text("It cost ε=1; ε=1 is left for steward.")
     sue.plan("Why is this record an outlier?")
     expect(sue.page.locator("#plan")).to_contain_text("still to be given")
     sue.page.get_by_label("record needed").fill("3")

@@ -9,7 +9,9 @@ from wallflower import Loss, Points
 from wallflower.errors import LossMismatch, ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Neighbours
+from wallflower.queries.watch import Watch
 from wallflower.queries.watch.baseline import COARSE, Baseline
+from wallflower.schema import Column, Schema
 
 
 class Still:
@@ -131,3 +133,56 @@ def test_what_is_stated_of_both_numbers_is_true(n, guess):
         by_plan += abs(value["variance"] - spread**2) <= planned["variance"]
     assert min(near, between) >= 900
     assert by_plan >= 900 or guess != 3.0  # the plan goes by a guess that is right
+
+
+BEDS = Schema(columns=(Column("temperature", low=34.5, high=39.5, center=37, scale=0.5, measure="°C"),))  # -5 to 5
+
+
+def beds(schema=BEDS, n=400):
+    draw = np.random.default_rng(5)
+    values = np.column_stack([draw.uniform(column.low, column.high or 50, n) for column in schema.columns])
+    return Points.from_array(values, name="beds", columns=[column.name for column in schema.columns], schema=schema)
+
+
+ASKING = {
+    "baseline": lambda **bounds: Baseline(loss=Loss("1"), **bounds),
+    "baseline by phase": lambda **bounds: Baseline(loss=Loss("1"), phase="always", **bounds),
+    "watch": lambda **bounds: Watch(threshold=2.0, loss=Loss("1"), **bounds),
+}
+
+
+@pytest.mark.parametrize("ask", ASKING.values(), ids=ASKING)
+@pytest.mark.parametrize(("low", "high"), [(34.5, 39.5), (5.0, 9.0), (-9.0, -5.0), (0.0, 40.0), (-40.0, 1.0)])
+def test_bounds_outside_the_public_range_are_refused_by_public_facts(ask, low, high):
+    with pytest.raises(ParameterError, match=r"of temperature, which is -5 to 5 after subtracting 37 and"):
+        ask(low=low, high=high).view(beds())
+
+
+@pytest.mark.parametrize("ask", ASKING.values(), ids=ASKING)
+@pytest.mark.parametrize(("low", "high"), [(-5.0, 5.0), (-3.0, 3.0), (-5 - 1e-12, 5.0), (-9.0, 9.0)])
+def test_bounds_within_the_public_range_or_around_it_are_taken(ask, low, high):
+    assert ask(low=low, high=high).view(beds()).n == 400
+
+
+def test_one_pair_of_bounds_must_meet_the_range_of_every_column():
+    two = Schema(columns=(Column("a", low=0, high=10), Column("b", low=20, high=90, measure="kg")))
+    assert Baseline(low=0.0, high=90.0, loss=Loss("1")).view(beds(two)).n == 400
+    with pytest.raises(ParameterError, match="0 to 15 is outside the public range of b, which is 20 to 90 kg"):
+        Baseline(low=0.0, high=15.0, loss=Loss("1")).view(beds(two))
+
+
+def test_one_bound_of_the_query_is_held_to_the_schema_too():
+    with pytest.raises(ParameterError, match=r"from 34\.5 is outside the public range"):
+        Watch(threshold=2.0, low=34.5, loss=Loss("1")).view(beds())
+    half = Schema(columns=(Column("t", low=0),))
+    assert Baseline(low=1.0, high=1e6, loss=Loss("1")).view(beds(half)).n == 400
+    with pytest.raises(ParameterError, match="-9 to -1 is outside the public range of t, which is from 0"):
+        Baseline(low=-9.0, high=-1.0, loss=Loss("1")).view(beds(half))
+
+
+def test_what_was_learnt_says_how_to_get_back_to_the_units_of_the_columns():
+    (note,) = Baseline(low=-5.0, high=5.0, loss=Loss("1")).cautions(beds())
+    assert "temperature 0.5 after subtracting 37" in note
+    assert "multiplied by 0.5 and 37 added to it" in note
+    assert "not of the columns" in Baseline(phase="always", loss=Loss("1")).cautions(beds())[0]
+    assert Baseline(low=-9.0, high=9.0, loss=Loss("1")).cautions(history()) == ()

@@ -36,6 +36,7 @@ from wallflower.queries.watch.modes import (
     check_numbers,
     loss_at_level,
     mode_of,
+    require_bounds_in_schema,
 )
 from wallflower.queries.watch.seasons import LIMIT, ReleasedBaseline, Seasons
 from wallflower.query import Condition, Plan, PublicFacts, Query, Reading, Status, Tradeoff, settle
@@ -249,6 +250,8 @@ class Watch(Query[Points, dict[str, Any]]):
 
     def gauge(self, dimension: int, schema: Schema | None = None) -> Gauge:
         """How observations are measured: the statistic on its grid."""
+        if self.baseline is None:  # by phase, bounds are in spreads of the season, not on the scale of the schema
+            require_bounds_in_schema(self, dimension, schema)
         return gauge(
             self.statistic,
             bounds_of(self, dimension, schema),

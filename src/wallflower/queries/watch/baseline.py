@@ -24,7 +24,7 @@ from wallflower.queries.watch import Watch
 from wallflower.queries.watch.seasons import Seasons
 from wallflower.queries.watch.seasons.learner import Learner
 from wallflower.queries.watch.seasons.phases import KINDS
-from wallflower.queries.watch.words import change_words
+from wallflower.queries.watch.words import baseline_unit_note, change_words
 from wallflower.query import Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount, settle
 from wallflower.query.accuracy import percent, rate_errors
 from wallflower.query.picture import Band, Dot
@@ -195,6 +195,11 @@ class Baseline(Query[Points, dict[str, Any]]):
 
     def assumed_change(self, data: Points) -> str:
         return change_words(self.change, self.loss.neighbours, data.schema, by_phase=False)
+
+    def cautions(self, data: Points) -> tuple[str, ...]:
+        """What entries are divided by, so that nobody takes what was learnt for the unit of the columns."""
+        note = baseline_unit_note(data, by_phase=self.phase is not None)
+        return (note,) if note else ()
 
     def view(self, data: Any) -> Points:
         if (learner := self._learner) is None:

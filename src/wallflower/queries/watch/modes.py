@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 else:
     _detectors = Lazy("wallflower.queries.watch.detectors")
 
+_ROUNDING: Final = 1e-9  # relative: bounds that were scaled elsewhere may differ from ours in the last digits
 LEVELS: Final = ("event", "person", "paper")
 
 
@@ -35,6 +37,54 @@ def bounds_of(query: OwnBounds, dimension: int, schema: Schema | None) -> Bounds
             "or state them for each column in the schema."
         )
     return Bounds(low=tuple(float(low) for low, _ in ends), high=tuple(float(high) for _, high in ends))  # type: ignore[arg-type]
+
+
+def require_bounds_in_schema(query: OwnBounds, dimension: int, schema: Schema | None) -> None:
+    """Refuse bounds of the query outside the range that the schema makes public, as the numbers are scaled: clipping
+    would move entries to where no column has any, and the answer would be of the bounds, not of the data.
+
+    One pair of bounds holds for all columns. It may lie within their ranges taken together, which clips, or contain
+    them all, which does nothing; and it must meet the range of every column."""
+    columns = (schema.columns or ()) if schema is not None else ()
+    if len(columns) != dimension or (query.low is None and query.high is None):
+        return
+    ranges = [_scaled_range(column) for column in columns]
+    lowest, highest = min(low for low, _ in ranges), max(high for _, high in ranges)
+    bottom = lowest if query.low is None else query.low
+    top = highest if query.high is None else query.high
+    slack = _ROUNDING * max(1.0, abs(bottom), abs(top)) if math.isfinite(bottom) and math.isfinite(top) else 0.0
+    is_within = lowest - slack <= bottom and top <= highest + slack
+    is_around = bottom <= lowest + slack and highest - slack <= top
+    for column, (low, high) in zip(columns, ranges, strict=True):
+        if not (is_within or is_around) or bottom >= high or top <= low:
+            raise ParameterError(
+                f"low, high: {_span(query.low, query.high)} is outside the public range of {column.name}, which is "
+                f"{_span(low, high)}{_scale_words(column)}. Pass bounds within the public range, on the same scale."
+            )
+
+
+def _scaled_range(column: Column) -> tuple[float, float]:
+    """The public range of a column as its numbers are read; infinite where the schema has no bound."""
+    center, scale = float(column.center), float(column.scale)
+    low = -math.inf if column.low is None else (column.low - center) / scale
+    high = math.inf if column.high is None else (column.high - center) / scale
+    return low, high
+
+
+def _span(low: float | None, high: float | None) -> str:
+    known_low, known_high = (None if end is None or math.isinf(end) else end for end in (low, high))
+    if known_low is None:
+        return f"up to {known_high:g}"
+    return f"from {known_low:g}" if known_high is None else f"{known_low:g} to {known_high:g}"
+
+
+def _scale_words(column: Column) -> str:
+    """How the schema reads the numbers of a column, and its range as it is written."""
+    if (column.center, column.scale) == (0, 1):
+        return f" {column.measure}" if column.measure else ""
+    shift = f"subtracting {column.center:g} and " if column.center else ""
+    measure = f" {column.measure}" if column.measure else ""
+    return f" after {shift}dividing by {column.scale:g} ({_span(column.low, column.high)}{measure} as written)"
 
 
 def _ends(query: OwnBounds, column: Column) -> tuple[float | None, float | None]:

@@ -66,11 +66,7 @@ def unit_note(query: WatchSettings, data: Points) -> str:
     pairs = _shift_and_scale(data.schema, data.columns)
     if all(pair == (0, 1) for pair in pairs):
         return "Entries are divided by 1: centre and threshold are in the units of the columns."
-    named = [
-        f"{name} {scale:g}" + (f" after subtracting {center:g}" if center else "")
-        for name, (center, scale) in zip(data.columns, pairs, strict=True)
-    ]
-    divided = f"By the schema, entries are divided by: {', '.join(named)}."
+    divided = _scale_words(data.columns, pairs)
     scales = {scale for _, scale in pairs}
     if query.statistic not in ("sum", "weighted") or len(scales) > 1:
         return f"{divided} Centre and threshold are of what that gives, not of the columns as they are written."
@@ -81,6 +77,27 @@ def unit_note(query: WatchSettings, data: Points) -> str:
         f"{divided} So the centre {usual:g} is {middle:.6g} and the threshold {query.threshold:g} is "
         f"{query.threshold * scale:.6g} in the units of the column{'s' if data.dimension > 1 else ''}."
     )
+
+
+def baseline_unit_note(data: Points, *, by_phase: bool) -> str:
+    """How the learnt numbers follow from those of the columns, where the schema scales any; else nothing."""
+    pairs = _shift_and_scale(data.schema, data.columns)
+    if all(pair == (0, 1) for pair in pairs):
+        return ""
+    divided, scales = _scale_words(data.columns, pairs), {scale for _, scale in pairs}
+    if by_phase or len(scales) > 1:
+        return f"{divided} What was learnt is of the numbers that this gives, not of the columns as they are written."
+    (scale,), shift = scales, sum(center for center, _ in pairs)
+    added = f" and {shift:g} added to it" if shift else ""
+    return f"{divided} In the units of the columns, the sum is multiplied by {scale:g}{added}, its spread by {scale:g}."
+
+
+def _scale_words(names: Sequence[str], pairs: Sequence[tuple[float, float]]) -> str:
+    named = [
+        f"{name} {scale:g}" + (f" after subtracting {center:g}" if center else "")
+        for name, (center, scale) in zip(names, pairs, strict=True)
+    ]
+    return f"By the schema, entries are divided by: {', '.join(named)}."
 
 
 def _shift_and_scale(schema: Schema, names: Sequence[str]) -> list[tuple[float, float]]:

@@ -567,6 +567,6 @@ def test_an_entry_that_cannot_be_read_is_said_to_be_so(service: Service) -> None
 def test_the_release_page_has_the_price_in_words(ana: Caller, analyst: Browser) -> None:
     made = ask(ana).json
     page = words(analyst.get(f"/ui/releases/{made['ledger_id']}"))
-    assert "It cost ε=1/4; ε=3/4 of ε=1 is left for ana." in page
+    assert "It cost ε=1/4; ε=3/4 is left for ana. The budget of all analysts together is ε=1." in page
     assert "is undecided (50 %) about yours, becomes at most 56.3 % sure" in page
     assert "the loss of one record, whatever is in it" in page

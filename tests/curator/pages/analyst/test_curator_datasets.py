@@ -80,6 +80,24 @@ def test_what_cannot_be_asked_is_shown_with_the_reason(
     assert (why or "") in page
 
 
+def test_a_question_about_time_says_so_where_a_table_has_none(service: Service) -> None:
+    somebody = Browser(service).sign_in(service.token("sam").token)
+    caution = "The schema has no column of times"
+    assert caution in words(somebody.get("/ui/datasets/said"))
+    assert caution not in words(somebody.get("/ui/datasets/stream"))
+
+
+def test_bounds_in_another_unit_are_refused_over_http_and_nothing_is_charged(service: Service) -> None:
+    ana, asked = service.token("ana"), {"low": 2.0, "high": 300.0, "epsilon": "0.5"}
+    before = ana.get("/v1/datasets/said/budget").json
+    refused = ana.post("/v1/datasets/said/ask/baseline", asked)
+    assert refused.status == 422
+    assert "which is -4.53333 to 15.3333 after subtracting 70 and dividing by 15 (2 to 300 kg as written)" in str(
+        refused.json
+    )
+    assert ana.get("/v1/datasets/said/budget").json == before
+
+
 def test_a_question_keeps_a_schema_without_words(tmp_path: Path) -> None:
     asked = Explain.example()
     stored = asked.to_json()

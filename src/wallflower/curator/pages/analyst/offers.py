@@ -22,16 +22,28 @@ _NEEDED = {
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A question, and what stands in its way; None: nothing does."""
+    """A question, what stands in its way (None: nothing does), and what to know before it is asked."""
 
     question: Question
     obstacle: str | None
+    caution: str | None = None
 
 
 def offers_of(desk: Desk, caller: Caller, shown: DatasetView) -> list[Offer]:
     """Every question, those that can be asked first."""
-    found = [Offer(question, obstacle_of(desk, caller, shown, question)) for question in desk.questions]
-    return sorted(found, key=lambda offer: offer.obstacle is not None)
+    found = [
+        Offer(question, obstacle_of(desk, caller, shown, question), _caution_of(desk, shown, question))
+        for question in desk.questions
+    ]
+    return sorted(found, key=lambda offer: (offer.obstacle is not None, offer.caution is not None))
+
+
+def _caution_of(desk: Desk, shown: DatasetView, question: Question) -> str | None:
+    """A question about time can be asked of a table whose schema names no times: only if its rows are in that order."""
+    schema = desk.public_schema(shown.name)
+    if shown.facts["stream"] or not question.streams or any(column.kind == "time" for column in schema.columns or ()):
+        return None
+    return "The schema has no column of times. Ask this only if the rows are in the order of time."
 
 
 def obstacle_of(desk: Desk, caller: Caller, shown: DatasetView, question: Question) -> str | None:

@@ -19,7 +19,7 @@ from wallflower.errors import ParameterError
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.watch.gauge import Bounds, Gauge, gauge
-from wallflower.queries.watch.modes import bounds_of
+from wallflower.queries.watch.modes import bounds_of, require_bounds_in_schema
 from wallflower.queries.watch.seasons import Seasons, round_constants
 from wallflower.queries.watch.seasons.estimates import FAR, MOVE, SHARES, Cells, Estimate, Ints
 from wallflower.queries.watch.seasons.phases import ALWAYS, CALENDARS, WRITTEN, Phases, require_kind
@@ -73,6 +73,7 @@ class Learner:
 
     def gauges(self, dimension: int, schema: Schema | None) -> list[Gauge]:
         """How the entries of each column are put on a grid."""
+        require_bounds_in_schema(self, dimension, schema)
         bounds = bounds_of(self, dimension, schema)
         ends = zip(bounds.low, bounds.high, strict=True)
         made = [gauge("sum", Bounds(low=(low,), high=(high,)), rho=self.change) for low, high in ends]
