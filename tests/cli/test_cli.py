@@ -128,7 +128,7 @@ def test_options_reach_the_question(shell: Shell) -> None:
             "above",
             "ward.csv",
             *ASK,
-            "--rho",
+            "--epsilon",
             "0.5",
             "--side",
             "below",
@@ -138,11 +138,11 @@ def test_options_reach_the_question(shell: Shell) -> None:
             "--dataset",
             "icu",
         ),
-        *("--analyst", "bo", "--ledger", grant(shell, "icu", Loss.zcdp("1"))),
+        *("--analyst", "bo", "--ledger", grant(shell, "icu", Loss("1"))),
     )
     parameters = made["parameters"]
     assert (parameters["side"], parameters["clamp"], parameters["most"]) == ("below", False, 3)
-    assert made["guarantee"]["rho"] == 0.5
+    assert made["guarantee"]["epsilon"] == 0.5
     assert (made["dataset"], made["analyst"], made["notes"]) == ("icu", "bo", [])
 
 
@@ -319,7 +319,7 @@ def test_the_plan_of_a_count_keeps_its_figures(shell: Shell, capsys: Any) -> Non
     asked = ["plan", "count", "--records", "99", "--dimension", "2", "--neighbours", "3", "--radius", "1"]
     assert cli.main([*asked, "--epsilon", "0.5", "--json"]) == 0
     option = json.loads(capsys.readouterr().out)["options"][0]
-    assert list(option) == ["mechanism", "error", "half_width", "deviation", "note"]
+    assert list(option) == ["mechanism", "total", "crowded", "error", "half_width", "deviation", "note"]
 
 
 def test_data_is_described_by_public_facts(shell: Shell) -> None:
@@ -468,7 +468,7 @@ def test_an_audit_without_findings_is_an_error(shell: Shell, monkeypatch: Any) -
     whole = Above.audits
     monkeypatch.setattr(Above, "audits", classmethod(lambda cls, *, quick: ()))
     assert shell("audit", "above") != 0
-    assert "5 are missing" in shell.err
+    assert "7 are missing" in shell.err
     monkeypatch.setattr(
         Above,
         "audits",

@@ -158,14 +158,14 @@ def stored(folder: Path) -> dict[int, bool | None]:
 def test_what_was_published_never_changes(tmp_path: Path) -> None:
     rng, told = random.Random(), dict[int, bool | None]()
     for _ in range(8):
-        now = killed(start(tmp_path), len(told), rng)
+        now = killed(start(tmp_path, "--from", "1"), len(told), rng)
         assert all(now[place] is flag for place, flag in told.items())
         told |= now
         assert sorted(told) == list(range(1, len(told) + 1))
         assert told.items() <= stored(tmp_path).items()
     assert any(flag is not None for flag in told.values())  # how many were passed over is left to the kills
     assert charges(tmp_path / "ledger.db") == 1
-    with start(tmp_path) as last:
+    with start(tmp_path, "--from", "1") as last:
         _, output, _ = last.finish("x\n" + "1\n" * len(told))
     assert published(output.splitlines()) == told
 

@@ -257,9 +257,8 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         if self.share is not None:
             radius = self.radius_draw(data.n, data.dimension).draw(data, noise)
             return CountAtRadius(self.at_radius(radius).answer(data, noise), radius)
-        asked = self._over_columns(data)
-        chosen = asked.choose_cap(data, noise)
-        capped = asked.with_cap(data.n, data.dimension, chosen)
+        chosen = self._over_columns(data).choose_cap(data, noise)
+        capped = self.with_cap(data.n, data.dimension, chosen)._over_columns(data)
         value = whole(ANSWERS[self.mechanism](capped, data, noise), data.n)
         if self.interval == "noise":
             return value if chosen is None else CappedCount(value, chosen)

@@ -58,6 +58,9 @@ def test_from_a_file_to_a_grant_and_on(chromium: Browser, trial_service: tuple[T
     sue = visitor(chromium, service)
     sue.sign_in(offered.steward)
     register(sue, Path(offered.settings.roots[0]))
+    sue.page.goto(f"{service.url}/ui/datasets/clinic/access")
+    sue.page.get_by_role("button", name="Give access").click()
+    expect(sue.page.get_by_text("every analyst Take the access back")).to_be_visible()
 
     ana = visitor(chromium, service, viewport={"width": 390, "height": 844}, color_scheme="dark")
     ana.sign_in(offered.analyst)
