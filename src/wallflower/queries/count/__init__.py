@@ -85,7 +85,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
     """
 
     kind: ClassVar[str] = "count"
-    label: ClassVar[str] = "outlier-count/2"
+    label: ClassVar[str] = "outlier-count/3"
     question: ClassVar[str] = "How many outliers are there?"
     proof: ClassVar[str] = "queries/count/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
