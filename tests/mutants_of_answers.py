@@ -434,11 +434,9 @@ INVENTED: dict[str, tuple[str, str, Mutate]] = {
         "explain",
         "dp, none or a context",
         wrap(
-            explain_modes,
-            "claim_more",
-            lambda more, stated, query, found: replace(
-                more(stated, query, found), rho=sum(part**2 for part in query.parts()) / 8
-            ),
+            explain.Explain,
+            "claim",
+            lambda claim, query, facts: replace(claim(query, facts), rho=sum(part**2 for part in query.parts()) / 8),
         ),
     ),
     "no noise in the last cell": ("explain", "ocdp, guided", wrap(guided, "draws", noise_in_filled_cells)),

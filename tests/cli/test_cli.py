@@ -97,7 +97,7 @@ def test_an_answer_is_a_table_otherwise(shell: Shell) -> None:
         "How many records are above the bar?",
         "95 % interval",
         "Pure differential privacy at ε=1/2",
-        "ε=1/2 of ε=1 is left",
+        "ε=1/2 is left",
     ):
         assert words in shell.out
     assert not any(line.endswith(" ") for line in shell.out.splitlines())

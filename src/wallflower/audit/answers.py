@@ -541,7 +541,8 @@ def audit_law_check(case: Case, check: LawCheck, *, name: str | None = None, exp
     cost = case.query.cost()
     kind = Loss.zcdp(claimed) if _is_in_squares(case) else Loss(claimed, delta=cost.delta)
     lost = loss_between(found[0], found[1], kind)
-    name = name or f"law of {case.name}: {' and '.join(check.parts)}"
+    other = " on tables of its own" if check.tables else ""
+    name = name or f"law of {case.name}: {' and '.join(check.parts)}{other}"
     words = f"claims {float(claimed):.6g}, is {lost:.6g} over {len({**found[0], **found[1]})} outputs"
     if lost > float(claimed) * (1 + EXACT):
         return _make_finding(name, words, caught=True, claimed=float(claimed), lower=lost, expected=expected)

@@ -389,7 +389,7 @@ def test_columns_that_hardly_have_one_unit_are_warned_about() -> None:
     assert not any("differ" in note for note in query.cautions(scaled))
     weighted = replace(query, statistic="weighted", weights=(800.0, 1.0))
     assert not any("differ" in note for note in weighted.cautions(raw))
-    spread = replace(query, low=-5.0, high=5.0, covariance=((1.0, 0.0), (0.0, 400.0)))
+    spread = replace(query, low=0.0, high=100_000.0, covariance=((1.0, 0.0), (0.0, 400.0)))
     assert "what is stated of their spreads differ by a factor of 20" in spread.cautions(raw)[0]
     largest = replace(spread, statistic="max", mean=(0.0, 0.0))
     assert not any("differ" in note for note in largest.cautions(raw))
