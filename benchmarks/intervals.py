@@ -131,7 +131,7 @@ class Silence:
 
 
 def measured(neighbours: int, radius: float, values: np.ndarray) -> Iterator[dict[str, Any]]:
-    """At every ε: how often the truth is at most the stated end, and within the noise and the honest interval."""
+    """At every ε: how often the truth is at most the stated end, and within the noise and the two-sided interval."""
     points, truth = Points.from_array(values, name="bench"), count_outliers(values, radius, neighbours)
     tree = grow_tree(values, radius, normalise=True)
 
@@ -147,8 +147,8 @@ def measured(neighbours: int, radius: float, values: np.ndarray) -> Iterator[dic
     for epsilon in EPSILONS:
         loss = Loss(epsilon)
         plain = Count(neighbours=neighbours, radius=radius, loss=loss)
-        honest = Count(neighbours=neighbours, radius=radius, loss=loss, interval="honest")
-        slacks = [query.slack_for(points.n, points.dimension) for query in (plain, honest)]
+        two_sided = Count(neighbours=neighbours, radius=radius, loss=loss, interval="two-sided")
+        slacks = [query.slack_for(points.n, points.dimension) for query in (plain, two_sided)]
         at_most, both = noise_coverage(plain, points, truth, count(slacks[0]))
         yield {
             "neighbours": neighbours,
@@ -159,10 +159,10 @@ def measured(neighbours: int, radius: float, values: np.ndarray) -> Iterator[dic
             "bias": [count(slacks[0]) - truth, truth - floor(slacks[1])],
             "at_most": at_most,
             "noise": both,
-            "honest": honest_coverage(honest, points, truth, count(slacks[1]), floor(slacks[1])),
+            "two_sided": two_sided_coverage(two_sided, points, truth, count(slacks[1]), floor(slacks[1])),
             "widths": [
                 plain.noise(points.n, points.dimension).half_width(),
-                honest.noise(points.n, points.dimension).half_width(),
+                two_sided.noise(points.n, points.dimension).half_width(),
             ],
         }
 
@@ -175,8 +175,8 @@ def noise_coverage(query: Count, points: Points, truth: int, start: float) -> tu
     return chance(first), max(0.0, chance(first) - chance(beyond))
 
 
-def honest_coverage(query: Count, points: Points, truth: int, start: float, floor: float) -> float:
-    """The chance that the truth is within the honest interval: two numbers, with noise of their own."""
+def two_sided_coverage(query: Count, points: Points, truth: int, start: float, floor: float) -> float:
+    """The chance that the truth is within the two-sided interval: two numbers, with noise of their own."""
     n, dimension = points.n, points.dimension
     chance = partial(chance_from, query.noise(n, dimension), start, n)
     first = first_value(n, lambda value: query.reading(BoundedCount(value, 0), points).interval[1] >= truth)

@@ -167,4 +167,4 @@ def test_errors_that_move_further_than_is_paid_for_are_noticed(
 def test_settings_with_a_kind_of_loss_that_no_case_has_are_named() -> None:
     cases = tuple(case for case in COUNT_CASES if case.name != "two-sided interval at δ")
     missing = Accounts(cases=cases, without_draws=WITHOUT_DRAWS).missing_modes(Count)
-    assert missing == ["interval=honest with a approximate loss"]
+    assert missing == ["interval=two-sided with a approximate loss"]

@@ -445,13 +445,13 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
         put(count_mechanisms._sensitivity, "rounded_smooth_bound", capped_half_the_time),
     ),
     "duplicates are no neighbours": (COUNT, "exact", put(count_audit, "count_outliers", count_by_value)),
-    "honest: a tenth short": (COUNT, "honest", wrap(noisy_count, "calibrate", shorter(TENTH))),
-    "honest: both numbers at the whole loss": (
+    "two-sided: a tenth short": (COUNT, "two-sided", wrap(noisy_count, "calibrate", shorter(TENTH))),
+    "two-sided: both numbers at the whole loss": (
         COUNT,
-        "honest",
+        "two-sided",
         put(count.Count, "each", property(lambda query: query.loss)),
     ),
-    "honest: one draw for both numbers": (COUNT, "honest", one_draw_for_both_numbers),
+    "two-sided: one draw for both numbers": (COUNT, "two-sided", one_draw_for_both_numbers),
     "share: the count at the whole loss": (
         COUNT,
         "share",

@@ -32,7 +32,7 @@ class Questions:
         slack: int | None = None,
         normalise: bool = True,
         scale: int | ReleaseLike | None = None,
-        interval: Literal["noise", "honest"] = "noise",
+        interval: Literal["noise", "two-sided"] = "noise",
         by: tuple[str, ...] | None = None,
         public_groups: bool = False,
         epsilon: Exact | None = None,
@@ -60,8 +60,8 @@ class Questions:
         loss           the same as a Loss
 
         With mechanism extension:
-        interval       noise: only the upper end is proved; honest: both ends are, with half of the loss for each:
-                       noise, honest
+        interval       noise: only the upper end is proved; two-sided: both ends are, with half of the loss for each:
+                       noise, two-sided
         by             count every group of these label columns, one or two, by itself: one price for all groups
 
         With by:
@@ -469,7 +469,7 @@ class Plans:
         slack: int | None = None,
         normalise: bool = True,
         scale: int | ReleaseLike | None = None,
-        interval: Literal["noise", "honest"] = "noise",
+        interval: Literal["noise", "two-sided"] = "noise",
         by: tuple[str, ...] | None = None,
         public_groups: bool = False,
         epsilon: Exact | None = None,

@@ -155,8 +155,8 @@ def test_what_tiles_cannot_answer_is_refused_before_it_is_charged(question, fold
 
 @pytest.mark.parametrize(
     "asked",
-    [{"mechanism": "smooth", "loss": Loss("1", delta="1e-6")}, {"interval": "honest"}],
-    ids=["smooth", "honest"],
+    [{"mechanism": "smooth", "loss": Loss("1", delta="1e-6")}, {"interval": "two-sided"}],
+    ids=["smooth", "two-sided"],
 )
 def test_parts_of_a_count_that_need_the_whole_table_are_refused(asked, folder, tmp_path):
     query = Count(**{"neighbours": 4, "radius": 0.2, "loss": Loss("1"), "columns": ("x", "y"), **asked})

@@ -104,7 +104,7 @@ def test_a_lattice_is_counted_with_a_cap_that_never_binds(crowded):
 
 def test_each_draw_of_a_tested_count_has_its_part_of_the_loss(crowded):
     script = ScriptedNoise()
-    value = on_lattice(interval="honest").answer(crowded, script)
+    value = on_lattice(interval="two-sided").answer(crowded, script)
     assert isinstance(value, BoundedCount)
     spent, left = split_for_test(Loss("3"))
     half, cap = left.epsilon / 2, value.chosen.cap

@@ -211,8 +211,8 @@ def _drawn_noise(query, points):
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize(("points", "truth"), [(synthetic(), 5), (crowd(), 0)], ids=["calm", "crowded"])
-def test_an_honest_interval_covers_whatever_the_data(points, truth, loss):
-    query = asked(interval="honest", loss=loss, slack=3)  # a fixed cap, so that an answer draws twice
+def test_a_two_sided_interval_covers_whatever_the_data(points, truth, loss):
+    query = asked(interval="two-sided", loss=loss, slack=3)  # a fixed cap, so that an answer draws twice
     count = law_of_count(points.n, query.noise(points.n, 2), lambda noise: query.answer(points, noise))
     floor = law_of_count(points.n, query.floor_noise(points.n, 2), lambda noise: query.answer(points, noise).floor)
     covered = 0.0
@@ -224,20 +224,20 @@ def test_an_honest_interval_covers_whatever_the_data(points, truth, loss):
     assert covered >= 0.95
 
 
-def test_an_honest_answer_draws_twice_at_half_the_loss_each():
-    noise, query = Scripted(), asked(interval="honest", slack=3, loss=Loss("1", delta="1e-30"))
+def test_a_two_sided_answer_draws_twice_at_half_the_loss_each():
+    noise, query = Scripted(), asked(interval="two-sided", slack=3, loss=Loss("1", delta="1e-30"))
     answer = query.answer(synthetic(), noise)
     assert query.each == Loss("1/2", delta="5e-31")
     assert query.cost() == Loss("1", delta="1e-30")
     assert [scale for _, scale in noise.scales] == [2 * (4 * 128 + 1), 2 * (3 * 128 + 1)]
     assert (answer, answer.floor) == (5, 5)
-    assert asked(interval="honest", loss=Loss.zcdp("1/3")).each == Loss.zcdp("1/6")
+    assert asked(interval="two-sided", loss=Loss.zcdp("1/3")).each == Loss.zcdp("1/6")
 
 
-def test_an_honest_release_is_a_whole_number_with_its_interval_and_comes_back_from_json(tmp_path):
+def test_a_two_sided_release_is_a_whole_number_with_its_interval_and_comes_back_from_json(tmp_path):
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         ledger.grant("synthetic-1", Loss("3"), by="owner")
-        made = release(asked(interval="honest", loss=Loss("3")), synthetic(), ledger, analyst="ana")
+        made = release(asked(interval="two-sided", loss=Loss("3")), synthetic(), ledger, analyst="ana")
     again = Release.from_dict(json.loads(made.to_json()))
     assert again == made
     assert type(again.value) is int
@@ -247,8 +247,8 @@ def test_an_honest_release_is_a_whole_number_with_its_interval_and_comes_back_fr
     assert copy(made.value).floor == made.value.floor
 
 
-def test_the_plan_of_an_honest_interval_says_how_far_either_end_reaches():
-    query = asked(interval="honest", loss=Loss("1"))
+def test_the_plan_of_a_two_sided_interval_says_how_far_either_end_reaches():
+    query = asked(interval="two-sided", loss=Loss("1"))
     plan = query.plan(n=10_000, dimension=7)
     below, above = (law(10_000, 7).half_width() for law in (query.floor_noise, query.noise))
     assert plan.verdict == f"useful: -{below:.3g} and +{above:.3g} (95 %, both ends proved) among 10,000 records"
@@ -269,12 +269,12 @@ def test_scenario_one_is_read_off_the_released_number_and_states_what_is_proved(
     raised = asked().reading(50, points).extras["any"]
     assert raised["says"] is True
     assert raised["false_alarm"] is raised["p_value"] is None
-    honest = asked(interval="honest").reading(BoundedCount(50, 0), points).extras["any"]
-    assert (honest["says"], honest["p_value"], honest["found_from"]) == (False, 1.0, None)
+    two_sided = asked(interval="two-sided").reading(BoundedCount(50, 0), points).extras["any"]
+    assert (two_sided["says"], two_sided["p_value"], two_sided["found_from"]) == (False, 1.0, None)
 
 
 @pytest.mark.parametrize(("epsilon", "is_mute"), [("0.05", True), ("9", False)])
-@pytest.mark.parametrize("given", [{}, {"mechanism": "global"}, {"interval": "honest"}])
+@pytest.mark.parametrize("given", [{}, {"mechanism": "global"}, {"interval": "two-sided"}])
 def test_a_no_that_could_not_be_a_yes_is_said_to_mean_nothing(epsilon, is_mute, given):
     highest = BoundedCount(50, 50) if "interval" in given else 50
     reading = asked(loss=Loss(epsilon), **given).reading(highest, synthetic())
@@ -287,7 +287,7 @@ def test_the_words_state_a_lower_end_only_where_it_is_proved():
     assert asked().reading(5, points).words == "At most 14 of 50 records are outliers (97.5 % confidence); estimate 5."
     assert asked(mechanism="global").reading(5, points).words.startswith("0 to 50 of 50 records are outliers (95 %")
     assert (
-        asked(interval="honest")
+        asked(interval="two-sided")
         .reading(BoundedCount(5, 4), points)
         .words.startswith("0 to 23 of 50 records are outliers (95 %")
     )
@@ -327,7 +327,7 @@ def test_a_mechanism_that_cannot_be_is_left_out_of_the_plan_of_another():
         ({"slack": 3.0}, ParameterError),
         ({"slack": True}, ParameterError),
         ({"interval": "wide"}, ParameterError),
-        ({"interval": "honest", "mechanism": "global"}, ParameterError),
+        ({"interval": "two-sided", "mechanism": "global"}, ParameterError),
         ({"neighbours": 2.0}, ParameterError),
         ({"loss": "1"}, ParameterError),
         ({"loss": Loss(0)}, ParameterError),

@@ -143,7 +143,7 @@ def test_one_name_is_a_list_of_one() -> None:
         ({"by": ("size",)}, ParameterError, "part of the answer"),
         ({"loss": Loss("1", delta="1e-6")}, LossMismatch, "epsilon alone"),
         ({"loss": Loss.zcdp("1")}, LossMismatch, "epsilon alone"),
-        ({"interval": "honest"}, ParameterError, "noise only"),
+        ({"interval": "two-sided"}, ParameterError, "noise only"),
         ({"mechanism": "global"}, ParameterError, "setting of mechanism extension"),
     ],
 )

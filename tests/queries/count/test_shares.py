@@ -84,8 +84,8 @@ def test_the_drawn_radius_gives_about_the_wanted_share(points):
     assert after - 20 <= 150 <= before + 20
 
 
-def test_an_honest_interval_knows_its_floor(points):
-    query = asked(interval="honest", loss=Loss("8"))
+def test_a_two_sided_interval_knows_its_floor(points):
+    query = asked(interval="two-sided", loss=Loss("8"))
     value = query.answer(points, system_noise())
     read = query.reading(value, points)
     assert read.extras["at_least"] is not None

@@ -142,7 +142,7 @@ def check_count(here: HardTable, ask: Callable[[Query[Any, Any]], Release[Any]])
     yield Check(query="count", statement="at most H", allowed=0.025, is_true=truth <= made.extras["at_most"])
     yield Check(query="count", statement="noise within ±w", allowed=0.05, is_true=abs(made.value - bare) <= width)
     yield _check_conditions(here, "count", made)
-    both = ask(Count(neighbours=NEIGHBOURS, radius=here.radius, interval="honest", loss=Loss("1")))
+    both = ask(Count(neighbours=NEIGHBOURS, radius=here.radius, interval="two-sided", loss=Loss("1")))
     low, high = both.interval or (0, 0)
     yield Check(query="count", statement="L to H, both ends", allowed=0.05, is_true=low <= truth <= high)
 

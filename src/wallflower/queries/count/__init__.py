@@ -2,7 +2,7 @@
 
 A record is an outlier when fewer than `neighbours` others lie within `radius` [KN98]. One person can flip many
 records, so noise goes on a Lipschitz extension of the count whose sensitivity is `slack` + 1 whatever the dimension.
-The extension never counts too few; an honest interval has a second number that never counts too many.
+The extension never counts too few; a two-sided interval has a second number that never counts too many.
 
 Released    one whole number in [0, N], or two       Neighbours  replace one record, N public
 Guarantee   pure ε-DP, (ε, δ)-DP or ρ-zCDP           Arithmetic  whole-number noise on a grid of 1/128
@@ -73,7 +73,7 @@ from wallflower.query.accuracy import NoiseLaw, check_distances, check_share, ch
 from wallflower.query.picture import Dot, Picture
 from wallflower.units import Claim
 
-INTERVALS: Final = ("noise", "honest")
+INTERVALS: Final = ("noise", "two-sided")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
     interval: str = field(
         default="noise",
         metadata={
-            "help": "noise: only the upper end is proved; honest: both ends are, with half of the loss for each",
+            "help": "noise: only the upper end is proved; two-sided: both ends are, with half of the loss for each",
             "choices": INTERVALS,
             "when": Condition("mechanism", "extension"),
         },
@@ -305,7 +305,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
     def _read(self, value: int, facts: PublicFacts, chosen: ChosenCap) -> Reading:
         law = self.noise(facts.n, facts.dimension)
         low, high = noise_interval(value, facts.n, law)
-        low = min(value, self._floor_interval(value, facts)[0]) if self.interval == "honest" else low  # (H)
+        low = min(value, self._floor_interval(value, facts)[0]) if self.interval == "two-sided" else low  # (H)
         said = self._any_outlier(value, facts)
         extras = {
             "at_most": high,
@@ -380,7 +380,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         return NOISE[self.mechanism](self.with_cap(n, dimension), n, dimension)
 
     def floor_noise(self, n: int, dimension: int) -> Additive:
-        """The noise of the number below the count that an honest interval begins at (H)."""
+        """The noise of the number below the count that a two-sided interval begins at (H)."""
         capped = self.with_cap(n, dimension)
         return count_noise(capped.slack_for(n, dimension) - 1, capped.each)
 
@@ -390,8 +390,8 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
 
     @property
     def each(self) -> Loss:
-        """The loss of each released number: an honest interval has two (H)."""
-        loss, numbers = self.loss, 2 if self.interval == "honest" else 1
+        """The loss of each released number: a two-sided interval has two (H)."""
+        loss, numbers = self.loss, 2 if self.interval == "two-sided" else 1
         return Loss(loss.amount / numbers, delta=loss.delta / numbers, kind=loss.kind, neighbours=loss.neighbours)
 
     @classmethod
@@ -415,7 +415,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
     @property
     def _is_two_sided(self) -> bool:
         """Whether both ends of the interval are proved (A)."""
-        return self.mechanism != "extension" or self.interval == "honest"
+        return self.mechanism != "extension" or self.interval == "two-sided"
 
     @property
     def _symbol(self) -> str:
@@ -428,7 +428,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
     def _reach(self, n: int, dimension: int) -> str:
         """How far the interval reaches, and what that covers."""
         width = self.noise(n, dimension).half_width(SURE)
-        if self.interval == "honest":
+        if self.interval == "two-sided":
             below = self.floor_noise(n, dimension).half_width(SURE)
             return f"-{below:.3g} and +{width:.3g} (95 %, both ends proved)"
         return f"{'noise within ' if self.mechanism == 'extension' else ''}±{width:.3g} (95 %)"

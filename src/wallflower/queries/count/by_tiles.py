@@ -40,7 +40,7 @@ def view_of_tiles(query: CountTerms, table: TiledTable) -> TiledPoints:
     """The records as tiles, or a refusal that names what can be asked instead."""
     unfit = {
         "mechanism smooth": (query.mechanism == "smooth", "Choose the mechanism extension or global"),
-        "an honest interval": (query.interval == "honest", "Ask for interval='noise'"),
+        "a two-sided interval": (query.interval == "two-sided", "Ask for interval='noise'"),
     }
     for asked, (is_asked, instead) in unfit.items():
         if is_asked:

@@ -1,4 +1,4 @@
-"""A lower bound of the number of outliers that one record moves little: what an honest interval begins at.
+"""A lower bound of the number of outliers that one record moves little: what a two-sided interval begins at.
 
 An outlier with `missing` neighbours too few weighs 1/missing. Where outliers that one new record could all be near
 weigh more than `sensitivity` - 1 together, they are not counted in full: q_low is the largest sum of shares from 0 to

@@ -61,7 +61,7 @@ def _extension_answer(query: NoisyTerms, data: Points | TiledPoints, noise: Nois
 
 
 def noisy_floor(query: NoisyTerms, data: Points | TiledPoints, noise: Noise) -> int:
-    """The number below the count that an honest interval begins at."""
+    """The number below the count that a two-sided interval begins at."""
     assert isinstance(data, Points)
     slack = query.slack_for(data.n, data.dimension)  # (P) (Q1) (Q2) (Q3) (H): one record moves it by at most that
     tree = _pairs.grow_tree(data.values, query.reach, normalise=query.normalise)

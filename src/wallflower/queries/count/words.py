@@ -18,7 +18,7 @@ USEFUL: Final = MODERATE[1]  # of the records: more than moderate noise makes a 
 EPSILONS: Final = ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5")
 ONE_SIDED: Final = (
     "Only the upper end is proved: the mechanism overcounts where many records have barely enough neighbours. "
-    "interval='honest' proves both ends."
+    "interval='two-sided' proves both ends."
 )
 MUTE: Final = (
     "Whether there is any outlier cannot be told at this loss: yes begins above the number of records, so that a no "

@@ -46,11 +46,11 @@ def test_an_effort_grows_with_the_table_and_knows_no_records(question: type[Quer
     [
         Count(neighbours=5, radius=0.3, loss=Loss("1")),
         Count(neighbours=200, radius=2.0, loss=Loss("1")),
-        Count(neighbours=5, radius=0.3, loss=Loss("1"), interval="honest"),
+        Count(neighbours=5, radius=0.3, loss=Loss("1"), interval="two-sided"),
         Count(neighbours=5, radius=0.3, loss=Loss("1"), mechanism="global"),
         Subspaces(neighbours=5, radius=0.3, loss=Loss("1"), size=2),
     ],
-    ids=["few neighbours", "many neighbours", "honest", "global", "subspaces"],
+    ids=["few neighbours", "many neighbours", "two-sided", "global", "subspaces"],
 )
 def test_a_look_stays_within_the_memory_that_was_said(asked: Query[Any, Any]) -> None:
     rows = np.random.default_rng(0).random((2_000, 5))

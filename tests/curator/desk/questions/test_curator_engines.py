@@ -51,7 +51,7 @@ def test_what_an_engine_cannot_answer_is_refused_over_http_before_the_charge(fol
         ana = service.token("ana")
         for asked, more in (
             ("baseline", {"epsilon": "0.3", "low": -5.0, "high": 5.0}),
-            ("count", {**COUNT, "interval": "honest"}),
+            ("count", {**COUNT, "interval": "two-sided"}),
         ):
             told = ana.post(f"/v1/datasets/many/ask/{asked}", more)
             assert told.problem == "parameter"

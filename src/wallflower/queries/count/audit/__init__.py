@@ -280,7 +280,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "smooth": partial(_attack, "smooth"),
     "exact": lambda quick: _oracles(),
     "broken": lambda quick: chain(_broken_laws(), broken_bounds()),
-    "honest": lambda quick: lower_findings(),
+    "two-sided": lambda quick: lower_findings(),
     "groups": lambda quick: group_findings(),
     "share": lambda quick: share_findings(),
     "labels": lambda quick: label_findings(),

@@ -159,7 +159,7 @@ CASES: Final[tuple[Case, ...]] = (
     Case(
         name="two-sided interval",
         released=lambda value: [128 * int(value), 128 * _floor(value)],
-        query=_count(interval="honest"),
+        query=_count(interval="two-sided"),
         tables=ON_STAR,
         parts=(
             laplace("count", moves=MOVES, epsilon=HALF),
@@ -169,13 +169,13 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     Case(
         name="two-sided interval at ρ",
-        query=_count(CONCENTRATED, interval="honest"),
+        query=_count(CONCENTRATED, interval="two-sided"),
         tables=ON_STAR,
         parts=(gaussian("count", moves=MOVES, rho="1/4"), gaussian("floor", moves=FLOOR_MOVES, rho="1/4")),
     ),
     Case(
         name="two-sided interval at δ",
-        query=_count(WIDE, interval="honest"),
+        query=_count(WIDE, interval="two-sided"),
         tables=ON_STAR,
         parts=(
             gaussian_at_delta("count", moves=MOVES, epsilon="1/8", delta="1/10"),
@@ -207,7 +207,7 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     Case(
         name="at a share, two-sided",
-        query=_count(radius=None, share="1/2", interval="honest"),
+        query=_count(radius=None, share="1/2", interval="two-sided"),
         tables=ON_STAR,
         parts=(
             exponential("radius", epsilon=HALF, moves=MOVES, candidates=RADII),

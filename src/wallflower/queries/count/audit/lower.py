@@ -1,7 +1,7 @@
-"""Attacks on the bound from below and on the honest interval, and broken ones that an audit has to catch.
+"""Attacks on the bound from below and on the two-sided interval, and broken ones that an audit has to catch.
 
 What is sound is the released code: its value on every table of tiny worlds, beside all cliques, and the law of both
-numbers of an honest interval on tables that one record tells apart as far as it can.
+numbers of a two-sided interval on tables that one record tells apart as far as it can.
 """
 
 from __future__ import annotations
@@ -47,26 +47,26 @@ CROSS: Final = World(((0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.
 def lower_findings() -> Iterator[Finding]:
     """Every attack: what must hold, then what must be caught."""
     for place, neighbours, world in (("path", 1, PATH), ("path", 2, PATH), ("cross", 2, CROSS)):
-        here, asked = f"on a {place}, k = {neighbours}", _honest(LOSSES[0], neighbours)
+        here, asked = f"on a {place}, k = {neighbours}", _two_sided(LOSSES[0], neighbours)
         exact, brute = (partial(each, neighbours=neighbours) for each in (_exact, _over_all_cliques))
         yield audit_exact(exact, brute, world.arrays(), name=f"lower bound {here}")
         value = partial(_value, neighbours=neighbours)
         yield audit_bound(partial(_hidden, asked), value, world, name=f"lower bound: what its noise hides, {here}")
     for loss in LOSSES:
-        first, second = (_law_of_both(_honest(loss), records) for records in TABLES)
-        yield audit_law(first, second, claimed=loss, name=f"honest interval, {loss}")
+        first, second = (_law_of_both(_two_sided(loss), records) for records in TABLES)
+        yield audit_law(first, second, claimed=loss, name=f"two-sided interval, {loss}")
     for name, (broken, neighbours) in BROKEN_BOUNDS.items():
         value = partial(broken, neighbours=neighbours)
         yield audit_bound(lambda _: SENSITIVITY, value, PATH, name=f"broken: {name}", expected=True)
     unweighted = partial(_over_all_cliques, weigh=np.ones_like)
     yield audit_exact(_exact, unweighted, PATH.arrays(), name="broken: what outliers miss is forgotten", expected=True)
     for name, law in BROKEN_LAWS.items():
-        first, second = (law(_honest(LOSSES[0]), records) for records in TABLES)
+        first, second = (law(_two_sided(LOSSES[0]), records) for records in TABLES)
         yield audit_law(first, second, claimed=LOSSES[0], name=f"broken: {name}", expected=True)
 
 
-def _honest(loss: Loss, neighbours: int = 1) -> Count:
-    return Count(neighbours=neighbours, radius=1.0, loss=loss, slack=SENSITIVITY, normalise=False, interval="honest")
+def _two_sided(loss: Loss, neighbours: int = 1) -> Count:
+    return Count(neighbours=neighbours, radius=1.0, loss=loss, slack=SENSITIVITY, normalise=False, interval="two-sided")
 
 
 def _exact(values: Floats, neighbours: int = 2) -> float:
@@ -175,6 +175,6 @@ BROKEN_BOUNDS: Final[dict[str, tuple[Callable[..., float], int]]] = {
     "a radius a hair too small": (partial(_over_all_cliques, reach=4.0 * (1 - 1e-9)), 2),
 }
 BROKEN_LAWS: Final[dict[str, Callable[[Count, list[float]], Law]]] = {
-    "honest, both numbers at the whole loss": _broken_whole_loss,
-    "honest, one draw for both numbers": _broken_shared_draw,
+    "two-sided, both numbers at the whole loss": _broken_whole_loss,
+    "two-sided, one draw for both numbers": _broken_shared_draw,
 }
