@@ -287,7 +287,7 @@ class Stranger(Person):
 
     def dawdle(self) -> None:
         """Send the head of a request, or its body, too slowly, and wait until somebody hangs up."""
-        head = f"POST {_ask(WIDE)} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {self.token}\r\n"
+        head = f"POST {_ask(WIDE)} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {self.token}\r\n"
         whole = self.chance.random() < 0.5
         text = f"{head}content-length: 100\r\n\r\n{{" if whole else head
         with suppress(OSError), self._connected() as line:
@@ -299,7 +299,7 @@ class Stranger(Person):
     def hang_up(self) -> None:
         """Ask, and go before the answer comes: what was charged stays charged."""
         body = json.dumps(ASK | {"epsilon": EPSILON}).encode()
-        head = f"POST {_ask(WIDE)} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {self.token}\r\n"
+        head = f"POST {_ask(WIDE)} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {self.token}\r\n"
         head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
         with suppress(OSError), self._connected() as line:
             line.sendall(head.encode() + body[: self.chance.choice((len(body), 5))])

@@ -84,7 +84,9 @@ def test_the_settings_of_deploy_start_a_service(tmp_path: Path) -> None:
         port=0, workers=1, ledger=str(tmp_path / "ledger.db"), watches=str(tmp_path / "watches")
     )
     with run_service(stated) as running:
-        assert [one["name"] for one in running.token("ana").get("/v1/datasets").json["datasets"]] == ["beds", "ward"]
+        host = stated.office.address.removeprefix("https://")
+        answer = running.token("ana").get("/v1/datasets", host=host)
+        assert [dataset["name"] for dataset in answer.json["datasets"]] == ["beds", "ward"]
 
 
 def test_the_compose_file_is_sound() -> None:

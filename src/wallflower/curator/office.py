@@ -5,10 +5,12 @@ Texts are plain: paragraphs with empty lines between them, and headings that beg
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 from wallflower.errors import ParameterError, SourceError
 from wallflower.query.forms import closest
@@ -17,6 +19,9 @@ from wallflower.schema.columns import call_or_refuse
 LOGOS: Final[Mapping[str, str]] = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg"}
 _LOGO_BYTES: Final = 2**18
 _TEXT_BYTES: Final = 2**17
+DEFAULT_PORTS: Final[Mapping[str, int]] = {"http": 80, "https": 443}
+_HOST: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_PORT: Final = re.compile(r":[0-9]{1,5}$")
 _FILES: Final = ("logo", "accessibility", "privacy")
 
 
@@ -31,9 +36,14 @@ class Part:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Office:
     """What the settings say of whoever runs the service. `logo`, `accessibility` and `privacy` are files; `contact` is
-    an address to write to, in words; `language` is that of visitors whose browser asks for none that there is."""
+    an address to write to, in words; `language` is that of visitors whose browser asks for none that there is.
+
+    `address` is the public URL of the service, without a path: links, citations and snippets are made from it, and
+    requests to other hosts are refused.
+    """
 
     name: str = ""
+    address: str = ""
     logo: str | None = None
     contact: str = ""
     accessibility: str | None = None
@@ -51,6 +61,8 @@ class Office:
                 )
             if not isinstance(value, str) or not value.strip() or not value.isprintable():
                 raise ParameterError(f"office: {name} is not a line of text. Correct the settings.")
+        if "address" in stated:
+            stated = {**stated, "address": parse_address(stated["address"])}
         placed = {name: str(folder / stated[name]) for name in _FILES if name in stated}
         made = cls(**{**stated, **placed})
         made.require_files()
@@ -81,6 +93,39 @@ class Office:
 
 
 UNNAMED: Final = Office()
+
+
+def parse_address(text: str) -> str:
+    """Return the origin that a URL names, without the default port of its scheme.
+
+    >>> parse_address("https://Stats.example:443/"), parse_address("http://10.0.0.5:8080")
+    ('https://stats.example', 'http://10.0.0.5:8080')
+
+    Raises:
+        ParameterError: it is not `https://HOST` or `http://HOST`, or it has a path, a query or a user.
+    """
+    refusal = ParameterError(
+        f"office: address {text!r} is not the public URL of a service. It is https://HOST or https://HOST:PORT, "
+        "without a path. Correct the settings."
+    )
+    url = call_or_refuse(lambda: urlsplit(text), lambda _: refusal)
+    host = call_or_refuse(lambda: normalise_host(url.netloc, url.scheme), lambda _: refusal)
+    if url.scheme not in DEFAULT_PORTS or url.path not in ("", "/") or url.query or url.fragment or not host:
+        raise refusal
+    return f"{url.scheme}://{host}"
+
+
+def normalise_host(host: str, scheme: str) -> str:
+    """Return `HOST` or `HOST:PORT` in lower case, without the default port of the scheme; an empty text if it is
+    neither.
+
+    >>> normalise_host("Stats.example:443", "https"), normalise_host("a@b", "http")
+    ('stats.example', '')
+    """
+    if not _HOST.fullmatch(host):
+        return ""
+    name, _, port = host.lower().rpartition(":") if _PORT.search(host) else (host.lower(), "", "")
+    return name if not port or int(port) == DEFAULT_PORTS.get(scheme) else f"{name}:{int(port)}"
 
 
 def parts_of(text: str) -> list[Part]:

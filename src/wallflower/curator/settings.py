@@ -134,6 +134,11 @@ class Settings:
         if twice:
             raise ParameterError(f"datasets: {', '.join(sorted(twice))} is there twice. Give each a name of its own.")
 
+    @property
+    def is_behind_tls(self) -> bool:
+        """Whether visitors come over TLS that the settings know of: the service's own, or that of a proxy."""
+        return self.https or self.tls_cert is not None or self.office.address.startswith("https://")
+
     @classmethod
     def read(cls, path: Path) -> Self:
         """The settings in a TOML file."""

@@ -157,20 +157,20 @@ def test_a_slow_body_is_given_up(tmp_path: Path) -> None:
 def test_a_slow_head_is_given_up(tmp_path: Path) -> None:
     with run_service(settings(tmp_path, header_seconds=0.5), questions=(Above,)) as running:
         with open_line(running) as line:
-            line.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n")
+            line.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n")
             assert line.recv(4096) == b""
         with open_line(running) as line:
             assert line.recv(4096) == b""
 
 
 BEGINNINGS = {
-    "headers": (b"GET /healthz HTTP/1.1\r\nhost: x\r\n", b"x: " + b"a" * 60_000 + b"\r\n"),
-    "one header": (b"GET /healthz HTTP/1.1\r\nhost: x\r\nx: ", b"a" * 60_000),
-    "small headers": (b"GET /healthz HTTP/1.1\r\nhost: x\r\n", b"x: a\r\n" * 10_000),
+    "headers": (b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n", b"x: " + b"a" * 60_000 + b"\r\n"),
+    "one header": (b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: ", b"a" * 60_000),
+    "small headers": (b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n", b"x: a\r\n" * 10_000),
     "URL": (b"GET /", b"a" * 60_000),
-    "trailer": (b"POST /v1/x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx: ", b"a" * 60_000),
+    "trailer": (b"POST /v1/x HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx: ", b"a" * 60_000),
     "extension of a chunk": (
-        b"POST /v1/x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1;",
+        b"POST /v1/x HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n1;",
         b"a" * 60_000,
     ),
 }
@@ -210,12 +210,12 @@ def send_until_refused(line: socket.socket, beginning: bytes, more: bytes, most:
 @pytest.mark.parametrize(
     ("raw", "status", "kind"),
     [
-        (b"GET /healthz HTTP/1.1\r\nhost: x\r\nx: " + b"a" * 65_400 + b"\r\n\r\n", b"200", b"ok"),
-        (b"GET /healthz HTTP/1.1\r\nhost: x\r\nx: " + b"a" * 65_600 + b"\r\n\r\n", b"431", b"head-too-large"),
-        (b"GET /healthz HTTP/1.1\r\nhost: x\r\n" + b"x: a\r\n" * 99 + b"\r\n", b"200", b"ok"),
-        (b"GET /healthz HTTP/1.1\r\nhost: x\r\n" + b"x: a\r\n" * 100 + b"\r\n", b"431", b"head-too-large"),
-        (b"GET /healthz?" + b"a" * 16_000 + b" HTTP/1.1\r\nhost: x\r\n\r\n", b"200", b"ok"),
-        (b"GET /healthz?" + b"a" * 16_400 + b" HTTP/1.1\r\nhost: x\r\n\r\n", b"414", b"url-too-long"),
+        (b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: " + b"a" * 65_400 + b"\r\n\r\n", b"200", b"ok"),
+        (b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: " + b"a" * 65_600 + b"\r\n\r\n", b"431", b"head-too-large"),
+        (b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n" + b"x: a\r\n" * 99 + b"\r\n", b"200", b"ok"),
+        (b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n" + b"x: a\r\n" * 100 + b"\r\n", b"431", b"head-too-large"),
+        (b"GET /healthz?" + b"a" * 16_000 + b" HTTP/1.1\r\nhost: localhost\r\n\r\n", b"200", b"ok"),
+        (b"GET /healthz?" + b"a" * 16_400 + b" HTTP/1.1\r\nhost: localhost\r\n\r\n", b"414", b"url-too-long"),
     ],
 )
 def test_the_head_of_a_request_is_bounded(service: Service, raw: bytes, status: bytes, kind: bytes) -> None:
@@ -229,7 +229,7 @@ def test_the_head_of_a_request_is_bounded(service: Service, raw: bytes, status: 
 
 def test_a_trailer_is_no_header(service: Service, ana: Caller) -> None:
     with open_line(service) as line:
-        chunked = "host: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+        chunked = "host: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
         line.sendall(f"POST {PLAN} HTTP/1.1\r\n{chunked}0\r\nauthorization: Bearer {ana.token}\r\n\r\n".encode())
         assert line.recv(4096).split(b" ")[1] in (b"401", b"429")
 
@@ -240,8 +240,9 @@ def open_line(service: Service) -> socket.socket:
 
 
 def head(caller: Caller, line: str, *headers: str) -> bytes:
-    own = (f"{line} HTTP/1.1", "host: x", f"authorization: Bearer {caller.token}", "content-type: application/json")
-    return "\r\n".join([*own, *headers, "", ""]).encode()
+    token = f"authorization: Bearer {caller.token}"
+    common = (f"{line} HTTP/1.1", "host: localhost", token, "content-type: application/json")
+    return "\r\n".join([*common, *headers, "", ""]).encode()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from wallflower.curator.api.hosts import require_host
 from wallflower.curator.desk.logs import log_failure, tell
 from wallflower.curator.desk.metrics import Metrics
 from wallflower.curator.desk.problems import Refusal, problem, response, unanswered_refusal
@@ -62,7 +63,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         began, status, has_place = time.monotonic(), 0, False
-        safe = (*_SAFE, *_OVER_TLS) if self._settings.https or scope["scheme"] == "https" else _SAFE
+        safe = (*_SAFE, *_OVER_TLS) if self._settings.is_behind_tls or scope["scheme"] == "https" else _SAFE
 
         async def take_place() -> None:
             nonlocal has_place
@@ -110,8 +111,7 @@ class Gate:
         """A stranger has a place while its token is checked and while its page is made, but not while its body arrives:
         whoever sends slowly would keep the place from others."""
         try:
-            if scope["http_version"] == "1.1" and not any(name == b"host" for name, _ in scope["headers"]):
-                raise Refusal("malformed", "The request has no Host header. Send one.")
+            require_host(scope, self._settings.office.address)
             await take_place()
             await self._admit(scope)
             release_place()

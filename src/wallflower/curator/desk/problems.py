@@ -47,6 +47,7 @@ KINDS: Final[Mapping[str, tuple[int, str]]] = {
     "too-large": (413, "The body is too large"),
     "url-too-long": (414, "The URL is too long"),
     "head-too-large": (431, "The head of the request is too large"),
+    "misdirected": (421, "The service has another address"),
     "parameter": (422, "A parameter cannot be used"),
     "too-much-memory": (422, "The question takes more memory than it may"),
     "not-useful": (422, "The answer would be of no use"),

@@ -88,8 +88,8 @@ class Visit:
 
     @property
     def origin(self) -> str:
-        """Where the service is, as the visitor sees it."""
-        return f"{self.request.url.scheme}://{self.request.url.netloc}"
+        """The public URL of the service: the `address` of the settings, else the one that the visitor uses."""
+        return self.desk.settings.office.address or f"{self.request.url.scheme}://{self.request.url.netloc}"
 
     @property
     def language(self) -> str:
@@ -223,7 +223,7 @@ def _cookie_flags(request: Request) -> Any:
 def is_secure(request: Request) -> bool:
     """Whether visitors come over TLS: as the request says, or as the settings do of the proxy in front."""
     settings: Settings = request.app.state.service.state.desk.settings
-    return settings.https or request.url.scheme == "https"
+    return settings.is_behind_tls or request.url.scheme == "https"
 
 
 def place(*parts: str) -> str:
