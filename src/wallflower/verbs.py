@@ -122,7 +122,8 @@ class Questions:
     def watch(
         self,
         *,
-        threshold: float,
+        threshold: float | None = None,
+        kappa: float | None = None,
         level: Literal["event", "person", "paper"] = "event",
         statistic: Literal["sum", "weighted", "mahalanobis", "max"] = "sum",
         low: float | None = None,
@@ -156,6 +157,8 @@ class Questions:
         """When does an outlier occur?
 
         threshold      flag observations whose statistic is at least this far from its centre
+        kappa          instead of a threshold: flag from this many standard deviations of the statistic on; needs its
+                       public variance, a covariance or a baseline
         level          who is protected: one entry of one observation, or one person throughout; paper: as printed:
                        event, person, paper
         statistic      what is measured of an observation: sum, weighted, mahalanobis, max
@@ -509,7 +512,8 @@ class Plans:
     def watch(
         self,
         *,
-        threshold: float,
+        threshold: float | None = None,
+        kappa: float | None = None,
         level: Literal["event", "person", "paper"] = "event",
         statistic: Literal["sum", "weighted", "mahalanobis", "max"] = "sum",
         low: float | None = None,

@@ -128,6 +128,22 @@ def test_a_question_survives_its_json(name):
         ({"variance": 0.0}, ParameterError, "variance: 0.0"),
         ({"variance": math.nan}, ParameterError, "variance: nan"),
         ({"outlier_from": -1.0}, ParameterError, "outlier_from: -1.0"),
+        ({"threshold": None}, ParameterError, "threshold: none is given"),
+        ({"kappa": 2.0}, ParameterError, "both are given"),
+        ({"threshold": None, "kappa": 2.0, "variance": None}, ParameterError, "statistic is not known"),
+        ({"threshold": None, "kappa": 0.0}, ParameterError, "kappa: 0.0"),
+        ({"threshold": None, "kappa": math.nan}, ParameterError, "kappa: nan"),
+        ({"threshold": None, "kappa": 2.0, "statistic": "max"}, ParameterError, "standard deviations already"),
+        (
+            {"threshold": None, "kappa": 2.0, "variance": None, "covariance": ((1.0, -2.0), (-2.0, 1.0))},
+            ParameterError,
+            "not a positive number",
+        ),
+        (
+            {"threshold": None, "kappa": 2.0, "variance": None, "covariance": ((1.0, 0.0),)},
+            ParameterError,
+            "1 rows of as many",
+        ),
         ({"change": 0.0}, ParameterError, "change: 0.0"),
         ({"low": 5.0}, ParameterError, "5.0 is not below 5.0"),
         ({"low": math.nan}, ParameterError, "nan is not below 5.0"),
@@ -190,6 +206,44 @@ def test_what_does_not_fit_the_columns_is_refused_without_a_charge(changes, word
         with pytest.raises(ParameterError, match=words):
             wf.release(query, points, ledger)
         assert ledger.history("stream", event="charge") == []
+
+
+# The level of an outlier, in standard deviations
+
+
+@pytest.mark.parametrize(
+    ("public", "deviation"),
+    [
+        ({"variance": 3.01e7}, math.sqrt(3.01e7)),
+        ({"variance": None, "covariance": ((4.0, 1.0), (1.0, 3.0))}, 3.0),
+        (
+            {
+                "variance": None,
+                "covariance": ((4.0, 1.0), (1.0, 3.0)),
+                "statistic": "weighted",
+                "weights": (2.0, -1.0),
+            },
+            math.sqrt(16 - 4 + 3),
+        ),
+    ],
+)
+def test_a_level_is_a_threshold_in_standard_deviations_of_the_sum(public, deviation):
+    query = asked(threshold=None, kappa=1.5, **public)
+    assert query.flag_distance == pytest.approx(1.5 * deviation, rel=1e-15)
+    assert Watch.from_json(json.loads(json.dumps(query.to_json()))) == query
+
+
+def test_a_level_decides_and_plans_as_the_threshold_that_it_comes_to():
+    by_level, by_distance = asked(threshold=None, kappa=2.0, variance=2.25), asked(threshold=3.0, variance=2.25)
+    data = stream([0.0, 2.9, 3.0, -3.1])
+    for word in (0, 2**62, 2**63, 2**64 - 1):
+        assert by_level.answer(data, Words(word)) == by_distance.answer(data, Words(word))
+    plans = [query.plan(n=4, dimension=1) for query in (by_level, by_distance)]
+    assert plans[0].options == plans[1].options
+    assert "kappa 2 is a threshold of 3" in plans[0].reason
+    facts = Facts(n=4, dimension=1, columns=("x",))
+    readings = [query.reading({"flagged": [3], "decided": 4}, facts) for query in (by_level, by_distance)]
+    assert readings[0].extras == readings[1].extras | {"threshold": 3.0}
 
 
 # What it answers

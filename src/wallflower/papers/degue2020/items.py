@@ -40,7 +40,7 @@ def compare_items(seen: Runs) -> list[Comparison]:
 
 def _model() -> dict[str, Ours]:
     return {
-        "outlier of level kappa": (f"threshold = κ √variance; h is κ = {TRUTH / SPREAD:.3f}", WORKS, ""),
+        "outlier of level kappa": (f"`kappa` of `watch`; h is κ = {TRUTH / SPREAD:.3f}", WORKS, ""),
         "decision": ("threshold", WORKS, ""),
         "query": ("statistic sum, also weighted, mahalanobis and max", IMPROVED, ""),
         "correlated signals": (

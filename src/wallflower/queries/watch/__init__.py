@@ -34,6 +34,8 @@ from wallflower.queries.watch.modes import (
     check_drift,
     check_mode,
     check_numbers,
+    check_threshold,
+    distance_to_flag,
     loss_at_level,
     mode_of,
     require_bounds_in_schema,
@@ -75,8 +77,16 @@ class Watch(Query[Points, dict[str, Any]]):
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
     streams: ClassVar[bool] = True
 
-    threshold: float = field(
-        metadata={"help": "flag observations whose statistic is at least this far from its centre", "span": "distance"}
+    threshold: float | None = field(
+        default=None,
+        metadata={"help": "flag observations whose statistic is at least this far from its centre", "span": "distance"},
+    )
+    kappa: float | None = field(
+        default=None,
+        metadata={
+            "help": "instead of a threshold: flag from this many standard deviations of the statistic on; needs its "
+            "public variance, a covariance or a baseline"
+        },
     )
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
     level: str = field(
@@ -172,6 +182,7 @@ class Watch(Query[Points, dict[str, Any]]):
         self._settle_season()  # first: of a release its numbers are wanted, not its entry in the ledger
         settle(self)
         check_numbers(self)
+        check_threshold(self)
         object.__setattr__(self, "loss", loss_at_level(self))
         object.__setattr__(self, "relearn_share", exact(self.relearn_share, "relearn_share"))
         check_mode(self)
@@ -199,6 +210,11 @@ class Watch(Query[Points, dict[str, Any]]):
     def season(self) -> Seasons | None:
         """What observations are judged by, phase by phase."""
         return None if self.baseline is None else Seasons.of(self.baseline)
+
+    @property
+    def flag_distance(self) -> float:
+        """The distance from the centre from which on an observation is flagged: `threshold`, or `kappa` deviations."""
+        return distance_to_flag(self)
 
     @property
     def drift(self) -> Drift | None:
@@ -277,12 +293,12 @@ class Watch(Query[Points, dict[str, Any]]):
             mean=self.mean,
             variance=self.variance,
             covariance=self.covariance,
-            truth=self.threshold if self.outlier_from is None else self.outlier_from,
+            truth=self.flag_distance if self.outlier_from is None else self.outlier_from,
         )
 
     def detector(self, made: Gauge) -> Detector:
         """Who decides, for distances of this gauge."""
-        return self.detector_of(made.steps(self.threshold), made.move)
+        return self.detector_of(made.steps(self.flag_distance), made.move)
 
     def detector_of(self, threshold: int, move: int) -> Detector:
         """Who decides, for distances in steps of which one entry moves them by no more than so many."""
@@ -290,9 +306,9 @@ class Watch(Query[Points, dict[str, Any]]):
 
     def require_reach(self, made: Gauge) -> None:
         """Refuse a threshold that no observation within the bounds can reach: every flag would be false."""
-        if made.steps(self.threshold) > made.farthest:
+        if made.steps(self.flag_distance) > made.farthest:
             raise ParameterError(
-                f"threshold: {self.threshold:g} is out of reach, since entries are clipped to their bounds and no "
+                f"threshold: {self.flag_distance:g} is out of reach, since entries are clipped to their bounds and no "
                 f"observation is more than {made.farthest * made.step:.6g} from the centre. Lower it, or widen the "
                 "bounds."
             )

@@ -22,6 +22,9 @@ else:
     _detectors = Lazy("wallflower.queries.watch.detectors")
 
 _ROUNDING: Final = 1e-9  # relative: bounds that were scaled elsewhere may differ from ours in the last digits
+MAX_KAPPA: Final = 1e6  # standard deviations
+MAX_VARIANCE: Final = 1e200
+SUMS: Final = ("sum", "weighted")  # statistics with a variance of their own
 LEVELS: Final = ("event", "person", "paper")
 
 
@@ -107,7 +110,7 @@ def check_numbers(query: WatchSettings) -> None:
             raise ParameterError(f"{name}: {value!r} is not a finite number; pass one from -1e100 to 1e100.")
     for name in ("variance", "outlier_from", "change"):
         value = getattr(query, name)
-        if value is not None and not 0 < value <= 1e200:
+        if value is not None and not 0 < value <= MAX_VARIANCE:
             raise ParameterError(f"{name}: {value!r} is not a positive number; pass one, or leave it out.")
     if query.outlier_share is not None and not 0 < query.outlier_share < 1:
         raise ParameterError(f"outlier_share: {query.outlier_share!r} is not a share; pass one between 0 and 1.")
@@ -119,6 +122,68 @@ def check_numbers(query: WatchSettings) -> None:
         value = getattr(query, name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10**9):
             raise ParameterError(f"{name}: {value!r} is not a whole number from 1 to 1,000,000,000; pass one.")
+
+
+def check_threshold(query: WatchSettings) -> None:
+    """Refuse a watch without a threshold, with two, or with a level `kappa` of a deviation that is not known."""
+    if query.threshold is not None and query.kappa is not None:
+        raise ParameterError(
+            "threshold, kappa: both are given. A watch has one threshold: a distance from the centre, or kappa "
+            "standard deviations. Omit one of them."
+        )
+    if query.kappa is None:
+        if query.threshold is None:
+            raise ParameterError(
+                "threshold: none is given. Pass threshold, a distance from the centre; or kappa, in standard "
+                "deviations, with the variance, the covariance or a baseline."
+            )
+        return
+    if not 0 < query.kappa <= MAX_KAPPA:
+        raise ParameterError(
+            f"kappa: {query.kappa!r} is not a level. It is a positive number of standard deviations. Pass one, such "
+            "as 3."
+        )
+    if query.statistic not in SUMS:
+        raise ParameterError(
+            f"kappa: the statistic {query.statistic} is measured in standard deviations already. Only sum and "
+            "weighted have a variance to take kappa of. Pass the same number as threshold."
+        )
+    if query.variance is None and query.covariance is None and query.baseline is None:
+        raise ParameterError(
+            "kappa: the standard deviation of the statistic is not known. It follows from variance, covariance or a "
+            "baseline, which must be public. Pass one of them, or pass threshold."
+        )
+    distance_to_flag(query)
+
+
+def distance_to_flag(query: WatchSettings) -> float:
+    """The threshold as a distance: `kappa` is the level of an outlier in deviations of the sum.  [Deg20, Def 1]"""
+    if query.threshold is not None:
+        return query.threshold
+    assert query.kappa is not None
+    return query.kappa * math.sqrt(_variance_of_sum(query))
+
+
+def _variance_of_sum(query: WatchSettings) -> float:
+    """The variance that is stated, or w'Σw; with a baseline by phase entries are independent and their spreads 1."""
+    if query.variance is not None:
+        return query.variance
+    if query.covariance is None:
+        return math.fsum(weight * weight for weight in query.weights or ())
+    rows, weights = query.covariance, query.weights or (1.0,) * len(query.covariance)
+    if {len(row) for row in rows} != {len(weights)} or len(rows) != len(weights):
+        raise ParameterError(f"covariance: {len(weights)} rows of as many numbers are needed, one for each column.")
+    variance = math.fsum(
+        left * entry * right
+        for left, row in zip(weights, rows, strict=True)
+        for right, entry in zip(weights, row, strict=True)
+    )
+    if not 0 < variance <= MAX_VARIANCE:
+        raise ParameterError(
+            "covariance: the variance that follows for the statistic is not a positive number. kappa needs one that "
+            "is. Correct the covariance, or pass threshold."
+        )
+    return variance
 
 
 def loss_at_level(query: WatchSettings) -> Loss:
@@ -148,8 +213,7 @@ def check_mode(query: WatchSettings) -> None:
         "monotone needs weights of one sign": query.monotone
         and query.weights is not None
         and min(query.weights) < 0 < max(query.weights),
-        "monotone needs a statistic with a sign: sum or weighted": query.monotone
-        and query.statistic not in ("sum", "weighted"),
+        "monotone needs a statistic with a sign: sum or weighted": query.monotone and query.statistic not in SUMS,
         "steps needs δ or ρ, and they need steps or a window": person
         and query.window is None
         and (kind is Kind.PURE) != (query.steps is None),

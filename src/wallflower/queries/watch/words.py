@@ -33,6 +33,7 @@ def reading(query: WatchSettings, value: Mapping[str, Any], facts: PublicFacts) 
         interval=None,
         words=f"{flags:,} of {decided:,} observations were flagged{at_times(value, SPOKEN)}.{over}",
         extras=({} if ahead is None else _plans.figures_of(ahead))
+        | ({} if query.kappa is None else {"threshold": query.flag_distance})
         | ({"present_in_so_many": stays} if stays else {})
         | ({"assumed": assumed} if (assumed := _assumptions(query)) else {}),
         notes=_plans.notes_of(query, facts.dimension, ahead),
@@ -74,8 +75,8 @@ def unit_note(query: WatchSettings, data: Points) -> str:
     (scale,), usual = scales, query.statement(data.dimension).centre
     middle = usual * scale + sum(weight * center for weight, (center, _) in zip(weights, pairs, strict=True))
     return (
-        f"{divided} So the centre {usual:g} is {middle:.6g} and the threshold {query.threshold:g} is "
-        f"{query.threshold * scale:.6g} in the units of the column{'s' if data.dimension > 1 else ''}."
+        f"{divided} So the centre {usual:g} is {middle:.6g} and the threshold {query.flag_distance:g} is "
+        f"{query.flag_distance * scale:.6g} in the units of the column{'s' if data.dimension > 1 else ''}."
     )
 
 

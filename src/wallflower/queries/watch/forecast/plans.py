@@ -61,10 +61,15 @@ def plan_of(query: WatchSettings, *, n: int, dimension: int) -> Plan:
     """What to expect of a watch."""
     ahead = prospect(query, dimension)
     told = _limits(query, dimension) if ahead is None else _forecast(query, dimension)
-    reason = told["reason"] + _end_clause(query, n, ahead)
+    reason = told["reason"] + _level_clause(query) + _end_clause(query, n, ahead)
     return Plan(
         query=query.kind, cost=query.cost(), facts={"n": n, "dimension": dimension}, **told | {"reason": reason}
     )
+
+
+def _level_clause(query: WatchSettings) -> str:
+    """The threshold that a level in standard deviations comes to."""
+    return "" if query.kappa is None else f"; kappa {query.kappa:g} is a threshold of {query.flag_distance:.6g}"
 
 
 def _end_clause(query: WatchSettings, n: int, ahead: Outlook | None) -> str:
@@ -248,7 +253,7 @@ def _at(query: WatchSettings, amount: str) -> WatchSettings:
 
 def _bare(query: WatchSettings) -> WatchSettings:
     """The same observations, whoever is protected and however it is decided."""
-    truth = query.threshold if query.outlier_from is None else query.outlier_from
+    truth = query.flag_distance if query.outlier_from is None else query.outlier_from
     if not truth > 0:
         raise ParameterError(
             f"outlier_from: every observation is {truth:g} or more from the centre. Pass from where on one is an "
