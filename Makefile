@@ -12,7 +12,7 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 # so that Python keeps what it compiled: else every process that a test starts compiles all that it imports
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow check lint docs site wheel pythons verbs bench soak clean postgresql chromium java
+.PHONY: demo test test-slow check lint docs site wheel pythons verbs bench soak proofs clean postgresql chromium java coq
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -22,7 +22,7 @@ demo: $(VENV)/.demo
 test: lint postgresql chromium java
 	$(BIN)/python scripts/run_tests.py -m "not heavy"
 
-test-slow: $(VENV)/.dev
+test-slow: $(VENV)/.dev coq
 	$(BIN)/python scripts/run_tests.py -m heavy
 
 check: lint
@@ -71,11 +71,16 @@ SECONDS ?= 600
 soak: $(VENV)/.dev postgresql
 	$(BIN)/python benchmarks/soak.py --seconds $(SECONDS)
 
+# The theorems that Coq checks: builds them, prints the axioms of each, compares statements with those that are pinned.
+proofs: coq
+	@$(MAKE) -C proofs check
+
 clean:
+	@$(MAKE) -C proofs clean > /dev/null 2>&1
 	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build wallflower-demo
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-postgresql chromium java:
+postgresql chromium java coq:
 	@scripts/setup $@
 
 $(BIN)/python:

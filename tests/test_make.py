@@ -56,7 +56,21 @@ def test_the_package_has_the_extras_it_promises() -> None:
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 @pytest.mark.parametrize(
     "target",
-    ["demo", "test", "test-slow", "check", "docs", "site", "wheel", "pythons", "verbs", "bench", "soak", "clean"],
+    [
+        "demo",
+        "test",
+        "test-slow",
+        "check",
+        "docs",
+        "site",
+        "wheel",
+        "pythons",
+        "verbs",
+        "bench",
+        "soak",
+        "proofs",
+        "clean",
+    ],
 )
 def test_targets_can_be_made(target: str) -> None:
     done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True)

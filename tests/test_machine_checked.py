@@ -1,0 +1,109 @@
+"""Theories of `proofs/`, the map from labels to lemmas and the proofs on paper agree. Only the last test needs Coq."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROOFS = ROOT / "proofs"
+SOURCE = ROOT / "src" / "wallflower"
+STATED = re.compile(r"^(?:\*\*|## )\(([A-Z]\d?)\)", re.MULTILINE)
+MARK = re.compile(r"machine-checked( in part)?: ((?:`\w+`(?:, )?)+)", re.IGNORECASE)
+
+
+def load_script(name: str) -> Any:
+    spec = spec_from_file_location(name, PROOFS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+CHECK = load_script("check")
+ROWS = CHECK.read_rows()
+
+
+def read_marks(proof: Path) -> dict[str, tuple[str, list[str]]]:
+    """Map each label that a proof calls machine-checked to its coverage and the lemmas it names."""
+    parts = STATED.split(proof.read_text(encoding="utf-8"))
+    marks = {}
+    for label, text in zip(parts[1::2], parts[2::2], strict=True):
+        claims = MARK.findall(text)
+        assert len(claims) == len(re.findall("machine-checked", text, re.IGNORECASE)), f"{proof}: ({label}) is misspelt"
+        assert len(claims) < 2, f"{proof}: ({label}) is marked twice"
+        for part, lemmas in claims:
+            marks[label] = ("part" if part else "whole", re.findall(r"`(\w+)`", lemmas))
+    return marks
+
+
+def test_labels_and_lemmas_match_the_marks_in_the_proofs() -> None:
+    """A mark without a lemma claims too much; a lemma without a mark proves what nobody uses."""
+    listed: dict[tuple[str, str], tuple[str, list[str]]] = {}
+    for row in ROWS:
+        coverage, names = listed.setdefault((row.proof, row.label), (row.coverage, []))
+        assert coverage == row.coverage, f"{row.proof} ({row.label}) is whole in one row and part in another"
+        names.append(row.name)
+    marked = {
+        (str(path.relative_to(SOURCE)), label): mark
+        for path in sorted([*SOURCE.rglob("proof.md"), SOURCE / "mechanisms.md"])
+        for label, mark in read_marks(path).items()
+    }
+    assert marked == listed
+
+
+def test_no_lemma_is_listed_twice() -> None:
+    lemmas = [row.lemma for row in ROWS]
+    assert len(lemmas) == len(set(lemmas))
+
+
+def test_theories_hold_what_the_map_names_and_nothing_that_switches_checking_off() -> None:
+    assert list(CHECK.check_sources(ROWS)) == []
+
+
+def test_every_lemma_and_definition_says_what_it_is_for() -> None:
+    for path in sorted((PROOFS / "theories").glob("*.v")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for above, line in pairwise(lines):
+            if re.match(r"(Theorem|Lemma|Corollary|Definition|Fixpoint|Record|Inductive) ", line):
+                assert above.rstrip().endswith("*)"), f"{path.name}: {line[:60]} has no comment above it"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "Lemma f : False. Admitted.",
+        "Axiom f : False.",
+        "Parameter f : False.",
+        "Lemma f : False. Proof. admit. Qed.",
+        "Unset Guard Checking.",
+        "Section S.\nVariable x : nat.\nEnd S.\nVariable f : False.",
+        "Hypothesis f : False.",
+    ],
+)
+def test_what_would_be_taken_on_trust_is_refused_without_coq(code: str, tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "theories").mkdir()
+    (tmp_path / "theories" / "Trust.v").write_text(code)
+    (tmp_path / "_CoqProject").write_text("theories/Trust.v\n")
+    monkeypatch.setattr(CHECK, "HERE", tmp_path)
+    monkeypatch.setattr(CHECK, "THEORIES", tmp_path / "theories")
+    assert list(CHECK.check_sources([]))
+
+
+@pytest.mark.heavy
+def test_coq_accepts_the_theories() -> None:
+    """`make test-slow` installs Coq first."""
+    if shutil.which("coqc") is None:
+        pytest.skip("Coq is not installed: scripts/setup coq")
+    done = subprocess.run(["make", "proofs"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
