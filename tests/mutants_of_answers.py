@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,16 @@ SURVIVORS: dict[str, tuple[str, str, Mutate]] = {
         "profile",
         "a radius for a share",
         wrap(profile, "choose_radii", at_epsilon(2)),
+    ),
+    "the number at a radius a tenth short": (
+        "radius",
+        "a radius",
+        wrap(radius, "calibrate", lambda calibrate, moves, loss, **more: calibrate(9 * moves // 10, loss, **more)),
+    ),
+    "the number at a radius without noise": (
+        "radius",
+        "a radius",
+        wrap(radius.Radius, "count_noise", lambda law, *asked: SimpleNamespace(draw=lambda noise: 0)),
     ),
     "a choice of radii a tenth dearer": ("radius", "a radius", wrap(radii, "pick_radii", at_epsilon(TENTH))),
     "a grid of radii by the curve": ("radius", "a radius", wrap(radii, "pick_radii", grid_by_curve)),

@@ -292,6 +292,7 @@ class Questions:
         slack: int | None = None,
         graded: bool = False,
         normalise: bool = True,
+        verify: bool = True,
         scale: int | ReleaseLike | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
@@ -299,7 +300,7 @@ class Questions:
         loss: Loss | None = None,
         key: str | None = None,
         anyway: bool = False,
-    ) -> Release[float]:
+    ) -> Release[dict[str, Any]]:
         """At which radius is that share of the records outliers?
 
         neighbours  with fewer than this many others near, a record is an outlier
@@ -311,6 +312,7 @@ class Questions:
                     overcounting (default: by a rule)
         graded      the share of the outlier mass, which needs less loss, instead of outliers
         normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
+        verify      spend a quarter of ε on the number of outliers at the drawn radius, which shows the share
         scale       divide every column by its spread: the ledger entry of a release of scale, or the release itself
         epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta       δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
@@ -599,6 +601,7 @@ class Plans:
         slack: int | None = None,
         graded: bool = False,
         normalise: bool = True,
+        verify: bool = True,
         scale: int | ReleaseLike | None = None,
         epsilon: Exact | None = None,
         delta: Exact | None = None,

@@ -169,7 +169,7 @@ def test_curves_and_radii_go_by_the_stated_distance(normalise, tmp_path):
     share = Fraction(wanted, ROWS)
     for query in (wf.Radius(share=share, **asked), wf.Count(share=share, **asked)):
         value = query.answer(query.view(table(tmp_path)), system_noise())
-        radius = getattr(value, "radius", value)
+        radius = value["radius"] if isinstance(value, dict) else value.radius
         before, after = (
             outliers(cells, view.columns, radius * 2 ** (step / 32), 3, normalise=normalise) for step in (-1, 1)
         )

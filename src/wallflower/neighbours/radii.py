@@ -153,6 +153,14 @@ def outlier_curve(
     return np.minimum.accumulate(np.array(found, dtype=np.int64))
 
 
+def steps_at(points: Floats | TiledPoints, radius: float, tally: Tally) -> int:
+    """The outliers at one radius, in steps and without noise: not private. One record moves it by `tally.sensitivity`
+    at most.  (C)"""
+    most = _number_of(points) * tally.unit
+    with _looks(points, tally, most) as steps:
+        return min(max(steps(radius), 0), most)
+
+
 @contextmanager
 def _looks(points: Floats | TiledPoints, tally: Tally, most: int) -> Iterator[Callable[[float], int]]:
     """How the outliers at a radius are counted; tiles are cut once, since they are the same for all radii."""

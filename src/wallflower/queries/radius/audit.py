@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Attack, Finding, Floats, World, audit_bound, audit_exact
-from wallflower.audit.answers import Accounts, Case, LawCheck, audit_cases, exponential
+from wallflower.audit.answers import Accounts, Case, LawCheck, audit_cases, exponential, laplace
 from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.data import Points
 from wallflower.neighbours.radii import USUAL, curve_around, middle_of, outlier_curve, pick_radii, radius_grid
@@ -25,7 +25,14 @@ FAR: Final = 1e4
 REST: Final = [0.0, 0.0, FAR, FAR, FAR + 3.8, 2 * FAR, 3 * FAR, 4 * FAR]
 TOGETHER, APART = [0.0, *REST], [9 * FAR, *REST]
 ASKED: Final = Radius(
-    neighbours=2, share=Fraction(6, 9), loss=Loss("1"), smallest=0.25, largest=4.0, slack=2, normalise=False
+    neighbours=2,
+    share=Fraction(6, 9),
+    loss=Loss("1"),
+    smallest=0.25,
+    largest=4.0,
+    slack=2,
+    normalise=False,
+    verify=False,
 )
 GRADED: Final = replace(ASKED, slack=None, graded=True)
 PATH: Final = World(tuple((float(x),) for x in (0, 1, 2, 4)), 5)
@@ -107,24 +114,54 @@ ADJACENT: Final = tuple(Points.from_array(np.array(records)[:, None]) for record
 RADII: Final = 101  # of the public grid
 FALLING: Final = 3.7  # beyond this radius the curve falls
 GRID_RADII: Final = frozenset(middle_of(USUAL, place) for place in range(RADII))
+CHOICE, COUNTED = Fraction(3, 4), Fraction(1, 4)  # of ε
+RHO: Final = CHOICE**2 / 8 + COUNTED**2 / 2
+
+
+def _is_on_grid(value: dict[str, Any]) -> bool:
+    return value["radius"] in GRID_RADII
+
+
+def _is_beyond(value: dict[str, Any]) -> bool:
+    return bool(value["radius"] > FALLING)
+
+
 CASES: Final[tuple[Case, ...]] = (
     Case(
         name="a radius",
+        query=replace(ASKED, smallest=None, largest=None, verify=True),
+        tables=(ADJACENT[0], ADJACENT[1]),
+        parts=(
+            exponential("radius", epsilon=CHOICE, moves=3 * 128 + 1, candidates=RADII),
+            laplace("outliers", moves=3 * 128 + 1, epsilon=COUNTED),
+        ),
+        rho=RHO,
+        is_public=_is_on_grid,
+        laws=(
+            LawCheck(parts=("radius",), least=0.8, seen=_is_beyond),
+            LawCheck(parts=("outliers",), least=0.9, seen=lambda value: value["outliers"]),
+        ),
+    ),
+    Case(
+        name="a radius, not verified",
         query=replace(ASKED, smallest=None, largest=None),
         tables=(ADJACENT[0], ADJACENT[1]),
         parts=(exponential("radius", epsilon=1, moves=3 * 128 + 1, candidates=RADII),),
         rho=Fraction(1, 8),
-        is_public=lambda value: value in GRID_RADII,
-        laws=(LawCheck(parts=("radius",), least=0.8, seen=lambda value: value > FALLING),),
+        is_public=_is_on_grid,
+        laws=(LawCheck(parts=("radius",), least=0.8, seen=_is_beyond),),
     ),
     Case(
         name="a radius by outlier mass",
-        query=replace(GRADED, smallest=None, largest=None, normalise=True),
+        query=replace(GRADED, smallest=None, largest=None, normalise=True, verify=True),
         tables=(ADJACENT[0], ADJACENT[1]),
-        parts=(exponential("radius", epsilon=1, moves=2 * 2, candidates=RADII),),
-        rho=Fraction(1, 8),
-        is_public=lambda value: value in GRID_RADII,
-        laws=(LawCheck(parts=("radius",), least=0.35, seen=lambda value: value > FALLING),),
+        parts=(
+            exponential("radius", epsilon=CHOICE, moves=2 * 2, candidates=RADII),
+            laplace("mass", moves=2 * 2, epsilon=COUNTED),
+        ),
+        rho=RHO,
+        is_public=_is_on_grid,
+        laws=(LawCheck(parts=("radius",), least=0.35, seen=_is_beyond),),
     ),
 )
 ACCOUNTS: Final = Accounts(cases=CASES, without_draws=WITHOUT_DRAWS)
