@@ -155,6 +155,17 @@ class KeyConflict(LedgerError):
     """An idempotency key was used before, for another question or for one whose answer was lost."""
 
 
+class AnswerPending(KeyConflict):
+    """The query of this key was charged and its answer is not recorded: it is being computed, or was lost in a crash.
+
+    `charge` is the ledger entry of the charge; the release has the same number once it is recorded.
+    """
+
+    def __init__(self, message: str, *, charge: int) -> None:
+        super().__init__(message)
+        self.charge = charge
+
+
 class EvidenceMissing(PrivacyError):
     """A question has no attack, no oracle or no test on tiny worlds to show for its claims."""
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from wallflower.errors import KeyConflict, LedgerError, ParameterError
+from wallflower.errors import AnswerPending, KeyConflict, LedgerError, ParameterError
 from wallflower.ledger.account import Declaration
 from wallflower.ledger.budget import latest_time
 from wallflower.ledger.chain import GENESIS, Entry, Event, canonical, seal
@@ -94,9 +94,10 @@ def stored_answer(db: sa.Connection, paid: Entry, asked: Mapping[str, str]) -> d
         )
     release = find_first(db, entries().c.charge == paid.id)
     if release is None:
-        raise KeyConflict(
+        raise AnswerPending(
             f"{paid.dataset}: key {paid.key!r} was charged but its answer is not recorded: it is still being computed "
-            "or was lost in a crash. Wait, or ask again under a new key."
+            "or was lost in a crash. Wait, or ask again under a new key.",
+            charge=paid.id,
         )
     return release.details
 

@@ -50,6 +50,7 @@ LARGE: Final = 10  # a limit above this epsilon promises next to nothing, and is
 
 STRANGERS: Final = 4  # threads for callers that are not authenticated
 
+FORM_KEY: Final = "page-"  # how the idempotency key of a form begins
 _LONGEST_KEY: Final = 100
 
 
@@ -235,6 +236,17 @@ class Desk:
         if stored is None or not (caller.is_steward or stored.get("analyst") == caller.name):
             raise Refusal("not-found", "There is no release with this number, or it is not yours.")
         return Release.from_dict(stored)
+
+    def pending_charge(self, caller: Caller, number: int) -> Entry | None:
+        """Return the caller's charge of this number if a form of the pages paid it and no answer is recorded yet."""
+        entries = self.ledger.history(event="charge", before=number + 1, last=1) if 0 < number < 2**31 else []
+        if not entries or entries[0].id != number or self.ledger.release(number) is not None:
+            return None
+        charge = entries[0]
+        is_visible = caller.is_steward or charge.analyst == caller.name
+        is_from_form = (charge.key or "").startswith(f"{charge.analyst}/{FORM_KEY}")
+        is_watch = any(question.streams for question in self.questions if question.label == charge.label)
+        return charge if is_visible and is_from_form and not is_watch else None
 
     # What a steward does
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from starlette.responses import JSONResponse
 
 from wallflower.errors import (
+    AnswerPending,
     BudgetExhausted,
     ChainBroken,
     DataError,
@@ -137,6 +138,8 @@ def problem(error: PrivacyError) -> dict[str, Any]:
             more = {"dataset": error.dataset, "part": "unit", "why": error.why, "remedy": error.remedy}
         case NotUseful():
             more = {"query": error.kind, "verdict": error.verdict, "smallest": error.smallest}
+        case AnswerPending():
+            more = {"charge": error.charge}
         case ChainBroken():
             more = {"entry": error.entry}
         case DataError(column=str() as column):

@@ -15,10 +15,11 @@ from starlette.routing import Route
 
 from wallflower.curator.desk.access.tokens import new_id
 from wallflower.curator.desk.datasets.views import DatasetView
+from wallflower.curator.desk.desk import FORM_KEY
 from wallflower.curator.pages.analyst import planner
 from wallflower.curator.pages.forms import fields
 from wallflower.curator.pages.visitors.visits import BASE, Visit, page, place, problem_page, refusal_page, to
-from wallflower.errors import PrivacyError
+from wallflower.errors import AnswerPending, PrivacyError
 from wallflower.ledger.chain import canonical
 from wallflower.query import Query
 from wallflower.query.forms import LOSS_HELP, Question
@@ -66,7 +67,8 @@ def confirmation(visit: Visit) -> Response:
 
 
 async def ask(visit: Visit) -> Response:
-    """Pay and answer; a form that is sent twice is paid once."""
+    """Pay and answer. A form that is sent twice is paid once; while another process computes its answer, the page of
+    the release waits for it."""
     question, shown = await run_sync(planner.topic_of, visit)
     caller, desk, name = visit.by, visit.desk, shown.name
     try:
@@ -75,6 +77,8 @@ async def ask(visit: Visit) -> Response:
         admitted = await run_sync(partial(desk.admit, anyway=is_ticked(visit)), caller, name, query, key)
         work, later = partial(desk.ask, admitted), admitted.is_long
         found = await visit.jobs.answer(work, caller, name, query.kind, later=later)
+    except AnswerPending as pending:
+        return to(f"/releases/{pending.charge}")
     except PrivacyError as refusal:
         again = f"{planner.plan_at(shown, question)}?{urlencode(planner.settings_in(question, visit.form))}"
         return refusal_page(visit, refusal, again=again, dataset=name, question=question.kind)
@@ -113,4 +117,4 @@ def settings_of(
 def form_key(visit: Visit, query: Query[Any, Any]) -> str:
     """One key for one form and one question: sent twice, it is paid once; changed, it is another."""
     asked = hashlib.sha256(canonical(query.to_json()).encode("ascii")).hexdigest()[:16]
-    return f"page-{planner.nonce_of(visit.form) or new_id()}-{asked}"
+    return f"{FORM_KEY}{planner.nonce_of(visit.form) or new_id()}-{asked}"

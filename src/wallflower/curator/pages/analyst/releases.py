@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, get_args
 
 from starlette.responses import Response
@@ -9,12 +10,14 @@ from starlette.routing import Route
 
 from wallflower.curator.api.routes.analyst import release_arrow
 from wallflower.curator.api.views import Plain
+from wallflower.curator.desk.clock import moment
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.pages.analyst.planner import bases
 from wallflower.curator.pages.figures.displays import MEDIA, Displays, Format
 from wallflower.curator.pages.figures.numbers import is_brief
 from wallflower.curator.pages.forms import fields
 from wallflower.curator.pages.visitors.visits import BASE, Visit, entry_number, page
+from wallflower.ledger.chain import Entry
 from wallflower.query import Plan
 from wallflower.release import Release
 from wallflower.release.citation import citation, day_words
@@ -33,6 +36,9 @@ def routes() -> list[Route]:
 
 def release(visit: Visit) -> Response:
     """One release: the value, its picture, what was promised, how to cite it and how to ask the same again."""
+    pending = visit.desk.pending_charge(visit.by, entry_number(visit.path("number")) or 0)
+    if pending is not None:
+        return _waiting_page(visit, pending)
     made = _release(visit)
     shown = _displays(visit).of(made)
     link = f"{visit.origin}{BASE}/releases/{made.ledger_id}"
@@ -46,6 +52,17 @@ def release(visit: Visit) -> Response:
         citation=citation(made, publisher=_publisher(visit), link=link),
         texts=_texts(visit, made, shown.plan),
     )
+
+
+def _waiting_page(visit: Visit, charge: Entry) -> Response:
+    """The page of a release that is not recorded yet: it reloads itself until there is an answer.
+
+    Whether the answer is being computed or was lost with its process cannot be known here, so after the time that
+    every question gets (`patience`, and `grace` of a process that ends) the page says both.
+    """
+    limit = visit.desk.settings.patience + visit.desk.settings.grace
+    is_overdue = (moment() - datetime.fromisoformat(charge.time)).total_seconds() > limit
+    return visit.render("pending.html", 202, charge=charge, is_overdue=is_overdue)
 
 
 def release_json(visit: Visit) -> Response:
