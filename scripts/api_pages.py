@@ -94,6 +94,7 @@ SERVING: Final = {
     "Model": ("score", "ends", "thresholds", "parts", "split_score", "score_column", "map_scores", "of", "from_json"),
     "PerturbedReadings": ("decode_frames", "tag_key", "sizes"),
     "RemoteQuote": ("from_json",),
+    "CustomUtility": ("measure", "score_parts", "score_single"),
 }
 DOORS: Final = (
     "{question} `people.{kind}(...)` answers and pays, `people.plan.{kind}(...)` says what to expect, and "
@@ -116,7 +117,14 @@ _ROOMS: Final = (
     sensors,
     *(sys.modules[name] for name in _LATE),
 )
-MADE: Final = ("Ledger", "Loss", "PrivateOutlierDetector", "Protection")  # classes that people make themselves
+MADE: Final = (
+    "CustomDetector",
+    "CustomUtility",
+    "Ledger",
+    "Loss",
+    "PrivateOutlierDetector",
+    "Protection",
+)  # classes that people make themselves
 _PAIR: Final = re.compile(r"^(\*{0,2}\w+) {2,}(\S.*)$")
 _FACT: Final = re.compile(r"(Released|Guarantee|Neighbours|Arithmetic|Proof) {2,}")
 

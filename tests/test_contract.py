@@ -26,8 +26,8 @@ from wallflower.checks import (
 from wallflower.errors import EvidenceMissing, ParameterError
 from wallflower.privacy import Loss
 from wallflower.queries import COMPANIONS, QUERIES
-from wallflower.queries.explain.detectors import Custom
-from wallflower.queries.explain.draws.utilities import Rating
+from wallflower.queries.explain.detectors import CustomDetector
+from wallflower.queries.explain.draws.utilities import CustomUtility
 from wallflower.queries.explain.rules import SEARCHES
 from wallflower.query import Bars, Query, Reading
 from wallflower.units import Claim
@@ -121,7 +121,7 @@ def watched(**given: Any) -> Any:
 
 
 MARGINS = ("tukey:low=-4,high=4", "bins:low=-1e100,high=1e100", "distance:k=3,radius=1", "clamped-grubbs:low=-4,high=4")
-NO_MARGINS = ("grubbs", "histogram", "lof:k=3", Custom(lambda values, index: 1 / float(np.ptp(values)) > 1))
+NO_MARGINS = ("grubbs", "histogram", "lof:k=3", CustomDetector(lambda values, index: 1 / float(np.ptp(values)) > 1))
 EXTREME = [
     *(wallflower.Count(neighbours=1, radius=radius, loss=Loss("1")) for radius in (1e-100, 1e100)),
     wallflower.Count(neighbours=2, radius=0.5, mechanism="smooth", loss=Loss("1", delta="1e-6")),
@@ -140,7 +140,7 @@ EXTREME = [
     *(explained("grubbs", VAGUE, mode="ocdp", search=search, samples=4) for search in SEARCHES),
     explained("grubbs", mode="ocdp", search="bfs", start="0100", unseen=True),
     explained("grubbs", mode="ocdp", utility="overlap", near="0100"),
-    explained("grubbs", mode="ocdp", utility=Rating(lambda bits, values: int(1 / np.ptp(values)), 1)),
+    explained("grubbs", mode="ocdp", utility=CustomUtility(lambda bits, values: int(1 / np.ptp(values)), 1)),
 ]
 
 

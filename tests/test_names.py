@@ -23,7 +23,6 @@ NOUNS = frozenset(
         "Finding",
         "Packing",
         "Printed",
-        "Rating",
         "Reading",
         "Setting",
         "Spending",

@@ -1,6 +1,6 @@
 """Questions about outliers in private data, answered under differential privacy."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wallflower import report, sensors
 from wallflower.data import Points, Schema, Table, load
@@ -15,6 +15,7 @@ from wallflower.queries.detector import Detector
 from wallflower.queries.detector.flags import Flags
 from wallflower.queries.detector.model import Model
 from wallflower.queries.explain import Explain
+from wallflower.queries.explain.detectors import CustomDetector
 from wallflower.queries.profile import Profile
 from wallflower.queries.radius import Radius
 from wallflower.queries.scale import Scale
@@ -30,6 +31,9 @@ from wallflower.units import Protection
 from wallflower.watching import watching
 from wallflower.watching.fleet import fleet
 
+if TYPE_CHECKING:
+    from wallflower.queries.explain.draws.utilities import CustomUtility
+
 __version__ = VERSION
 
 Release.artist = report  # a release draws itself in a notebook, and so does a plan
@@ -40,6 +44,8 @@ __all__ = [
     "Baseline",
     "BudgetExhausted",
     "Count",
+    "CustomDetector",
+    "CustomUtility",
     "Detector",
     "Explain",
     "Flags",
@@ -69,7 +75,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`wf.sklearn`, which needs scikit-learn, is loaded when somebody asks for it."""
+    """Load on first use what takes time: `wf.sklearn`, and `CustomUtility` with the searches of `explain`."""
     if name == "sklearn":
         return load_module("wallflower.sklearn")
+    if name == "CustomUtility":
+        return load_module("wallflower.queries.explain.draws.utilities").CustomUtility
     raise AttributeError(f"module 'wallflower' has no attribute {name!r}")

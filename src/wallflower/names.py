@@ -14,6 +14,25 @@ _LONGEST: Final = 200
 _LATIN: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d"})
 
 
+def name_callable(function: object) -> str:
+    """The name of a function of the user's: where it is defined, and its name there; never its address in memory.
+
+    >>> import functools, statistics
+    >>> name_callable(statistics.mean), name_callable(functools.partial(statistics.mean))
+    ('statistics.mean', 'statistics.mean')
+    """
+    while hasattr(function, "func"):  # functools.partial
+        function = function.func
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def check_label(label: str | None) -> None:
+    """Refuse a label that would not be readable on one line of a release."""
+    if label is not None and not (isinstance(label, str) and 0 < len(label) <= _LONGEST and label.isprintable()):
+        raise ParameterError(f"name: it must be printable text of 1 to {_LONGEST} characters. Pass one, or omit it.")
+
+
 def account_name(name: str) -> str | None:
     """The one spelling of a name, or None for what cannot be one.
 

@@ -10,10 +10,10 @@ from scipy.stats import kstest
 
 from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
-from wallflower.queries.explain.detectors import Custom, Distance, Grubbs, Histogram, Lof
+from wallflower.queries.explain.detectors import CustomDetector, Distance, Grubbs, Histogram, Lof
 from wallflower.queries.explain.draws import best_first as module
 from wallflower.queries.explain.draws.best_first import best_first
-from wallflower.queries.explain.draws.utilities import Overlap, Population, Rating
+from wallflower.queries.explain.draws.utilities import CustomUtility, Overlap, Population
 from wallflower.queries.explain.exact import evaluate, examiner
 from wallflower.queries.explain.space.ranked_table import rank_table
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow  # together more than `make check` has room for
 RATE = Fraction(1, 6)
 RATES = {Population(): Fraction(1, 12), Overlap("10110110"): RATE}
 STRETCHES = [(0.5, False), (1.0, True), (1.8, False)]
-EVER, NEVER = Custom(lambda values, index: True), Custom(lambda values, index: False)
+EVER, NEVER = CustomDetector(lambda values, index: True), CustomDetector(lambda values, index: False)
 
 
 @pytest.fixture(scope="module", params=RATES, ids=repr)
@@ -71,7 +71,9 @@ def test_the_exponential_variables_are_never_none_and_never_infinite():
     assert kstest(np.array(sample) * 1.2, "expon").pvalue < 1e-9
 
 
-@pytest.mark.parametrize("detector", [NEVER, EVER, Custom(lambda values, index: len(values) == 60), Distance(3, 1.0)])
+@pytest.mark.parametrize(
+    "detector", [NEVER, EVER, CustomDetector(lambda values, index: len(values) == 60), Distance(3, 1.0)]
+)
 def test_the_search_ends_with_all_that_are_valid(detector):
     table, whole = table_of(), evaluate(*world(), detector)
     found, finished = best_first(table, detector, Population(), rate=RATE, top=99, noise=system_noise())
@@ -155,6 +157,6 @@ def test_a_draw_agrees_with_the_exact_one_where_small_contexts_are_valid():
 def test_what_has_no_bound_is_refused():
     table, given = table_of(), {"rate": RATE, "top": 1, "noise": system_noise()}
     with pytest.raises(ParameterError, match=r"^utility: .+; .+\.$"):
-        best_first(table, EVER, Rating(lambda bits, values: 1, 1), **given)
+        best_first(table, EVER, CustomUtility(lambda bits, values: 1, 1), **given)
     with pytest.raises(ParameterError, match=r"^domain_sizes: .+; .+\.$"):
         best_first(rank_table([[0]], [80], [1.0], 0), EVER, Population(), **given)

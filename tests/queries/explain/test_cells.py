@@ -15,7 +15,15 @@ from wallflower.data import Schema, load, scans
 from wallflower.data.scans import load_into
 from wallflower.errors import DataError, EngineMismatch
 from wallflower.ledger import Ledger
-from wallflower.queries.explain.detectors import ClampedGrubbs, Custom, Distance, FixedBins, Grubbs, Tukey, kappas_of
+from wallflower.queries.explain.detectors import (
+    ClampedGrubbs,
+    CustomDetector,
+    Distance,
+    FixedBins,
+    Grubbs,
+    Tukey,
+    kappas_of,
+)
 from wallflower.queries.explain.exact import examiner, sweep
 from wallflower.queries.explain.margins import MARGINS, margins
 from wallflower.queries.explain.space.cells import cell_table, cells_of, tally_records
@@ -185,7 +193,7 @@ def test_the_data_set_explains_on_tiles_and_pays_once(people, tmp_path):
 REFUSALS = {
     "lof": ({"detector": "lof", "mode": "ocdp"}, "the detector lof"),
     "histogram": ({"detector": "histogram", "mode": "ocdp"}, "the detector histogram"),
-    "a function": ({"detector": Custom(lambda values, index: True), "mode": "ocdp"}, "the detector custom"),
+    "a function": ({"detector": CustomDetector(lambda values, index: True), "mode": "ocdp"}, "the detector custom"),
     "too many": ({"size": 10**9, "detector": "tukey"}, "a bound of 1,000,000,000 records"),
 }
 

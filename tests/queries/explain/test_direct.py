@@ -14,7 +14,7 @@ from wallflower.mechanisms import exponential_level
 from wallflower.noise import system_noise
 from wallflower.queries.explain.detectors import (
     ClampedGrubbs,
-    Custom,
+    CustomDetector,
     Distance,
     FixedBins,
     Grubbs,
@@ -25,7 +25,7 @@ from wallflower.queries.explain.detectors import (
 )
 from wallflower.queries.explain.draws import direct as module
 from wallflower.queries.explain.draws.direct import GRID, best_margin, by_margin, choose, direct, rounding
-from wallflower.queries.explain.draws.utilities import Overlap, Population, Rating
+from wallflower.queries.explain.draws.utilities import CustomUtility, Overlap, Population
 from wallflower.queries.explain.exact import evaluate, valid_contexts
 from wallflower.queries.explain.margins import margins, scales
 from wallflower.queries.explain.space.ranked_table import rank_table
@@ -89,7 +89,7 @@ def test_contexts_are_drawn_by_their_weight_without_replacement(drawn, stretch, 
 
 def test_a_function_of_ones_own_is_drawn_by_as_well():
     table, detector, rate = table_of(), Lof(3, 1.3), Fraction(1, 12)
-    utility = Rating(lambda bits, values: -(10**6) + 9 * bits.count("1"), 9)
+    utility = CustomUtility(lambda bits, values: -(10**6) + 9 * bits.count("1"), 9)
     scores = scores_of(table, detector, utility)
     sample = [tuple(direct(table, detector, utility, rate=rate, top=1, noise=system_noise())) for _ in range(400)]
     assert fits(sample, exponential_law(scores, float(rate)))
@@ -98,7 +98,7 @@ def test_a_function_of_ones_own_is_drawn_by_as_well():
 
 def test_all_valid_contexts_come_out_once_and_no_other():
     table = table_of()
-    for detector in (Lof(3, 1.3), Distance(3, 1.0), Histogram(0.1), Custom(lambda values, index: False)):
+    for detector in (Lof(3, 1.3), Distance(3, 1.0), Histogram(0.1), CustomDetector(lambda values, index: False)):
         expected = {table.space.index(bits) for bits in valid_contexts(*world(), detector)}
         found = direct(table, detector, Population(), rate=RATE, top=99, noise=system_noise())
         assert len(found) == len(set(found)) == len(expected)
@@ -107,10 +107,10 @@ def test_all_valid_contexts_come_out_once_and_no_other():
 
 def test_one_valid_context_is_the_draw_and_none_is_no_draw():
     table = table_of()
-    only = Custom(lambda values, index: len(values) == table.n)
+    only = CustomDetector(lambda values, index: len(values) == table.n)
     assert direct(table, only, Population(), rate=RATE, top=3, noise=system_noise()) == [table.space.count - 1]
-    never = Custom(lambda values, index: False)
-    for utility in (Population(), Overlap(NEAR), Rating(lambda bits, values: 1, 1)):
+    never = CustomDetector(lambda values, index: False)
+    for utility in (Population(), Overlap(NEAR), CustomUtility(lambda bits, values: 1, 1)):
         assert direct(table, never, utility, rate=RATE, top=3, noise=system_noise()) == []
 
 
@@ -305,6 +305,6 @@ def test_a_utility_of_ones_own_is_named_by_where_it_is_defined() -> None:
     def few_values(bits: str, values: object) -> int:
         return -bits.count("1")
 
-    assert str(Rating(few_values, 1)).startswith("rating:")
-    assert str(Rating(few_values, 1)).endswith("few_values")
-    assert " at 0x" not in str(Rating(lambda bits, values: 1, 1))
+    assert str(CustomUtility(few_values, 1)).startswith("custom:")
+    assert str(CustomUtility(few_values, 1)).endswith("few_values")
+    assert " at 0x" not in str(CustomUtility(lambda bits, values: 1, 1))

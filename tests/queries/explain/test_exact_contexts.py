@@ -11,7 +11,7 @@ from wallflower import progress
 from wallflower.errors import DataError, ParameterError
 from wallflower.queries.explain.detectors import (
     ClampedGrubbs,
-    Custom,
+    CustomDetector,
     Distance,
     FixedBins,
     Grubbs,
@@ -60,7 +60,7 @@ def plainly(codes, sizes, metric, record, detector):
 def test_valid_contexts_are_those_of_the_vectors(case, name):
     detector, expected = detectors_of(case["params"])[name], case["detectors"][name]["valid"]
     assert valid_contexts(*table_of(case), detector) == expected
-    assert valid_contexts(*table_of(case), Custom(detector.outlier)) == expected
+    assert valid_contexts(*table_of(case), CustomDetector(detector.outlier)) == expected
     assert evaluate(*table_of(case), detector).space.count == case["n_contexts"]
 
 
@@ -101,7 +101,7 @@ def test_no_border_between_leaves_blocks_and_cubes_shows(monkeypatch, detector, 
     sizes = [4, 3, 2, 5]
     codes = np.stack([draw.integers(0, size, 70) for size in sizes], axis=1)
     table = codes, sizes, draw.integers(0, 8, 70) + draw.choice([0, 0.25], 70), 11
-    expected = evaluate(*table, Custom(detector.outlier))
+    expected = evaluate(*table, CustomDetector(detector.outlier))
     monkeypatch.setattr(cube, "LEAF", leaf)
     monkeypatch.setattr(cube, "CELLS", cells)
     monkeypatch.setattr(bitsets, "INNER", inner)
@@ -150,7 +150,7 @@ def test_local_factors_look_further_where_ties_of_a_neighbour_reach_the_end(tied
 
 
 def test_a_detector_that_fails_has_found_no_outlier_and_tells_nothing():
-    fragile = Custom(lambda values, index: 1 / (len(values) - 2) < 0)  # fails with two records
+    fragile = CustomDetector(lambda values, index: 1 / (len(values) - 2) < 0)  # fails with two records
     assert valid_contexts([[0], [1], [1]], [2], [1.0] * 3, 0, fragile) == {"10": 1}
     assert valid_contexts([[0], [0], [1]], [2], [1.0] * 3, 0, fragile) == {}
 
@@ -213,6 +213,6 @@ def test_too_many_contexts_are_refused_before_any_is_examined():
     with pytest.raises(ParameterError, match="can be kept"):
         evaluate([[0]], [26], [1.0], 0, Grubbs())
     with pytest.raises(ParameterError, match="without an engine"):
-        evaluate([[0]], [23], [1.0], 0, Custom(lambda values, index: True))
+        evaluate([[0]], [23], [1.0], 0, CustomDetector(lambda values, index: True))
     with pytest.raises(ParameterError, match="can all be examined"):
         by_population([[0]], [50], [1.0], 0, Grubbs())

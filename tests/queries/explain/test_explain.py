@@ -1,6 +1,7 @@
 """The question: what it takes, what it refuses, what it says."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,8 @@ from wallflower.errors import BudgetExhausted, DataError, ParameterError
 from wallflower.noise import system_noise
 from wallflower.privacy import Kind, Neighbours
 from wallflower.queries.explain import words
-from wallflower.queries.explain.detectors import Custom, Distance, Grubbs, Lof, Tukey
-from wallflower.queries.explain.draws.utilities import Rating
+from wallflower.queries.explain.detectors import CustomDetector, Distance, Grubbs, Lof, Tukey
+from wallflower.queries.explain.draws.utilities import CustomUtility
 from wallflower.queries.explain.exact import valid_contexts
 from wallflower.queries.explain.modes import chance_of_none
 from wallflower.queries.explain.space.contexts import predicate
@@ -64,7 +65,7 @@ WAYS = [
     {"mode": "ocdp", "detector": "grubbs", "search": "guided", "samples": 20},
     {"mode": "ocdp", "detector": "grubbs", "utility": "overlap", "near": "0100001"},
     {"mode": "ocdp", "detector": "grubbs", "search": "bfs", "start": "0100001", "unseen": True},
-    {"mode": "ocdp", "detector": Custom(lambda values, index: bool(values[index] > 3 * np.median(values)))},
+    {"mode": "ocdp", "detector": CustomDetector(lambda values, index: bool(values[index] > 3 * np.median(values)))},
 ]
 
 
@@ -110,7 +111,7 @@ def test_an_answer_is_booked_for_a_replaced_record_and_the_paper_s_mode_is_fence
 
 
 def test_a_detector_without_a_margin_is_not_quietly_less_private():
-    for detector in ("lof", "grubbs", "histogram", Lof(), Grubbs(), Custom(lambda values, index: True)):
+    for detector in ("lof", "grubbs", "histogram", Lof(), Grubbs(), CustomDetector(lambda values, index: True)):
         with pytest.raises(ParameterError, match="no margin"):
             asked(detector=detector)
         with pytest.raises(ParameterError, match="mode"):
@@ -182,14 +183,67 @@ def test_tables_outside_what_is_public_are_refused_without_a_value():
 def test_a_function_that_fails_is_refused_before_the_charge_or_finds_nothing(tmp_path):
     people, book = opened(tmp_path)
     table = wf.load(people, schema=asked().wants(), name="people")
-    broken = [{"detector": Custom(lambda values, index: values[1000] > 1)}]
-    broken += [{"detector": "grubbs", "utility": Rating(lambda bits, values: int(values[0] / 0), 1)}]
+    broken = [{"detector": CustomDetector(lambda values, index: values[1000] > 1)}]
+    broken += [{"detector": "grubbs", "utility": CustomUtility(lambda bits, values: int(values[0] / 0), 1)}]
     for given in broken:
         with pytest.raises(ParameterError, match="made-up numbers"):
             wf.release(asked(mode="ocdp", **given), table, book)
     assert not book.history("people", event="charge")
-    fragile = Custom(lambda values, index: bool([True][len(values) > 1000]))
+    fragile = CustomDetector(lambda values, index: bool([True][len(values) > 1000]))
     assert wf.release(asked(mode="ocdp", detector=fragile), table, book).value
+
+
+class Largest:
+    """Keeps the protocol of a detector."""
+
+    def outlier(self, values, index):
+        return bool(values[index] == values.max())
+
+
+def is_largest(values, index, least=1):
+    return bool(len(values) >= least and values[index] == values.max())
+
+
+@pytest.mark.parametrize(
+    ("detector", "name"),
+    [
+        (is_largest, "custom:test_explain.is_largest"),
+        (partial(is_largest, least=3), "custom:test_explain.is_largest"),
+        (Largest(), "custom:test_explain.Largest"),
+        (CustomDetector(is_largest, name="largest"), "custom:largest"),
+        (CustomDetector(lambda values, index: True, name="all"), "custom:all"),
+    ],
+)
+def test_a_detector_of_ones_own_is_taken_as_it_is_and_named(detector, name, tmp_path):
+    people, book = opened(tmp_path)
+    query = asked(mode="ocdp", detector=detector)
+    answer = wf.release(query, wf.load(people, schema=query.wants(), name="people"), book)
+    assert answer.parameters["detector"].replace("tests.queries.explain.", "") == name
+
+
+def test_a_utility_of_ones_own_states_its_sensitivity_and_is_named(tmp_path):
+    people, book = opened(tmp_path)
+    with pytest.raises(ParameterError, match="needs its sensitivity"):
+        asked(mode="ocdp", detector="grubbs", utility=lambda bits, values: 1)
+    utility = wf.CustomUtility(lambda bits, values: bits.count("1"), sensitivity=1, name="bits")
+    query = asked(mode="ocdp", detector="grubbs", utility=utility)
+    answer = wf.release(query, wf.load(people, schema=query.wants(), name="people"), book)
+    assert answer.parameters["utility"] == "custom:bits"
+    assert "0x" not in str(answer)
+
+
+@pytest.mark.parametrize("name", ["", "two\nlines", "x" * 201, 3])
+def test_names_of_ones_own_functions_are_one_line(name):
+    with pytest.raises(ParameterError, match="printable text"):
+        wf.CustomDetector(is_largest, name=name)
+    with pytest.raises(ParameterError, match="printable text"):
+        wf.CustomUtility(is_largest, 1, name=name)
+
+
+@pytest.mark.parametrize("detector", [7, Largest, None, object()])
+def test_what_is_no_detector_is_refused_by_what_it_is(detector):
+    with pytest.raises(ParameterError, match="is not a detector"):
+        asked(mode="ocdp", detector=detector).to_json()
 
 
 def test_a_start_takes_the_record_s_own_values_in(tmp_path):
@@ -317,6 +371,6 @@ def test_searches_are_chosen_by_public_facts():
     given = {"context": ("a",), "domain": many, "mode": "ocdp", "size": 50_000}
     assert asked(mode="ocdp", detector="lof").way_of_search(4000) == "direct"
     assert asked(detector="lof", **given).way_of_search(50_000) == "best-first"
-    assert asked(detector=Custom(lambda values, index: True), **given).way_of_search(50_000) == "guided"
+    assert asked(detector=CustomDetector(lambda values, index: True), **given).way_of_search(50_000) == "guided"
     reading = asked(detector="lof", **given).reading([], asked().view(frame()))
     assert "real numbers" in reading.status

@@ -10,14 +10,14 @@ from salaries import salaries
 
 from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
-from wallflower.queries.explain.detectors import Custom, Distance, Lof
+from wallflower.queries.explain.detectors import CustomDetector, Distance, Lof
 from wallflower.queries.explain.draws import guided_search as module
 from wallflower.queries.explain.draws.guided_search import guided_search
-from wallflower.queries.explain.draws.utilities import Overlap, Population, Rating
+from wallflower.queries.explain.draws.utilities import CustomUtility, Overlap, Population
 from wallflower.queries.explain.exact import evaluate
 from wallflower.queries.explain.space.ranked_table import rank_table
 
-EVER, NEVER = Custom(lambda values, index: True), Custom(lambda values, index: False)
+EVER, NEVER = CustomDetector(lambda values, index: True), CustomDetector(lambda values, index: False)
 CLEAR = Fraction(10**6)
 
 
@@ -95,7 +95,9 @@ def test_the_detector_is_asked_no_more_than_was_allowed():
 
     table = table_of()
     assert (
-        guided_search(table, Custom(slow), Population(), epsilon=CLEAR, evaluations=4, top=1, noise=system_noise())
+        guided_search(
+            table, CustomDetector(slow), Population(), epsilon=CLEAR, evaluations=4, top=1, noise=system_noise()
+        )
         == []
     )
     assert asked == [60, 47, 42, 37]
@@ -103,7 +105,9 @@ def test_the_detector_is_asked_no_more_than_was_allowed():
     asked.clear()
     assert (
         len(
-            guided_search(table, Custom(slow), Population(), epsilon=CLEAR, evaluations=99, top=2, noise=system_noise())
+            guided_search(
+                table, CustomDetector(slow), Population(), epsilon=CLEAR, evaluations=99, top=2, noise=system_noise()
+            )
         )
         == 2
     )
@@ -134,7 +138,7 @@ def test_immense_noise_overflows_nothing():
 def test_what_cannot_be_guided_is_refused(monkeypatch):
     given = {"epsilon": Fraction(1), "evaluations": 5, "top": 1, "noise": system_noise()}
     with pytest.raises(ParameterError, match=r"^utility: .+; .+\.$"):
-        guided_search(table_of(), EVER, Rating(lambda bits, values: 1, 1), **given)
+        guided_search(table_of(), EVER, CustomUtility(lambda bits, values: 1, 1), **given)
     monkeypatch.setattr(module, "CELLS", 17)
     with pytest.raises(ParameterError, match=r"^domain_sizes: .+; .+\.$"):
         guided_search(table_of(), EVER, Population(), **given)

@@ -10,7 +10,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from wallflower.errors import ParameterError
 from wallflower.queries.explain.detectors import (
     ClampedGrubbs,
-    Custom,
+    CustomDetector,
     Distance,
     FixedBins,
     Grubbs,
@@ -91,7 +91,7 @@ def test_parameters_outside_their_range_are_refused_in_three_beats(wrong):
 
 def test_any_function_is_a_detector():
     codes, metric = [[0], [0], [1], [1]], [5.0, 1.0, 9.0, 2.0]
-    largest = Custom(lambda values, index: values[index] == values.max())
+    largest = CustomDetector(lambda values, index: values[index] == values.max())
     assert valid_contexts(codes, [2], metric, 0, largest) == {"10": 2}
 
 

@@ -5,9 +5,9 @@ import pytest
 from laws import table_of, world
 
 from wallflower.errors import ParameterError
-from wallflower.queries.explain.detectors import Custom, Distance, Grubbs, Lof, Tukey
+from wallflower.queries.explain.detectors import CustomDetector, Distance, Grubbs, Lof, Tukey
 from wallflower.queries.explain.draws import utilities
-from wallflower.queries.explain.draws.utilities import Even, Overlap, Population, Rating
+from wallflower.queries.explain.draws.utilities import CustomUtility, Even, Overlap, Population
 from wallflower.queries.explain.exact import evaluate, examiner, parts
 from wallflower.queries.explain.space import blocks, cube
 from wallflower.queries.explain.space.blocks import in_blocks
@@ -45,7 +45,9 @@ def test_overlap_counts_the_records_that_two_contexts_share(detector, context):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("detector", [Grubbs(0.5), Tukey(tuple(range(40))), Custom(Distance(9, 1.0).outlier)], ids=repr)
+@pytest.mark.parametrize(
+    "detector", [Grubbs(0.5), Tukey(tuple(range(40))), CustomDetector(Distance(9, 1.0).outlier)], ids=repr
+)
 @pytest.mark.parametrize(("leaf", "cells"), [(2, 1 << 20), (3, 60), (4, 200), (1, 8)])
 def test_no_border_between_the_parts_of_two_cubes_shows(monkeypatch, detector, leaf, cells):
     draw, sizes = np.random.default_rng(leaf), (4, 3, 2, 5)
@@ -68,7 +70,7 @@ def spread(bits, values):
 
 def test_a_function_rates_valid_contexts_by_their_bits_and_their_values_in_order():
     codes, _, metric, _ = world()
-    table, utility, detector = table_of(), Rating(spread, sensitivity=100), Lof(3, 1.3)
+    table, utility, detector = table_of(), CustomUtility(spread, sensitivity=100), Lof(3, 1.3)
     valid, scores = scores_of(table, detector, utility)
     ask = utility.score_single(table, examiner(table, detector))
     assert 0 < valid.sum() < len(valid)
@@ -80,9 +82,11 @@ def test_a_function_rates_valid_contexts_by_their_bits_and_their_values_in_order
 
 
 def test_immense_ratings_count_as_the_largest():
-    table, detector = table_of(), Custom(lambda values, index: True)
+    table, detector = table_of(), CustomDetector(lambda values, index: True)
     for huge, counted in ((10**30, 2**31 - 1), (-(10**30), -(2**31) + 1), (np.int64(7), 7)):
-        assert set(scores_of(table, detector, Rating(lambda bits, values, it=huge: it, 1))[1].tolist()) == {counted}
+        assert set(scores_of(table, detector, CustomUtility(lambda bits, values, it=huge: it, 1))[1].tolist()) == {
+            counted
+        }
 
 
 def test_population_and_even_are_what_they_say():
@@ -124,7 +128,7 @@ def test_what_cannot_be_a_utility_is_refused():
             scores_of(table, detector, Overlap(context))
     for sensitivity in (0, -1, 2**31, 0.5):
         with pytest.raises(ParameterError, match=r"^sensitivity: .+; .+\.$"):
-            Rating(spread, sensitivity)
+            CustomUtility(spread, sensitivity)
     large = rank_table([[0]], [22], [1.0], 0)
     with pytest.raises(ParameterError, match="asked to rate"):
-        next(Rating(spread, 1).score_parts(large, parts(large, detector)))
+        next(CustomUtility(spread, 1).score_parts(large, parts(large, detector)))

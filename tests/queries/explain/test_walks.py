@@ -11,9 +11,9 @@ from salaries import salaries
 
 from wallflower.errors import ParameterError
 from wallflower.noise import system_noise
-from wallflower.queries.explain.detectors import Custom, Distance, Lof
+from wallflower.queries.explain.detectors import CustomDetector, Distance, Lof
 from wallflower.queries.explain.draws import walks
-from wallflower.queries.explain.draws.utilities import Overlap, Population, Rating
+from wallflower.queries.explain.draws.utilities import CustomUtility, Overlap, Population
 from wallflower.queries.explain.draws.walks import (
     ContextScores,
     bfs,
@@ -179,7 +179,7 @@ def test_a_uniform_start_is_uniform_among_the_valid():
     sample = [uniform_valid(table, detector, system_noise()) for _ in range(1000)]
     assert fits(sample, dict.fromkeys(valid, 1 / len(valid)))
     assert not fits(sample, dict.fromkeys(range(32), 1 / 32))
-    assert uniform_valid(table, Custom(lambda values, index: False), system_noise()) is None
+    assert uniform_valid(table, CustomDetector(lambda values, index: False), system_noise()) is None
 
 
 def uniform_law(scores, samples, rate):
@@ -193,7 +193,7 @@ def uniform_law(scores, samples, rate):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("detector", "limit"),
-    [(Lof(3, 1.3), 1 << 14), (Custom(Lof(3, 1.3).outlier), 1 << 14), (Custom(Lof(3, 1.3).outlier), 15)],
+    [(Lof(3, 1.3), 1 << 14), (CustomDetector(Lof(3, 1.3).outlier), 1 << 14), (CustomDetector(Lof(3, 1.3).outlier), 15)],
 )
 def test_the_best_of_a_uniform_sample_is_chosen(monkeypatch, detector, limit):
     table, whole = table_of(), evaluate(*world(), detector)
@@ -211,7 +211,10 @@ def test_the_best_of_a_uniform_sample_is_chosen(monkeypatch, detector, limit):
 def test_uniform_sampling_ends_where_fewer_are_valid(monkeypatch, limit):
     table, codes = table_of(), world()[0]
     monkeypatch.setattr(walks, "ASKED", limit)
-    none, one = Custom(lambda values, index: False), Custom(lambda values, index: len(values) == len(codes))
+    none, one = (
+        CustomDetector(lambda values, index: False),
+        CustomDetector(lambda values, index: len(values) == len(codes)),
+    )
     given = {"samples": 7, "rate": RATE, "top": 9, "noise": system_noise()}
     assert uniform(table, none, Population(), **given) == []
     assert set(uniform(table, one, Population(), **given)) <= {31}
@@ -221,7 +224,11 @@ def test_uniform_sampling_ends_where_fewer_are_valid(monkeypatch, limit):
     assert sorted(found) == np.flatnonzero(evaluate(*world(), some).valid).tolist()
 
 
-UTILITIES = {"population": Population(), "overlap": Overlap("10110111"), "own": Rating(lambda bits, x: len(x), 1)}
+UTILITIES = {
+    "population": Population(),
+    "overlap": Overlap("10110111"),
+    "own": CustomUtility(lambda bits, x: len(x), 1),
+}
 
 
 @pytest.mark.parametrize("utility", UTILITIES.values(), ids=UTILITIES)
@@ -255,14 +262,14 @@ def test_breadth_first_finds_useful_contexts_in_a_large_table():
 def test_searches_that_choose_at_the_end_only_pay_for_that(search):
     given = {"samples": 50, "top": 4}
     assert rate_of(search, Fraction(1), utility=Population(), **given) == Fraction(1, 4)
-    assert rate_of(search, Fraction(1), utility=Rating(max, 3), **given) == Fraction(1, 24)
-    assert rate_of(search, Fraction(1), utility=Rating(max, 3, monotone=True), **given) == Fraction(1, 12)
+    assert rate_of(search, Fraction(1), utility=CustomUtility(max, 3), **given) == Fraction(1, 24)
+    assert rate_of(search, Fraction(1), utility=CustomUtility(max, 3, monotone=True), **given) == Fraction(1, 12)
 
 
 @pytest.mark.parametrize("search", ["bfs", "dfs"])
 def test_searches_that_choose_every_step_pay_for_every_step(search):
     assert rate_of(search, Fraction(1), utility=Overlap("1"), samples=50, top=4) == Fraction(1, 54)
-    assert rate_of(search, Fraction(1), utility=Rating(max, 1), samples=50, top=4) == Fraction(1, 108)
+    assert rate_of(search, Fraction(1), utility=CustomUtility(max, 1), samples=50, top=4) == Fraction(1, 108)
 
 
 def test_more_contexts_than_an_index_can_count_are_refused():
@@ -280,7 +287,7 @@ def test_a_search_that_pays_otherwise_is_refused():
 def test_the_rate_keeps_the_laws_of_neighbours_within_epsilon(monotone):
     """All tables of scores of three contexts, and all that one record could make of them."""
     epsilon, worst = Fraction(1), 0.0
-    utility = Rating(max, 1, monotone=monotone)
+    utility = CustomUtility(max, 1, monotone=monotone)
     rate = float(rate_of("direct", epsilon, utility=utility, samples=1, top=1))
     moves = [(0, 1)] * 3 if monotone else [(-1, 0, 1)] * 3
     for scores in np.ndindex(3, 3, 3):

@@ -26,7 +26,7 @@ from wallflower.queries.explain import words
 from wallflower.queries.explain.by_tiles import TiledCase, case_on_tiles
 from wallflower.queries.explain.case import Case
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector
-from wallflower.queries.explain.detectors.names import detector_of, kind_of, name_of, text_of
+from wallflower.queries.explain.detectors.names import detector_of, kind_of, name_of, text_of, wrap_detector
 from wallflower.queries.explain.rules import MODES, SEARCHES, UTILITIES, check
 from wallflower.queries.explain.space.contexts import Domain, pandas_filter, polars_filter, predicate, where
 from wallflower.queries.explain.words import SILENT, SURE
@@ -143,6 +143,7 @@ class Explain(Query[Case | TiledCase, Value]):
     def __post_init__(self) -> None:
         settle(self)
         object.__setattr__(self, "domain", _schema(self.domain))
+        object.__setattr__(self, "detector", wrap_detector(self.detector))
         object.__setattr__(self, "record", str(self.record))
         object.__setattr__(self, "doubt", exactly(self.doubt, "doubt"))
         check(self)

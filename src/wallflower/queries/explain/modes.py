@@ -17,7 +17,7 @@ from wallflower.queries.explain.by_tiles import TiledCase
 from wallflower.queries.explain.case import Case
 from wallflower.queries.explain.detectors import ClampedGrubbs, Detector
 from wallflower.queries.explain.draws import best_first, direct, guided_search, walks
-from wallflower.queries.explain.draws.utilities import Overlap, Population, Rating, Utility
+from wallflower.queries.explain.draws.utilities import CustomUtility, Overlap, Population, Utility
 from wallflower.queries.explain.exact import ASKED, ENGINES, HELD
 from wallflower.queries.explain.parameters import MarginSettings, SearchSettings, Settings
 from wallflower.queries.explain.space.blocks import SWEPT
@@ -66,7 +66,7 @@ def _try_out(query: Settings, detector: Detector) -> None:
     try:
         if type(detector) not in ENGINES:
             detector.outlier(values, 99)
-        if isinstance(query.utility, Rating):
+        if isinstance(query.utility, CustomUtility):
             query.utility.function("1" * sum(query.sizes), values)
     except Exception as error:
         raise ParameterError(

@@ -82,6 +82,12 @@ def _loss_in_mode(loss: Loss, mode: str) -> Loss:
 
 def _check_choices(query: Settings) -> None:
     rated = hasattr(query.utility, "sensitivity")  # a function of the user's
+    utility: object = query.utility
+    if callable(utility) and not rated:
+        raise ParameterError(
+            "utility: a function needs its sensitivity, the most that one other record changes it by. Without it "
+            "there is no guarantee. Pass wallflower.CustomUtility(function, sensitivity=...)."
+        )
     for name, known in (("utility", UTILITIES), ("search", (None, *SEARCHES))):
         if getattr(query, name) not in known and not (rated and name == "utility"):
             raise ParameterError(

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from wallflower.errors import ParameterError
 from wallflower.machine.lazy import Lazy, load
+from wallflower.names import check_label, name_callable
 
 if TYPE_CHECKING:
     import scipy.special as _special
@@ -227,12 +228,33 @@ class Tukey:
 
 
 @dataclass(frozen=True, slots=True)
-class Custom:
-    """Any function of (values, index): deterministic, indifferent to the order of records, safe in several threads."""
+class CustomDetector:
+    """Any function of (values, index): deterministic, indifferent to the order of records, safe in several threads.
+
+    function  says whether values[index] is an outlier among values
+    name      its name in a release; default: the module and the name of the function
+
+    >>> str(CustomDetector(max)), str(CustomDetector(lambda values, index: True, name="always"))
+    ('custom:builtins.max', 'custom:always')
+    """
 
     function: Callable[[Floats, int], bool] = field(metadata={"help": "says whether values[index] is an outlier"})
+    name: str | None = field(default=None, metadata={"help": "its name in a release; default: that of the function"})
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise ParameterError(f"function: a {type(self.function).__name__} cannot be called. Pass a function.")
+        check_label(self.name)
+
+    def __str__(self) -> str:
+        return f"custom:{self.name or name_callable(self.function)}"
 
     def outlier(self, values: Floats, index: int, /) -> bool:
+        """Whether values[index] is an outlier among values, by the function.
+
+        values  the metric values of a context, the record's own among them
+        index   the place of the record among them
+        """
         return bool(self.function(values, index))
 
 

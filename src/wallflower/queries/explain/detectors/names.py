@@ -10,9 +10,10 @@ from typing import Any, Final, get_type_hints
 import numpy as np
 
 from wallflower.errors import ParameterError
+from wallflower.names import name_callable
 from wallflower.queries.explain.detectors import (
     ClampedGrubbs,
-    Custom,
+    CustomDetector,
     Detector,
     Distance,
     FixedBins,
@@ -49,17 +50,32 @@ def text_of(detector: Detector | str) -> str:
     """
     if isinstance(detector, str):
         return detector
-    if isinstance(detector, Custom):
-        return f"custom:{detector.function.__module__}.{detector.function.__qualname__}"
+    if isinstance(detector, CustomDetector):
+        return str(detector)
     kind: Any = type(detector)
     if kind not in _NAMES:
         raise ParameterError(
-            f"detector: a {kind.__name__} is not known; pass one of "
-            "wallflower.queries.explain.detectors: Custom(function) for a function of (values, index)."
+            f"detector: a {kind.__name__} is not a detector. It is a name with settings, an object of "
+            "wallflower.queries.explain.detectors, or a function of (values, index). Pass one of them, such as "
+            "wallflower.CustomDetector(function)."
         )
     stated = [item for item in fields(kind) if getattr(detector, item.name) != item.default]
     settings = ",".join(f"{item.name}={_format_value(getattr(detector, item.name))}" for item in stated)
     return f"{_NAMES[kind]}:{settings}" if settings else _NAMES[kind]
+
+
+def wrap_detector(detector: object) -> object:
+    """A function, or an object that keeps the protocol of a detector, as a `CustomDetector`; anything else unchanged.
+
+    >>> str(wrap_detector(max))
+    'custom:builtins.max'
+    """
+    if isinstance(detector, str | CustomDetector) or type(detector) in _NAMES:
+        return detector
+    judge = getattr(detector, "outlier", None)
+    if callable(judge) and not isinstance(detector, type):
+        return CustomDetector(judge, name=name_callable(detector))
+    return CustomDetector(detector) if callable(detector) and not isinstance(detector, type) else detector
 
 
 def name_of(detector: Detector | str) -> str:
@@ -102,7 +118,7 @@ def detector_of(text: str, metric: Column, size: int) -> Detector:
 
 def kind_of(text: str) -> type:
     """The class of the detector that a text describes; its settings are read, and refused if they are not known."""
-    return Custom if text.startswith("custom:") else _parse(text)[0]
+    return CustomDetector if text.startswith("custom:") else _parse(text)[0]
 
 
 def _parse(text: str) -> tuple[type, dict[str, Any]]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.errors import ParameterError
+from wallflower.names import check_label, name_callable
 from wallflower.queries.explain.engines.sums import nothing
 from wallflower.queries.explain.exact import ASKED
 from wallflower.queries.explain.space.bitsets import bitsets, members
@@ -108,25 +109,32 @@ class Overlap(_Monotone):
 
 
 @dataclass(frozen=True, slots=True)
-class Rating:
+class CustomUtility:
     """A user's whole-number function of a context's bits and its metric values in rising order.
 
     The function must be deterministic and safe in several threads. Numbers beyond ±(2³¹ - 1) count as those, and where
     it fails it counts as 0, since the failure would tell; its sensitivity is stated with that.
+
+    function     says how useful a context is
+    sensitivity  the most that one other record, added or removed, moves it by
+    monotone     a record that joins never lowers it, or never raises it; it pays half then
+    name         its name in a release; default: the module and the name of the function
     """
 
     function: Callable[[str, Floats], int] = field(metadata={"help": "says how useful a context is"})
     sensitivity: int = field(metadata={"help": "the most that one other record moves it by"})
     monotone: bool = field(default=False, metadata={"help": "a record that joins never lowers it, or never raises it"})
+    name: str | None = field(default=None, metadata={"help": "its name in a release; default: that of the function"})
 
     def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise ParameterError(f"function: a {type(self.function).__name__} cannot be called. Pass a function.")
+        check_label(self.name)
         if not isinstance(self.sensitivity, int) or not 1 <= self.sensitivity <= MOST:
             raise ParameterError(f"sensitivity: {self.sensitivity!r} is outside 1 to 2^31; pass a whole number.")
 
     def __str__(self) -> str:
-        """Its name in a release: where the function is defined, and what it is called there."""
-        module, name = (getattr(self.function, part, "?") for part in ("__module__", "__qualname__"))
-        return f"rating:{module}.{name}"
+        return f"custom:{self.name or name_callable(self.function)}"
 
     def measure(self, table: RankedTable | CellTable) -> None:
         return None

@@ -32,10 +32,10 @@ PATIENCE: Final = 20  # moves of a walk per context asked for, at most
 def rate_of(search: str, epsilon: Fraction, *, utility: Utility, samples: int, top: int) -> Fraction:
     """The rate at which every choice may weigh scores, exp(rate·score), so that a search costs `epsilon` in all.
 
-    >>> from wallflower.queries.explain.draws.utilities import Population, Rating
+    >>> from wallflower.queries.explain.draws.utilities import Population, CustomUtility
     >>> rate_of("direct", Fraction(1), utility=Population(), samples=50, top=2)
     Fraction(1, 2)
-    >>> rate_of("bfs", Fraction(1), utility=Rating(lambda bits, values: 0, 3), samples=8, top=2)
+    >>> rate_of("bfs", Fraction(1), utility=CustomUtility(lambda bits, values: 0, 3), samples=8, top=2)
     Fraction(1, 60)
     """
     if search not in CHARGED:
