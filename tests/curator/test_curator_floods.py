@@ -19,6 +19,7 @@ from served import Caller, Service, run_service, settings
 
 from above import Above
 from wallflower.curator.desk.desk import STRANGERS
+from wallflower.curator.desk.metrics import Metrics
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.questions.fair_queue import FairQueue
 from wallflower.curator.pages.visitors.sessions import Sessions
@@ -166,7 +167,7 @@ def test_a_large_body_is_answered_as_a_small_one_is(service: Service) -> None:
 
 def test_whoever_leaves_the_queue_gives_up_the_place() -> None:
     async def live() -> None:
-        queue = FairQueue(places=1, each=1, waiting=3, waiting_each=2)
+        queue = FairQueue(places=1, each=1, waiting=3, waiting_each=2, meter=Metrics().queue("calls"))
         first = queue.turn("ana")
         await first.__aenter__()
         waiting = asyncio.ensure_future(queue.run("ana", lambda: 1))

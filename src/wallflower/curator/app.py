@@ -11,18 +11,17 @@ from anyio.to_thread import run_sync
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse
 
 from wallflower.curator.api import callers
 from wallflower.curator.api.bodies import name_of
 from wallflower.curator.api.compression import Compression
-from wallflower.curator.api.description.docs import flatten, problem_docs
+from wallflower.curator.api.description.docs import flatten
 from wallflower.curator.api.gate import Attempts, Gate
-from wallflower.curator.api.routes import analyst, requests, steward, watch
+from wallflower.curator.api.routes import analyst, operation, requests, steward, watch
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk.budgets.requests import Requests
 from wallflower.curator.desk.desk import Desk
-from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.problems import KINDS, document, problem, response
 from wallflower.curator.desk.questions.jobs import Jobs
 from wallflower.curator.desk.questions.watches import Watches
@@ -34,7 +33,6 @@ from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.query.forms import Question
 
 ASKED: Final[tuple[Question, ...]] = (*QUERIES, *COMPANIONS)
-_REFRESH_SECONDS: Final = 10.0
 _STATUSES = {400: "malformed", 404: "not-found", 405: "method", 413: "too-large"}
 
 
@@ -57,8 +55,7 @@ def application(settings: Settings, questions: tuple[Question, ...] = ASKED) -> 
     app.state.requests = Requests(desk)
     for router in (analyst.router(questions), steward.router(), watch.router(questions), requests.router()):
         app.router.routes.extend(router.routes)  # to include a router would be to make each of its routes again
-    for path, endpoint in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics)):
-        app.get(path, tags=["operation"], response_class=PlainTextResponse, responses=problem_docs(403))(endpoint)
+    operation.add_routes(app)
     mount.mount(app)
     app.add_middleware(Compression)
     app.add_middleware(
@@ -79,47 +76,14 @@ def application(settings: Settings, questions: tuple[Question, ...] = ASKED) -> 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
     desk: Desk = app.state.desk  # its tables are read before anybody listens
-    app.state.jobs = Jobs(desk.settings, desk.records)
-    refreshing = asyncio.create_task(_refresh(desk))
+    app.state.jobs = Jobs(desk.settings, desk.records, desk.metrics.queue("questions"))
+    background = [asyncio.create_task(loop) for loop in (operation.keep_datasets(desk), operation.keep_gauges(app))]
     yield {"header_seconds": desk.settings.header_seconds}
-    refreshing.cancel()
+    for task in background:
+        task.cancel()
     await app.state.jobs.close()
     await run_sync(app.state.watches.close)
     desk.close()
-
-
-async def _refresh(desk: Desk) -> None:
-    """Read what another process registered before anybody asks for it, and forget what it retired."""
-    while True:
-        await asyncio.sleep(_REFRESH_SECONDS)
-        try:
-            await run_sync(desk.shelf.refresh)
-        except PrivacyError as error:
-            log_failure("refresh", error)
-
-
-async def healthz() -> Response:
-    """The process answers; it waits for no thread."""
-    return PlainTextResponse("ok\n")
-
-
-def readyz(request: Request) -> Response:
-    """The ledger can be read; the second line says how many data sets cannot."""
-    desk: Desk = request.app.state.desk
-    desk.ledger.datasets()
-    unreadable = desk.shelf.unreadable()
-    detail = f"{unreadable} data sets cannot be read\n" if unreadable else ""
-    return PlainTextResponse(f"ready\n{detail}")
-
-
-def metrics(request: Request) -> str:
-    """Counts for Prometheus, of this process, for a steward or a token of the scope `monitor`; names of data sets only
-    if the steward has opened them."""
-    desk: Desk = request.app.state.desk
-    names = desk.names() if desk.settings.metrics_datasets else []
-    gauges = [(name, desk.ledger.account(name)) for name in names]
-    unreadable = desk.shelf.unreadable()
-    return desk.metrics.text(gauges, under_way=request.app.state.jobs.under_way, unreadable=unreadable)
 
 
 async def _refusal_response(_: Request, error: Exception) -> JSONResponse:

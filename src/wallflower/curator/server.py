@@ -15,6 +15,7 @@ from uvicorn.supervisors import Multiprocess
 from wallflower.curator.app import ASKED, application
 from wallflower.curator.desk import logs
 from wallflower.curator.desk.desk import Desk
+from wallflower.curator.desk.metrics import shared_folder
 from wallflower.curator.settings import VARIABLE, Settings
 from wallflower.errors import SourceError
 from wallflower.machine.listener import Listener, bind_socket
@@ -41,7 +42,8 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
         desk.close()
         del desk
         os.environ[VARIABLE] = settings.to_json()
-        Multiprocess(_config(_FACTORY, settings), sockets=[listening]).run()
+        with shared_folder():
+            Multiprocess(_config(_FACTORY, settings), sockets=[listening]).run()
 
 
 def _config(app: FastAPI | str, settings: Settings) -> uvicorn.Config:

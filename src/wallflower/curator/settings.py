@@ -24,7 +24,7 @@ from wallflower.units import Protection
 EVERYBODY: Final = "*"
 VARIABLE: Final = "WALLFLOWER_SERVICE"  # how a server tells its workers
 
-PLACES: Final = ("ledger", "watches", "tls_cert", "tls_key")
+PLACES: Final = ("ledger", "watches", "tls_cert", "tls_key", "metrics_token_file")
 _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "port": (0, 65535),
     "workers": (1, 64),
@@ -118,6 +118,7 @@ class Settings:
     body_seconds: float = 10.0
     header_seconds: float = 10.0
     metrics_datasets: bool = False
+    metrics_token_file: str | None = None
     office: Office = UNNAMED
     datasets: tuple[Registration, ...] = ()
 

@@ -10,7 +10,7 @@ Theorem     what an account bounds, for whom, and why: proof.md
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
@@ -82,6 +82,10 @@ class Ledger:
     def close(self) -> None:
         """Let go of the database; `with` does it by itself."""
         self._store.close()
+
+    def observe_errors(self, observer: Callable[[], None]) -> None:
+        """Call `observer` whenever the database refuses a transaction or does not answer."""
+        self._store.on_error = observer
 
     def __enter__(self) -> Self:
         return self

@@ -411,7 +411,7 @@ def test_metrics_name_no_data_set_unless_they_may(service: Service, ana: Caller,
     ana.post("/v1/datasets/ward/ask/above", ASK)
     text = service.token("eye", "monitor").get("/metrics").content.decode()
     assert 'wallflower_asks_total{kind="above",outcome="answered"}' in text
-    assert "ward" not in text
+    assert '"ward"' not in text
     with run_service(settings(tmp_path, metrics_datasets=True), questions=(Above,)) as running:
         assert (
             'wallflower_budget_left{dataset="ward"} 1'

@@ -46,6 +46,8 @@ def make_error(kind: type[PrivacyError], words: str) -> PrivacyError:
             return errors.SameRecords("a", other=words)
         case "ChainBroken":
             return errors.ChainBroken(words, entry=1)
+        case "AnswerPending":
+            return errors.AnswerPending(words, charge=1)
         case "ConfigError":
             return errors.ConfigError(words, "ledger", words, words)
         case "PackageMissing":

@@ -13,6 +13,7 @@ from fastapi.security.utils import get_authorization_scheme_param
 from starlette.types import Scope
 
 from wallflower.curator.api.gate import Admit, Attempts
+from wallflower.curator.api.routes.operation import is_scrape
 from wallflower.curator.desk.access.tokens import Caller, token_id
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.logs import tell
@@ -74,6 +75,8 @@ def doorman(app: FastAPI) -> Admit:
         if is_open(scope["path"]):
             return
         request = Request(scope)
+        if is_scrape(app, scope["path"], bearer_of(request)):
+            return
         caller = await authenticate(app.state.desk, app.state.attempts, bearer_of(request), address_of(request))
         if not may_enter(caller, scope["path"]):
             raise Refusal("forbidden", "A token for another purpose is needed. Ask the steward.")
@@ -94,7 +97,8 @@ def stranger_test(app: FastAPI) -> Callable[[Scope], bool]:
         request, desk = Request(scope), app.state.desk
         if is_page(scope["path"]):
             return not any(map(app.state.sessions.is_signed, request.cookies.values()))
-        return not desk.tokens.was_valid(bearer_of(request))
+        bearer = bearer_of(request)
+        return not (is_scrape(app, scope["path"], bearer) or desk.tokens.was_valid(bearer))
 
     return is_stranger
 

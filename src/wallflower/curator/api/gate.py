@@ -16,7 +16,8 @@ from typing import Any, Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wallflower.curator.api.hosts import require_host
-from wallflower.curator.desk.logs import log_failure, tell
+from wallflower.curator.desk.access.tokens import new_id
+from wallflower.curator.desk.logs import begin_request, log_failure, tell
 from wallflower.curator.desk.metrics import Metrics
 from wallflower.curator.desk.problems import Refusal, problem, response, unanswered_refusal
 from wallflower.curator.desk.questions.fair_queue import FairQueue
@@ -25,6 +26,7 @@ from wallflower.errors import PrivacyError
 
 LARGE_BODY_BYTES: Final = 2**15
 _DEEPEST: Final = 32
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _STRANGERS: Final = 8  # requests of callers that are not authenticated, at a time
 # A string, closed or not; what is between; a bracket. Every byte is in one piece, and no piece gives back any.
 _PIECES: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[^]["{}]++|[][{}]', re.DOTALL)
@@ -63,6 +65,8 @@ class Gate:
             await self._app(scope, receive, send)
             return
         began, status, has_place = time.monotonic(), 0, False
+        request_id = _stated_id(scope) or new_id()
+        begin_request(request_id)
         safe = (*_SAFE, *_OVER_TLS) if self._settings.is_behind_tls or scope["scheme"] == "https" else _SAFE
 
         async def take_place() -> None:
@@ -84,7 +88,8 @@ class Gate:
                 release_place()  # to send is the client's pace, and holds up nobody else
                 status = message["status"]
                 known = {name for name, _ in message.get("headers", [])}
-                message["headers"] = [*message.get("headers", []), *(one for one in safe if one[0] not in known)]
+                added = (*safe, (b"x-request-id", request_id.encode()))
+                message["headers"] = [*message.get("headers", []), *(one for one in added if one[0] not in known)]
             await send(message)
 
         try:
@@ -95,10 +100,10 @@ class Gate:
                 await response(problem(unanswered_refusal()))(scope, receive, send_with_headers)
         finally:
             release_place()
-        route = getattr(scope.get("route"), "path", "none")
-        self._metrics.count("requests", route=route, method=_method(scope), status=str(status))
-        took = round((time.monotonic() - began) * 1000)
-        tell("request", method=_method(scope), route=route, status=status, milliseconds=took)
+        route, method, seconds = _route(scope), _method(scope), time.monotonic() - began
+        self._metrics.observe_request(route, method, status, seconds)
+        milliseconds = round(seconds * 1000)
+        tell("request", method=method, route=route, status=status, milliseconds=milliseconds, **_caller_facts(scope))
 
     async def _pass_on(
         self,
@@ -224,6 +229,25 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return waiting.pop() if waiting else await receive()
 
     return again
+
+
+def _route(scope: Scope) -> str:
+    """The template of the route, pages with the prefix that they are mounted under."""
+    path = getattr(scope.get("route"), "path", None)
+    return "none" if path is None else f"{scope.get('root_path', '')}{path}"
+
+
+def _stated_id(scope: Scope) -> str | None:
+    """The id that a proxy or a caller has given to the request, if it can stand in a log as it is."""
+    text = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
+    return text if _REQUEST_ID.fullmatch(text) else None
+
+
+def _caller_facts(scope: Scope) -> dict[str, str]:
+    """Who called: by the name and the id of the token, of a program or of a session."""
+    state = scope.get("state", {})
+    caller = state.get("caller") or state.get("visitor")
+    return {} if caller is None else {"by": caller.name, "token": caller.token}
 
 
 def _method(scope: Scope) -> str:

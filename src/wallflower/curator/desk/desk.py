@@ -7,10 +7,12 @@ sentence.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from typing import Any, Final
 
 from anyio import CapacityLimiter
@@ -23,7 +25,7 @@ from wallflower.curator.desk.budgets.others import visible_account
 from wallflower.curator.desk.datasets.shelf import Shelf
 from wallflower.curator.desk.datasets.views import DatasetView
 from wallflower.curator.desk.logs import log_failure, tell
-from wallflower.curator.desk.metrics import Metrics
+from wallflower.curator.desk.metrics import LedgerState, Metrics
 from wallflower.curator.desk.problems import Refusal, unanswered_refusal, unrecorded_refusal
 from wallflower.curator.desk.questions.fair_queue import FairQueue
 from wallflower.curator.desk.questions.outlines import Outlines, hides_size
@@ -80,10 +82,13 @@ class Desk:
         self.access = Access(self.records)
         self.shelf = Shelf(settings.datasets, settings.roots, self.records)
         self.metrics = Metrics()
+        for store in (self.ledger, self.records):
+            store.observe_errors(partial(self.metrics.count, "ledger_errors"))
         self.outlines = Outlines(settings, self.shelf, self.ledger)
         room = {"waiting": settings.waiting, "waiting_each": settings.computing_waiting_each}
-        self.computations = FairQueue(places=settings.computing, each=1, **room)
-        self.large_bodies = FairQueue(places=settings.computing, each=1, **room)
+        meters = {name: self.metrics.queue(name) for name in ("computations", "large_bodies")}
+        self.computations = FairQueue(places=settings.computing, each=1, **room, meter=meters["computations"])
+        self.large_bodies = FairQueue(places=settings.computing, each=1, **room, meter=meters["large_bodies"])
         self.strangers = CapacityLimiter(STRANGERS)
 
     def load(self, *, tolerant: bool = False) -> None:
@@ -104,6 +109,21 @@ class Desk:
                 datasets=unbounded,
                 remedy="state a bound on it, as rows beside protects in the schema",
             )
+
+    def ledger_state(self) -> LedgerState:
+        """Read what metrics say of the ledger; data sets are named only if the settings allow it."""
+        try:
+            valid = [token for token in self.tokens.all() if token.is_valid]
+            names = self.names() if self.settings.metrics_datasets else []
+            left = {name: float(self.ledger.account(name).left.amount) for name in names}
+        except PrivacyError:
+            return LedgerState()
+        expiries: dict[str, str] = {}
+        for token in valid:
+            if token.expires is not None:
+                expiries[token.scope] = min(token.expires, expiries.get(token.scope, token.expires))
+        numbers = Counter[str](token.scope for token in valid)
+        return LedgerState(is_up=True, valid_tokens=numbers, next_expiry=expiries, budget_left=left)
 
     def close(self) -> None:
         self.records.close()

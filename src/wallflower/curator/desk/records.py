@@ -3,7 +3,7 @@ sets, jobs, watches, requests for budget and what stewards did."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -97,6 +97,10 @@ class Records:
         latest = sa.select(table).order_by(table.c.created.desc(), table.c.id.desc()).limit(count)
         with self._store.read() as db:
             return [dict(row) for row in db.execute(latest).mappings()][::-1]
+
+    def observe_errors(self, observer: Callable[[], None]) -> None:
+        """Call `observer` whenever the database refuses a transaction or does not answer."""
+        self._store.on_error = observer
 
     def close(self) -> None:
         self._store.close()

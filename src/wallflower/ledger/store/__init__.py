@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -58,6 +58,7 @@ class Store:
 
     def __init__(self, where: str | Path | None) -> None:
         self._engine, self.place = open_engine(where if where is not None else _default())
+        self.on_error: Callable[[], None] | None = None  # called for every transaction that the database failed
         self._migrate()
 
     @contextmanager
@@ -83,6 +84,8 @@ class Store:
                     db.exec_driver_sql(statement)
                 yield db
         except sa.exc.SQLAlchemyError as error:
+            if self.on_error is not None:
+                self.on_error()
             raise LedgerUnreachable(
                 f"ledger {self.place}: {_reason(error)}. It must be a SQLite file or a PostgreSQL database that can be "
                 f"reached and written. Check the path or URL you gave, or ${VARIABLE}, then try again."

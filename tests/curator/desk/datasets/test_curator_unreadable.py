@@ -72,7 +72,7 @@ def test_a_registered_file_that_cannot_be_read_is_one_line(
         assert ana.post("/v1/datasets/survey/ask/count", BODY).problem == "busy"
         assert ana.post("/v1/datasets/ward/ask/count", BODY).status == 200
         assert Caller(running.url).get("/readyz").content == b"ready\n1 data sets cannot be read\n"
-        assert b"wallflower_datasets_unreadable 1\n" in sue.get("/metrics").content
+        assert b"wallflower_datasets_unreadable 1.0\n" in sue.get("/metrics").content
         told = [record.facts for record in caplog.records if record.message == "data set cannot be read"]
         assert [facts["cause"] for facts in told] == [how]
         assert "survey" not in json.dumps(told)

@@ -15,6 +15,7 @@ from typing import TypeVar
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 
+from wallflower.curator.desk.metrics import QueueMeter
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.questions.turns import Turns
 
@@ -27,10 +28,11 @@ class FairQueue:
     More than `waiting_each` pieces of one analyst are refused with 429, more than `waiting` in all with 503.
     """
 
-    def __init__(self, *, places: int, each: int, waiting: int, waiting_each: int) -> None:
+    def __init__(self, *, places: int, each: int, waiting: int, waiting_each: int, meter: QueueMeter) -> None:
         self._turns: Turns[asyncio.Future[None]] = Turns(places=places, each=each)
         self._threads = CapacityLimiter(places)
         self._waiting, self._waiting_each = waiting, waiting_each
+        self._meter = meter
         self._under_way = 0
 
     @property
@@ -47,7 +49,8 @@ class FairQueue:
         self._under_way += 1
         self._call_next()
         try:
-            await place
+            with self._meter.measure_wait():
+                await place
             yield
         finally:
             self._under_way -= 1

@@ -8,6 +8,7 @@ no more is told than that it waits, runs, is done or has failed.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import json
 import os
 import platform
@@ -24,6 +25,7 @@ from typing import Any, Final, Literal, Self
 from wallflower.curator.desk.access.tokens import Caller, new_id
 from wallflower.curator.desk.clock import moment
 from wallflower.curator.desk.logs import log_failure
+from wallflower.curator.desk.metrics import QueueMeter
 from wallflower.curator.desk.problems import Refusal, problem, unanswered_refusal
 from wallflower.curator.desk.questions.turns import Turns
 from wallflower.curator.desk.records import JOBS, Records
@@ -67,8 +69,8 @@ class Job:
 class Jobs:
     """The pool in which questions are answered, and the jobs that callers come back for."""
 
-    def __init__(self, settings: Settings, records: Records) -> None:
-        self._settings, self._records = settings, records
+    def __init__(self, settings: Settings, records: Records, meter: QueueMeter) -> None:
+        self._settings, self._records, self._meter = settings, records, meter
         self._pool = ThreadPoolExecutor(settings.answering, thread_name_prefix="answering")
         self._turns: Turns[asyncio.Future[None]] = Turns(places=settings.answering, each=settings.answering_each)
         self._arriving: Counter[str] = Counter()  # let in, and not in line yet
@@ -153,10 +155,12 @@ class Jobs:
     async def _perform(
         self, work: Work, who: str, turn: asyncio.Future[None], came: float, job: str | None
     ) -> Release[Any] | PrivacyError:
-        await turn
+        with self._meter.measure_wait():
+            await turn
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._pool, self._begin, work, came, job)
+            here = contextvars.copy_context()  # so that lines of the log have the id of the request
+            return await loop.run_in_executor(self._pool, here.run, self._begin, work, came, job)
         except PrivacyError as refusal:
             return refusal
         except Exception as error:  # noqa: BLE001 - nothing of it may leave

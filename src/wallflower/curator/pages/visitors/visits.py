@@ -166,6 +166,7 @@ def page(
             is_signed = visit.sessions.is_signed(visit.cookie)
             known = await run_sync(visit.sessions.caller, visit.cookie) if is_signed else None
             visit = replace(visit, caller=known and replace(known, address=address_of(request)))
+            request.state.visitor = visit.caller  # for the log
             if who != "anybody" and visit.caller is None:
                 return await _sign_in_first(visit)
             if request.method == "POST":
