@@ -10,11 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pyod.models.ecod import ECOD as ECOD_MODEL
+from sklearn.ensemble import IsolationForest
+from sklearn.neighbors import LocalOutlierFactor
 
 import wallflower as wf
 from scripted_noise import Scripted
 from wallflower.errors import DataError, ParameterError
 from wallflower.privacy import Kind, Neighbours
+from wallflower.queries.sensors.correction import correct
 from wallflower.queries.sensors.device.perturbation import distances
 from wallflower.queries.sensors.protocol.batches import clip_readings
 from wallflower.queries.sensors.protocol.frames import Kind as FrameKind
@@ -212,3 +216,86 @@ def test_readings_that_do_not_fit_are_refused_and_not_quoted(readings: Any) -> N
 def test_what_cannot_be_made_up_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match="make no readings"):
         simulate(**{"n": 10, "seed": 1, **changes})
+
+
+# Any detector may judge perturbed readings in mode paper
+
+LOF = "sklearn:neighbors.LocalOutlierFactor:n_neighbors=30,contamination=0.1"
+ECOD = "pyod:ecod.ECOD:contamination=0.1"
+
+
+def corrected(sent: PerturbedReadings, presume: Any) -> set[int]:
+    """What one who knows both sides computes, for outliers presumed by this detector, in the order of ids."""
+    stated = sent.parameters
+    frames = {role: decode(sent.frames[role][0], parameters=stated.hash) for role in ("analyst", "correction")}
+    orders = {role: np.argsort(frame["ids"]) for role, frame in frames.items()}
+    perturbed = frames["analyst"]["perturbed"].astype(np.int64)[orders["analyst"]]
+    moved = frames["correction"]["moved"][orders["correction"]]
+    presumed = np.flatnonzero(presume(perturbed * float(stated.grid)))
+    found = correct(distances(perturbed, stated.middle), moved, presumed, float(stated.steps(Fraction(3))))
+    return set(np.argsort(sent.ids)[found.output].tolist())
+
+
+@pytest.mark.parametrize(
+    ("name", "presume"),
+    [
+        (LOF, lambda x: LocalOutlierFactor(n_neighbors=30, contamination=0.1).fit_predict(x) == -1),
+        (ECOD, lambda x: ECOD_MODEL(contamination=0.1).fit(x).labels_ == 1),
+        (
+            "sklearn:ensemble.IsolationForest:random_state=1",
+            lambda x: IsolationForest(random_state=1).fit_predict(x) < 0,
+        ),
+    ],
+)
+def test_a_named_detector_judges_the_perturbed_readings(made: Any, name: str, presume: Any) -> None:
+    sent = perturb(made.readings, columns=made.columns, settings={**PAPER, "detector": name}, epsilon="2")
+    assert set(judge(sent).positions) == corrected(sent, presume) == set(judge(sent, detector=presume).positions)
+
+
+def test_a_detector_is_a_function_or_an_estimator(made: Any) -> None:
+    sent = perturb(made.readings, columns=made.columns, settings=PAPER, epsilon="2")
+    by_estimator = judge(sent, detector=LocalOutlierFactor(n_neighbors=30, contamination=0.1))
+    by_function = judge(
+        sent, detector=lambda x: LocalOutlierFactor(n_neighbors=30, contamination=0.1).fit_predict(x) < 0
+    )
+    assert by_estimator.positions == by_function.positions
+    for wrong, words in (
+        (lambda values: 1 / 0, "with ZeroDivisionError"),
+        (lambda values: [True], "one truth value for each"),
+        (lambda values: np.zeros(len(values)), "one truth value for each"),
+    ):
+        with pytest.raises(DataError, match=words):
+            judge(sent, detector=wrong)
+
+
+def test_only_mode_paper_asks_a_detector(sent: PerturbedReadings) -> None:
+    with pytest.raises(ParameterError, match="mode exact compares distances"):
+        judge(sent, detector=lambda values: values[:, 0] > 9)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("os:system", "is not a detector"),
+        ("sklearn:neighbors.LocalOutlierFactor:n_neighbors=__import__('os')", "is not a detector"),
+        ("sklearn:a.b.C", "is not a detector"),
+        ("lof", "is not a detector"),
+    ],
+)
+def test_a_name_is_one_of_two_packages(made: Any, name: str, words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        perturb(made.readings, columns=made.columns, settings={**PAPER, "detector": name}, epsilon="2")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sklearn:neighbors.Nobody", "has no neighbors.Nobody"),
+        ("pyod:nobody.Nobody", "pip install pyod"),
+        ("sklearn:neighbors.LocalOutlierFactor:speed=1", "does not take these settings"),
+    ],
+)
+def test_a_detector_that_is_not_there_is_an_error_of_the_name(made: Any, name: str, words: str) -> None:
+    sent = perturb(made.readings, columns=made.columns, settings={**PAPER, "detector": name}, epsilon="2")
+    with pytest.raises(ParameterError, match=words):
+        judge(sent)

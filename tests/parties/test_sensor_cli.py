@@ -52,7 +52,7 @@ def said(capsys: Any, monkeypatch: Any, tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize(
-    "name", ["keys", "revoke", "store-key", "sign", "device", "analyst", "correction", "owner", "demo"]
+    "name", ["keys", "revoke", "store-key", "sign", "device", "analyst", "correction", "owner", "export", "demo"]
 )
 def test_every_command_has_help_with_an_example(said: Any, name: str) -> None:
     code, out, _ = said("sensors", name, "--help")

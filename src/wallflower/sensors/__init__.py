@@ -11,7 +11,8 @@ kept from knowing what another knows, and nothing is booked: this is to try out,
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -21,8 +22,8 @@ from wallflower.errors import DataError, ParameterError
 from wallflower.machine.lazy import Lazy
 from wallflower.noise import system_noise, words
 from wallflower.privacy import Exact
-from wallflower.queries.sensors.history import usual_ranges
-from wallflower.queries.sensors.parameters import MOST_BATCH, Parameters
+from wallflower.queries.sensors.history import outlier_width, usual_ranges
+from wallflower.queries.sensors.parameters import MOST_BATCH, Paper, Parameters
 from wallflower.sensors.constants import SENSOR, WINDOW, Columns, state
 from wallflower.sensors.results import Judgement, PerturbedReadings, Simulation
 from wallflower.synthetic import Floats, push_outliers
@@ -45,7 +46,16 @@ else:
     _rounds = Lazy("wallflower.queries.sensors.protocol.rounds")
     _seals = Lazy("wallflower.queries.sensors.protocol.seals")
 
-__all__ = ["Judgement", "PerturbedReadings", "Simulation", "judge", "perturb", "simulate", "usual_ranges"]
+__all__ = [
+    "Judgement",
+    "PerturbedReadings",
+    "Simulation",
+    "judge",
+    "outlier_width",
+    "perturb",
+    "simulate",
+    "usual_ranges",
+]
 
 _SERVERS: Final[tuple[_rounds.Role, ...]] = ("analyst", "correction")
 _SPREAD: Final = 3
@@ -116,12 +126,19 @@ def perturb(
     return _send(parameters, _matrix(readings, len(columns)), owner)
 
 
-def judge(sent: PerturbedReadings) -> Judgement:
+def judge(sent: PerturbedReadings, *, detector: Callable[[Floats], Any] | Any | None = None) -> Judgement:
     """Which readings are outliers: what both servers find together and the owner reads. Nothing more is spent.
 
-    sent  what `perturb` made
+    sent      what `perturb` made
+    detector  in mode paper: a function of the perturbed readings, in scaled units, that returns a truth value for each;
+              or an estimator with `fit_predict`, as in scikit-learn and PyOD; default: the one of the settings
     """
-    tally = _findings.tally_reports(sent.parameters, _exchange(sent), sent.tag_key)
+    if detector is not None and not isinstance(sent.parameters.settings, Paper):
+        raise ParameterError(
+            f"detector: mode {sent.parameters.settings.mode} compares distances and asks no detector. Omit it, or "
+            "state settings of mode paper."
+        )
+    tally = _findings.tally_reports(sent.parameters, _exchange(sent, detector), sent.tag_key)
     result = _findings.window_result(sent.parameters, WINDOW, tally, {})
     places = {f"{name:016x}": place for place, name in enumerate(sent.ids.tolist())}
     found = sorted((places[one["id"]], one["id"]) for one in result["outliers"])
@@ -176,9 +193,10 @@ def _place(seq: int) -> _batches.Place:
     return _batches.Place(sensor=SENSOR, window=WINDOW, seq=seq)
 
 
-def _exchange(sent: PerturbedReadings) -> dict[str, _findings.Report]:
+def _exchange(sent: PerturbedReadings, detector: Any = None) -> dict[str, _findings.Report]:
     """Both servers through all steps, frame by frame as on the wire, to what each reports."""
     ours, theirs = (_side(sent, role) for role in _SERVERS)
+    ours = replace(ours, detector=detector)
     asked: dict[str, _frames.Frame] = {}
     answered: dict[str, _frames.Frame] = {}
     source = system_noise()

@@ -6,8 +6,9 @@ import json
 import logging
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -16,26 +17,35 @@ from wallflower.cli.sensors.live import show_windows
 from wallflower.cli.show import notice, show, show_json
 from wallflower.data.lines import stream
 from wallflower.errors import ParameterError, PrivacyError, SourceError
+from wallflower.machine.files import replacement
 from wallflower.machine.lazy import Lazy, load
 from wallflower.machine.vault import make_key, read_vault
 from wallflower.schema.columns import Selection, call_or_refuse
 
 if TYPE_CHECKING:
+    import pyarrow as _pa
+    import pyarrow.csv as _pa_csv
+    import pyarrow.parquet as _parquet
+
     import wallflower.parties.demo as _demo
     import wallflower.parties.roles.device as _device
     import wallflower.parties.startup as _starting
+    import wallflower.parties.stores.perturbed as _perturbed
     import wallflower.parties.trust.keys as _keys
     import wallflower.parties.trust.parameter_file as _signing
     import wallflower.parties.trust.revocations as _revocations
     import wallflower.queries.sensors.parameters as _parameters
     import wallflower.queries.sensors.protocol.batches as _batches
 else:
+    _pa_csv = Lazy("pyarrow.csv")
+    _parquet = Lazy("pyarrow.parquet")
     _demo = Lazy("wallflower.parties.demo")
     _device = Lazy("wallflower.parties.roles.device")
     _keys = Lazy("wallflower.parties.trust.keys")
     _revocations = Lazy("wallflower.parties.trust.revocations")
     _signing = Lazy("wallflower.parties.trust.parameter_file")
     _starting = Lazy("wallflower.parties.startup")
+    _perturbed = Lazy("wallflower.parties.stores.perturbed")
     _batches = Lazy("wallflower.queries.sensors.protocol.batches")
     _parameters = Lazy("wallflower.queries.sensors.parameters")
 
@@ -43,6 +53,7 @@ sensors = typer.Typer(no_args_is_help=True)
 
 _NEEDS: Final = ("cryptography", "httptools", "starlette", "uvicorn")
 
+EXPORT_FORMATS: Final = (".csv", ".parquet")
 NETWORK: Final = "Network"
 _NOT_THERE: Final = "sensors need more packages than the rest: pip install 'wallflower[service]' brings them."
 
@@ -278,6 +289,56 @@ def owner(
 ) -> None:
     """Run the owner: opens what is sealed to it and says which readings were outliers."""
     _run("owner", keys, parameters, store, (host, port, tls), {"out": out, "vault": read_vault(store_key)})
+
+
+@sensors.command(
+    epilog="Example: wallflower sensors export --keys keys/analyst --parameters stream.json --store analyst.db "
+    "-o perturbed.csv"
+)
+def export(
+    keys: KeysOption,
+    parameters: ParametersOption,
+    store: StoreOption,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="a .csv or .parquet file", rich_help_panel=OUTPUT)
+    ],
+    window: Annotated[
+        int | None, typer.Option(min=0, help="export this window only; default: all", rich_help_panel=DATA)
+    ] = None,
+    store_key: StoreKeyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Export the perturbed readings that the analyst keeps, for any other analysis. Costs no further ε.
+
+    The analyst may be running. In modes grid and paper the file must not reach whoever runs the correction server.
+    """
+    if output.suffix not in EXPORT_FORMATS:
+        raise ParameterError(f"--output: {output.name} is not a {' or '.join(EXPORT_FORMATS)} file. Name one.")
+    signed = _signing.verify_parameters(_bytes(parameters), _keys.Identity.read(keys).authority)
+    names = signed.parameters.names
+    windows = _perturbed.read_perturbed(store, signed.parameters, window=window, vault=read_vault(store_key))
+    tables = (part.to_arrow(names) for part in windows)
+    with replacement(output) as file:
+        count = _write_tables(file, output.suffix, _perturbed.schema_of(names), tables)
+    if as_json:
+        show_json({"readings": count, "file": str(output)})
+        return
+    notice(
+        f"{count:,} perturbed readings. They may be analysed at no further cost. Keep them from whoever runs the "
+        "correction server: in modes grid and paper both together tell distances."
+    )
+    show(output)
+
+
+def _write_tables(file: IO[bytes], suffix: str, schema: _pa.Schema, tables: Iterator[_pa.Table]) -> int:
+    """Write tables of one schema to a file, one after the other; the number of their rows."""
+    made = _pa_csv.CSVWriter if suffix == ".csv" else _parquet.ParquetWriter
+    count = 0
+    with made(file, schema) as writer:
+        for table in tables:
+            writer.write_table(table)
+            count += table.num_rows
+    return count
 
 
 @sensors.command(epilog="Example: wallflower sensors demo --out sensors-demo")

@@ -55,7 +55,7 @@ def _protocol() -> dict[str, Ours]:
         ),
         "perturbation": ("noise = columns; planar is 13 % smaller for the same promise", IMPROVED, ""),
         "d_diff": ("modes paper and grid, in whole steps", WORKS, ""),
-        "detection": ("mode paper", WORKS, ""),
+        "detection": ("mode paper: DBSCAN, or any `detector` by name", IMPROVED, ""),
         "gap rule": ("gap = literal; upper, the default, keeps what noise moved inwards", IMPROVED, ""),
         "candidates": ("I2 and I3 in mode paper", WORKS, ""),
         "layers": ("three layers in mode paper", WORKS, ""),
@@ -65,7 +65,11 @@ def _protocol() -> dict[str, Ours]:
 
 def _trust() -> dict[str, Ours]:
     return {
-        "one perturbation": ("the same; readings add up in a ledger at the sensor", IMPROVED, ""),
+        "one perturbation": (
+            "the same, exported by `sensors export`; readings add up in a ledger at the sensor",
+            IMPROVED,
+            "",
+        ),
         "correction server": (
             "nothing in mode exact",
             DEVIATES,
@@ -116,7 +120,11 @@ def _setup(found: Figure3) -> dict[str, Ours]:
             DEVIATES,
             "chosen: nothing is printed",
         ),
-        "w_O": (f"{WIDE}, in the units of the readings", DEVIATES, "chosen: nothing is printed"),
+        "w_O": (
+            f"{WIDE}, in the units of the readings",
+            DEVIATES,
+            "chosen: nothing is printed; `wf.sensors.outlier_width` takes it from a history",
+        ),
     }
 
 

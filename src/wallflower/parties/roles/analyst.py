@@ -16,6 +16,8 @@ from wallflower.parties.roles.party import log
 from wallflower.parties.roles.server import Server
 from wallflower.parties.trust.keys import Identity
 from wallflower.parties.trust.parameter_file import ParameterFile
+from wallflower.queries.sensors.detectors import DBSCAN, detector_by_name
+from wallflower.queries.sensors.parameters import Paper
 from wallflower.queries.sensors.protocol.frames import Frame, FrameError, Kind, decode, encode
 from wallflower.queries.sensors.protocol.holdings import ReadingList
 from wallflower.queries.sensors.protocol.rounds import conclude, rows, steps
@@ -36,6 +38,9 @@ class Analyst(Server):
         correction: str,
         vault: Vault | OpenVault | None = None,
     ) -> None:
+        settings = signed.parameters.settings
+        if isinstance(settings, Paper) and settings.detector != DBSCAN:
+            detector_by_name(settings.detector)  # a package that is missing is an error now, not in the first window
         super().__init__(identity, signed, store, owner=owner, vault=vault)
         self._partner = Link(correction, to="correction", identity=identity, signed=signed)
 

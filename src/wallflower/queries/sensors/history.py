@@ -38,6 +38,37 @@ def usual_ranges(history: ArrayLike, *, outlier_share: Exact) -> tuple[str, ...]
     return tuple(_text(place, span) for place, span in enumerate((high - low).tolist(), start=1))
 
 
+def outlier_width(history: ArrayLike, is_outlier: ArrayLike, *, centre: ArrayLike | None = None) -> str:
+    """How wide the region of past outliers is: the `width` of mode paper, w_O of [Boe17, 6.1], as text.
+
+    The distance from the centre of the furthest outlier of the history less that of the nearest, rounded up to six
+    digits. The history is public, in scaled units, and of other readings than those to be protected.
+
+    history     rows of numbers, one for each reading, in scaled units: (value - center) / scale
+    is_outlier  whether each reading was an outlier
+    centre      the centre of the stream, in scaled units; default: 0 in every column
+
+    >>> outlier_width([[0.0, 1.0], [3.0, 4.0], [6.0, 8.0], [0.0, -7.5]], [False, True, True, True])
+    '5'
+    """
+    values, flags = _matrix(history), np.asarray(is_outlier)
+    if flags.shape != (len(values),) or flags.dtype != np.bool_:
+        raise DataError("is_outlier: not one truth value for each reading of the history. Pass True or False for each.")
+    middle = np.zeros(values.shape[1]) if centre is None else np.asarray(centre, dtype=np.float64)
+    if middle.shape != (values.shape[1],) or not np.isfinite(middle).all():
+        raise ParameterError(f"centre: {values.shape[1]} finite numbers are needed, one for each column. Pass them.")
+    if flags.sum() < 2:
+        raise DataError(
+            "history: fewer than two of its readings are outliers, and a width needs two. Pass a longer history, or "
+            "state the width from what is known of the sensor."
+        )
+    distances = np.sqrt(((values[flags] - middle) ** 2).sum(axis=1))
+    span = float(distances.max() - distances.min())
+    if span > _MOST:
+        raise DataError("history: its outliers are too far apart for a width. Pass scaled units.")
+    return f"{_DIGITS.create_decimal(_CLEAN.create_decimal_from_float(span)).normalize():f}"
+
+
 def _matrix(history: ArrayLike) -> NDArray[np.float64]:
     try:
         values = np.asarray(history, dtype=np.float64)

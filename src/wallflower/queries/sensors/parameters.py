@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 from wallflower.errors import ParameterError
 from wallflower.privacy import Kind, Loss, Neighbours
+from wallflower.queries.sensors.detectors import DBSCAN, check_detector
 
 MOST_COLUMNS: Final = 8  # noise that is alike in all directions is drawn for so many
 MOST_BATCH: Final = 100_000
@@ -93,15 +94,17 @@ class Grid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paper:
-    """The correction of the paper, after DBSCAN on perturbed readings."""
+    """The correction of the paper, after a detector of outliers on perturbed readings."""
 
     mode: ClassVar = "paper"
     radius: Fraction = field(default=Fraction(1, 2), metadata={"help": "of DBSCAN"})
     neighbours: int = field(default=15, metadata={"help": "of DBSCAN"})
     width: Fraction = field(metadata={"help": "how wide the region of the outliers is"})
     gap: Literal["upper", "literal"] = field(default="upper", metadata={"help": "which rule sets the threshold"})
+    detector: str = field(default=DBSCAN, metadata={"help": "dbscan, or a class of scikit-learn or PyOD"})
 
     def __post_init__(self) -> None:
+        check_detector(self.detector)
         _require(self.radius > 0 and self.neighbours > 0, "paper", "needs radius and neighbours above 0", "state both")
         _require(self.width >= 0, "paper", "has a width below 0", "state 0 or more")
         _require(self.gap in ("upper", "literal"), "paper", f"knows no gap {self.gap!r}", "write upper or literal")

@@ -23,6 +23,7 @@ from wallflower.errors import DataError
 from wallflower.noise import Noise
 from wallflower.queries.sensors import comparison, correction, dbscan, grid
 from wallflower.queries.sensors.comparison import Keys, threshold
+from wallflower.queries.sensors.detectors import DBSCAN, Presume, detector_by_name, presume
 from wallflower.queries.sensors.device.perturbation import distances
 from wallflower.queries.sensors.parameters import Exact, Grid, Paper, Parameters
 from wallflower.queries.sensors.protocol.frames import Frame, FrameError, Kind
@@ -40,7 +41,7 @@ class Holdings:
     """What one server holds of the readings that both have, in the order of sorted ids.
 
     Perturbed readings at the analyst, d_diff at the correction server. `batches` gives the keys of mode exact batch by
-    batch, each with the places of its readings in that order.
+    batch, each with the places of its readings in that order. `detector` replaces the one of mode paper.
     """
 
     parameters: Parameters
@@ -50,6 +51,7 @@ class Holdings:
     sensors: NDArray[np.uint64]
     values: Array
     batches: Callable[[], Iterator[tuple[NDArray[np.int64], Keys]]]
+    detector: Presume | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -135,6 +137,9 @@ def _presume(held: Holdings, _: Said, __: Said, ___: Noise) -> dict[str, Array]:
     settings = _paper(held)
     if not len(held):
         return {"presumed": np.zeros(0, dtype=np.bool_)}
+    if held.detector is not None or settings.detector != DBSCAN:
+        scaled = held.values.astype(np.float64) * float(held.parameters.grid)
+        return {"presumed": presume(scaled, held.detector or detector_by_name(settings.detector))}
     radius = float(settings.radius / held.parameters.grid)
     return {"presumed": dbscan.outside(held.values.astype(np.float64), radius, settings.neighbours)}
 
