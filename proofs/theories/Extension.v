@@ -67,7 +67,7 @@ by rewrite opprB addrA subr_le0 -[1]/(1%:R) -natrD ler_nat addn1.
 Qed.
 
 (* No allocation is worth more than the number of inliers. *)
-Theorem worth_le_inliers A e a : feasible A e a -> worth A a <= (inliers A e)%:R.
+Lemma worth_le_inliers A e a : feasible A e a -> worth A a <= (inliers A e)%:R.
 Proof.
 move=> fa; rewrite /worth (bigID (fun j => k <= degree A e j)%N) /= [X in _ + X]big1 ?addr0; last first.
   by move=> j /andP[jA]; rewrite -ltnNge; apply: outlier_gets_nothing.
@@ -156,28 +156,6 @@ Qed.
 
 End Programme.
 
-(* (B1), one group: with one record more the uncertain count n - E falls by at most slack and rises by at most 1. *)
-Section Groups.
-Variables (R : realFieldType) (I : finType) (k : nat) (L : R) (e : rel I).
-(* E is the maximum of the programme on the records A. *)
-Definition is_max_on A (E : R) :=
-  (exists2 a : allocation R I, feasible k L A e a & worth A a = E) /\ forall a, feasible k L A e a -> worth A a <= E.
-
-(* (B1) for one group. Removing a record is the same inequality read backwards. *)
-Theorem B1_add (A : {set I}) v E E0 : 0 <= L -> v \in A -> is_max_on A E -> is_max_on (A :\ v) E0 ->
-  - L <= (#|A|%:R - E) - (#|A :\ v|%:R - E0) <= 1.
-Proof.
-move=> L0 vA [[a fa va] mE] [[a0 fa0 va0] mE0].
-have up : E0 <= E by have [b fb eb] := feasible_add L0 fa0; rewrite -va0 -eb mE.
-have lo : E - (L + 1) <= E0 by have [b fb le] := feasible_remove vA fa; rewrite -va (le_trans le) // mE0.
-have -> : (#|A|%:R - E) - (#|A :\ v|%:R - E0) = 1 + (E0 - E).
-  rewrite (cardsD1 v A) vA natrD; set c := #|A :\ v|%:R.
-  by rewrite opprB [E0 - c]addrC addrACA addrK [- E + _]addrC.
-rewrite ger_addl subr_le0 up andbT -subr_ge0 opprK [1 + _]addrC -addrA [1 + L]addrC addrAC subr_ge0.
-by rewrite -ler_subl_addr.
-Qed.
-End Groups.
-
 (* Tables of records: T is any type of records, near any relation of two of them. *)
 Section Tables.
 Variables (R : realFieldType) (I : finType) (T : Type) (near : T -> T -> bool) (k : nat) (L : R).
@@ -224,7 +202,7 @@ move=> same [[a fa va] mE] [[a' fa' va'] mE']; rewrite ler_distl; apply/andP; sp
 Qed.
 
 (* what the program works with: any V that is at most eta below E *)
-Theorem V_moves v X X' E E' V V' eta : replaced v X X' -> is_max X E -> is_max X' E' ->
+Lemma V_moves v X X' E E' V V' eta : replaced v X X' -> is_max X E -> is_max X' E' ->
   E - eta <= V <= E -> E' - eta <= V' <= E' -> `|V - V'| <= L + 1 + eta.
 Proof.
 move=> same mE mE' /andP[l u] /andP[l' u'].

@@ -129,7 +129,7 @@ Lemma pointwise_within e p q : (forall a, good a -> p a <= expo e * q a) -> with
 Proof. by move=> le E cov; rewrite addr0 mulr_sumr; apply: ler_sum => a /cov; apply: le. Qed.
 
 (* (U1): a path of k steps *)
-Theorem U1 (T : Type) (P : nat -> T -> R) e d (S : T) k : (forall i S, (i < k)%N -> P i S <= expo e * P i.+1 S + d) ->
+Lemma U1 (T : Type) (P : nat -> T -> R) e d (S : T) k : (forall i S, (i < k)%N -> P i S <= expo e * P i.+1 S + d) ->
   P 0%N S <= expo (e *+ k) * P k S + d * (\sum_(j < k) expo (e *+ j)).
 Proof.
 have expo0 : expo 0 = 1.

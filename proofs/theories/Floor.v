@@ -34,6 +34,14 @@ move=> pl; rewrite -sum1_card natr_sum; apply: ler_sum => j jo.
 by have /andP[] := lam_range pl jo.
 Qed.
 
+(* It is reached by all ones only, so exactly where no clique of outliers is too heavy for them. *)
+Lemma floor_full A lam : packing A lam -> floor_of A lam = #|out A|%:R -> forall j, j \in out A -> lam j = 1.
+Proof.
+move=> pl; rewrite -sum1_card natr_sum => /eqP; rewrite eq_sym -subr_eq0 -sumrB => /eqP zero j jo.
+have ge0 i : i \in out A -> 0 <= 1 - lam i by move=> io; rewrite subr_ge0; have /andP[] := lam_range pl io.
+by have /eqP := psumr_eq0P ge0 zero jo; rewrite subr_eq0 => /eqP <-.
+Qed.
+
 (* Removing v lowers the degree of those near v by 1. *)
 Lemma degree_less A v j : v \in A -> j \in A -> j != v -> degree A e j = (degree (A :\ v) e j + edge A e v j)%N.
 Proof.

@@ -75,7 +75,7 @@ by apply: ler_sum.
 Qed.
 
 (* They are a probability law. *)
-Theorem exponential_law : (exists c : C, true) -> \sum_c normal w c = 1.
+Lemma exponential_law : (exists c : C, true) -> \sum_c normal w c = 1.
 Proof.
 case=> c _; have W0 : 0 < \sum_d w d by rewrite (bigD1 c) //= ltr_spaddl // sumr_ge0 // => d _; rewrite ltW.
 by rewrite -mulr_suml divff // gt_eqF.
@@ -113,3 +113,25 @@ apply: (@leq_trans (`|y j - f j| + `|f j - f' j|)%N); last by rewrite leq_add2l.
 exact: leq_add_dist.
 Qed.
 End Cube.
+
+(* Several numbers, each with noise of its own: (L) for the counts of groups, of cells and of flags. *)
+Section Vector.
+Variables (R : realFieldType) (p : R) (J : finType).
+Hypotheses (p_gt0 : 0 < p) (p_lt1 : p < 1).
+(* Independent discrete Laplace noise on each number. *)
+Definition laplace_vector (z : J -> int) : R := \prod_j laplace p (z j).
+
+(* Chances are not negative. *)
+Lemma laplace_vector_ge0 z : 0 <= laplace_vector z.
+Proof. by apply: prodr_ge0 => j _; apply: laplace_ge0. Qed.
+
+(* Numbers whose changes add up to at most D are hidden as one number that changes by D: the log-ratios add up. *)
+Theorem laplace_vector_ratio (f f' y : J -> int) (D : nat) : (\sum_j `|f j - f' j| <= D)%N ->
+  laplace_vector (fun j => y j - f j) <= p^-1 ^+ D * laplace_vector (fun j => y j - f' j).
+Proof.
+move=> le; apply: (@le_trans _ _ (\prod_j (p^-1 ^+ `|f j - f' j|%N * laplace p (y j - f' j)))).
+  by apply: ler_prod => j _; rewrite laplace_ge0 //=; apply: laplace_ratio.
+rewrite big_split /= prodrXr; apply: ler_wpmul2r; first exact: laplace_vector_ge0.
+by apply: ler_weexpn2l => //; rewrite invr_ge1 ?unitfE ?gt_eqF // ltW.
+Qed.
+End Vector.

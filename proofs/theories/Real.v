@@ -114,6 +114,32 @@ move=> e0 b0 le df; have /andP[p0 p1] := scale_range b0.
 apply: esum_within => [y|y|]; [exact: laplace_ge0 | exact: L_of_mechanisms le df | exact/ltW/expR_gt0].
 Qed.
 
+(* (L), several numbers: the changes of all of them add up to D at most, each has noise of scale b. For every set of vectors. *)
+Theorem L_of_vectors (J : finType) (b eps : R) (D : nat) (f f' : J -> int) (S : set {ffun J -> int}) :
+  0 < eps -> 0 < b -> D%:R / eps <= b -> (\sum_j `|f j - f' j| <= D)%N ->
+  (\esum_(y in S) (laplace_vector (expR (- b^-1)) (fun j => y j - f j))%:E <=
+   (expR eps)%:E * \esum_(y in S) (laplace_vector (expR (- b^-1)) (fun j => y j - f' j))%:E)%E.
+Proof.
+move=> e0 b0 le df; have /andP[p0 p1] := scale_range b0.
+apply: esum_within => [y|y|]; [exact: laplace_vector_ge0 | | exact/ltW/expR_gt0].
+apply: (le_trans (laplace_vector_ratio p0 p1 y df)); apply: ler_wpmul2r; first exact: laplace_vector_ge0.
+exact: scale_ratio.
+Qed.
+
+(* (K1) for every set of vectors; Z is the sum of all weights, the same for both tables. *)
+Theorem K1_sets (J : finType) (b eps Z : R) (D : nat) (f f' : J -> int) (S : set {ffun J -> int}) :
+  0 < eps -> 0 < b -> D%:R / eps <= b -> 0 < Z -> (forall j, `|f j - f' j| <= D)%N ->
+  (\esum_(y in S) (expR (- b^-1) ^+ size_of (fun j => y j - f j) / Z)%:E <=
+   (expR eps)%:E * \esum_(y in S) (expR (- b^-1) ^+ size_of (fun j => y j - f' j) / Z)%:E)%E.
+Proof.
+move=> e0 b0 le Z0 df; have /andP[p0 p1] := scale_range b0.
+apply: esum_within => [y|y|]; last exact/ltW/expR_gt0.
+  by rewrite divr_ge0 ?exprn_ge0 // ltW.
+rewrite mulrA; apply: ler_wpmul2r; first by rewrite invr_ge0 ltW.
+apply: (le_trans (cube_ratio p0 p1 y df)); apply: ler_wpmul2r; first by rewrite exprn_ge0 // ltW.
+exact: scale_ratio.
+Qed.
+
 (* the exponential mechanism with errors of sensitivity D *)
 Definition exponential (C : finType) (eps : R) (D : nat) (err : C -> nat) :=
   normal (fun c => expR (- (eps * (err c)%:R / (2 * D%:R)))).

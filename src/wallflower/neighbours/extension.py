@@ -23,7 +23,7 @@ from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, grow_tree, li
 from wallflower.neighbours.region import Certificate, Part, Region, add
 
 TOLERANCE = 1e-7
-UNIT = 720_720  # equal shares are whole parts of this, so that their sums are exact in any order  (N)
+UNIT = 720_720  # equal shares are whole parts of this, so that their sums are exact in any order  (F)
 SPARES = np.array([spare for spare in range(1, 66) if UNIT % spare == 0])
 PROGRESS = 0.98
 HEADROOM = 0.9
@@ -163,7 +163,7 @@ class Demand:
     flow: Floats
 
     def total_up(self) -> None:
-        """Add up what every supplier is asked for.  (N)"""
+        """Add up what every supplier is asked for.  (F)"""
         sums = np.zeros((2, len(self.loads)))
         np.divide(self.settled, UNIT, out=sums[0])
         _add_rows(self.listed, self.length, self.flow, sums)

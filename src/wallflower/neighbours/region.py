@@ -164,7 +164,7 @@ def neighbourhoods(tree: Tree, who: Index) -> tuple[Ints, Index]:
 
 
 def total(index: Index | Ints, amounts: Floats, size: int) -> Floats:
-    """The amounts that share an index, added up so that rounding does not grow with their number.  (N)"""
+    """The amounts that share an index, added up so that rounding does not grow with their number.  (F)"""
     sums = np.zeros((2, size))
     _add_all(index, amounts, sums)
     return np.asarray(sums[0] + sums[1])
