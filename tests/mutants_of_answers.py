@@ -119,11 +119,30 @@ SURVIVORS: dict[str, tuple[str, str, Mutate]] = {
     "spreads of pairs by rank": (
         "scale",
         "spreads",
+        wrap(scale, "gap_counts", lambda found, data, cut, pairs: found(data, cut, by_rank(data, pairs))),
+    ),
+    "equal pairs without noise": (
+        "scale",
+        "spreads and equal pairs",
         wrap(
             scale.Scale,
-            "errors",
-            lambda errors, query, data, cut, pairs: errors(query, data, cut, by_rank(data, pairs)),
+            "_equal_noise",
+            lambda law, query, groups: SimpleNamespace(draw=lambda noise: [0] * groups, reach=law(query, groups).reach),
         ),
+    ),
+    "equal pairs a tenth short": (
+        "scale",
+        "spreads and equal pairs",
+        wrap(
+            scale.Scale,
+            "_equal_noise",
+            lambda law, query, groups: replace(law(query, groups), scale=law(query, groups).scale * Fraction(9, 10)),
+        ),
+    ),
+    "equal pairs on top of the whole loss": (
+        "scale",
+        "spreads and equal pairs",
+        put(scale.Scale, "spread_epsilon", lambda query, n, dimension: query.loss.epsilon),
     ),
     "ρ of spreads halved": ("scale", "spreads", put(scale.Scale, "claim", claiming(16))),
     "ρ of a curve quartered": ("profile", "two radii", put(profile.Profile, "claim", claiming(8))),

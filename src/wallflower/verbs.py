@@ -261,6 +261,7 @@ class Questions:
         units: tuple[tuple[str, ...], ...] | None = None,
         location: bool = False,
         subset: bool = False,
+        verify: bool = True,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,
@@ -274,6 +275,7 @@ class Questions:
         units     columns of one unit, which share one spread and cost as much as one column
         location  release the median of each column too, for bounds and for a watch, with half of the loss
         subset    with more columns than the loss allows for, measure a random part of them, publicly drawn
+        verify    spend an eighth of ε on the share of equal pairs of each column, which spreads ignore
         epsilon   privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta     δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
         rho       zero-concentrated privacy loss ρ, instead of ε and δ
@@ -582,6 +584,7 @@ class Plans:
         units: tuple[tuple[str, ...], ...] | None = None,
         location: bool = False,
         subset: bool = False,
+        verify: bool = True,
         epsilon: Exact | None = None,
         delta: Exact | None = None,
         rho: Exact | None = None,

@@ -12,6 +12,7 @@ import pytest
 
 import wallflower as wf
 from scripted_noise import Scripted
+from wallflower.audit.answers import Recorder
 from wallflower.errors import DataError, LossMismatch, NotUseful, ParameterError, ScaleMismatch
 from wallflower.neighbours import spreads
 from wallflower.neighbours.spreads import BINS, DIVISORS, EDGES, bins_of, bins_within, draw_places, pair_up, value_of
@@ -187,7 +188,7 @@ def test_columns_of_one_unit_have_one_public_scale():
 def test_what_is_released_is_a_piece_of_a_schema(people):
     made = people.scale(epsilon="1")
     assert Schema.from_json(made.extras["schema"]).columns[1].scale == made.value["scale"]["b"]
-    assert set(made.value) == {"scale"}
+    assert set(made.value) == {"scale", "equal_pairs"}
 
 
 # Other questions
@@ -268,8 +269,10 @@ def test_locations_are_medians_in_the_units_of_the_table(located):
 
 def test_a_location_costs_half_of_the_loss_and_needs_more_records(located):
     asked = Scale(loss=wf.Loss("1"), location=True)
-    assert asked.epsilon_each == Fraction(1, 2)
-    assert asked.claim(wf.Points.from_array(LOCATED)).rho == Fraction(1, 16)
+    assert asked.spread_epsilon(4000, 2) == Fraction(7, 16)
+    assert replace(asked, verify=False).spread_epsilon(4000, 2) == Fraction(1, 2)
+    assert asked.claim(wf.Points.from_array(LOCATED)).rho == Fraction(57, 1024)
+    assert replace(asked, verify=False).claim(wf.Points.from_array(LOCATED)).rho == Fraction(1, 16)
     assert asked.plan(n=400, dimension=2).useful
     assert not asked.plan(n=399, dimension=2).useful
     assert Scale(loss=wf.Loss("1")).plan(n=100, dimension=2).useful
@@ -337,4 +340,54 @@ def test_of_too_many_columns_a_public_part_is_measured(tmp_path):
     with pytest.raises(ParameterError, match="subset first"):
         Scale(loss=wf.Loss("1"), subset=True, location=True)
     whole = replace(asked, loss=wf.Loss("10"))
-    assert set(whole.answer(wide, Scripted())) == {"scale"}  # no part is drawn, so no key
+    assert set(whole.answer(wide, Scripted())) == {"scale", "equal_pairs"}  # no part is drawn, so no key
+
+
+# Equal pairs
+
+
+def repeats(n=4000):
+    """One value in 94 of 100 rows, and a bell beside it."""
+    draw = np.random.default_rng(94)
+    values = np.column_stack([np.where(draw.random(n) < 0.94, 45.0, draw.normal(25, 8, n)), draw.normal(size=n)])
+    return wf.Points.from_array(values, columns=("ct", "age"), name="tests")
+
+
+def test_a_column_that_mostly_repeats_is_said_to_with_its_share_of_equal_pairs(tmp_path):
+    """At ε = 40 cube noise of two columns exceeds 30 of 2,000 pairs with a chance below e^-100."""
+    asked = Scale(loss=wf.Loss("40"))
+    made = wf.release(asked, repeats(), _granted(tmp_path, "tests"))
+    assert made.value["equal_pairs"]["ct"] == pytest.approx(0.94**2, abs=0.06)  # of a random pairing, 8 deviations
+    assert made.value["equal_pairs"]["age"] < 0.02
+    assert made.extras["equal_pairs_within"] < 0.01
+    assert made.quality.verdict == "check first"
+    assert any("ct (" in words and "age" not in words for words in made.quality.conditions)
+    assert "are ignored: about 8" in made.words
+
+
+def test_columns_without_equal_pairs_have_no_condition():
+    """A share above one half by noise alone has a chance below e^-100 at this loss."""
+    points = wf.Points.from_array(RECORDS, columns=NAMES)
+    asked = Scale(loss=wf.Loss("40"))
+    reading = asked.reading(asked.answer(points, system_noise()), points)
+    assert reading.quality.conditions == ()
+    assert "are ignored: at most" in reading.words
+    assert asked.conditions(points) == ()
+
+
+def test_small_tables_keep_the_whole_loss_and_say_that_repeats_are_not_known():
+    few = wf.Points.from_array(RECORDS[:100], columns=NAMES)
+    asked = Scale(loss=wf.Loss("1"))
+    assert asked.spread_epsilon(few.n, 3) == 1
+    assert set(asked.answer(few, system_noise())) == {"scale"}
+    assert any("not known" in words for words in asked.conditions(few))
+    assert Scale(loss=wf.Loss("1"), verify=False).conditions(repeats())
+
+
+def test_shares_of_equal_pairs_are_those_of_the_pairing():
+    """Scripted noise of 0, and the script's pairing of neighbours."""
+    points = repeats()
+    value = Scale(loss=wf.Loss("1")).answer(points, Recorder())
+    pairs = points.values.reshape(-1, 2, 2)
+    expected = (pairs[:, 0] == pairs[:, 1]).mean(axis=0)
+    assert list(value["equal_pairs"].values()) == pytest.approx(expected.tolist(), abs=5e-5)

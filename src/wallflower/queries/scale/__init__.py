@@ -4,10 +4,12 @@ Distances do not move when a column is shifted, so a question about them needs a
 Records are paired at random, in secret; the spread is a quantile of the differences within pairs, of those that are not
 0. All columns are chosen at once, for the price of one choice; columns of one unit may share one spread. Questions that
 need a location too, as bounds do, get the median of each column for half of the loss, by a grid in parts of its spread.
+An eighth of ε shows how many pairs are equal and so were ignored, where the table is large enough to tell.
 
-Released    a spread for each column, or for a random part of them and the key that drew it; a location if asked for
+Released    a spread for each column, or for a random part of them and the key that drew it; the noisy share of equal
+            pairs of each; a location if asked for
 Guarantee   pure ε-DP, and ε²/8-zCDP                 Neighbours  replace one record, in any order, N public
-Arithmetic  whole-number errors, an exact draw       Proof       proof.md, labels (P) (S) (M) (T) (R)
+Arithmetic  whole-number errors, an exact draw       Proof       proof.md, labels (P) (S) (M) (T) (R) (Z)
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import numpy as np
 
 from wallflower.data import Points, TiledPoints, TiledTable, points_of
 from wallflower.errors import DataError, LossMismatch, ParameterError
-from wallflower.mechanisms import choose_together
+from wallflower.mechanisms import Cube, calibrate_cube, choose_together
 from wallflower.neighbours.limits import check_loss
 from wallflower.neighbours.spreads import (
     BINS,
@@ -40,7 +42,7 @@ from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.queries.scale.locations import CellCounts, Cells, error_limit
 from wallflower.query import Option, Plan, PublicFacts, Quality, Query, Reading, Status, least_amount, settle
-from wallflower.query.accuracy import percent, rate_errors
+from wallflower.query.accuracy import CONFIDENCE, percent, rate_errors
 from wallflower.query.picture import Figures
 from wallflower.schema import Column, Schema
 from wallflower.schema.columns import list_names, pick
@@ -50,12 +52,18 @@ ENOUGH: Final = 50  # records times ε for each spread, from which nearly all ar
 PLENTY: Final = 100  # from which a higher quantile, which says more of outliers' company, can be had
 LOCATED: Final = 100  # records times the ε of locations for each column, from which medians are near the middle
 BOUND: Final = 10  # spreads to either side of a location: bounds that leave ordinary records as they are
-SURE: Final = 0.95
+VERIFIED: Final = Fraction(1, 8)  # of ε, for the shares of equal pairs
+KNOWN_WITHIN: Final = 0.25  # of the pairs: shares of equal pairs that are noisier than this say nothing
+MOSTLY: Final = 0.5  # of the pairs: a column with more equal ones mostly repeats
 MOST: Final = 1000  # columns
 KEY: Final = 2**128
 BEYOND: Final = (
     "The median of {} is probably further than 4,096 spreads from 0, which is as far as was looked. State a public "
     "center, or bounds, in the schema."
+)
+UNKNOWN_REPEATS: Final = (
+    "Pairs with equal values are ignored, and their share is not known: a column that mostly repeats has the spread of "
+    "its other values. Leave such columns out."
 )
 EPSILONS: Final = ("0.01", "0.03", "0.1", "0.2", "0.3", "0.5", "1", "2", "3", "5")
 Value = dict[str, Any]
@@ -70,7 +78,7 @@ class Scale(Query[Points | TiledPoints, Value]):
     """
 
     kind: ClassVar[str] = "scale"
-    label: ClassVar[str] = "column-scale/2"
+    label: ClassVar[str] = "column-scale/3"
     question: ClassVar[str] = "How wide is each column?"
     proof: ClassVar[str] = "queries/scale/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS
@@ -93,6 +101,10 @@ class Scale(Query[Points | TiledPoints, Value]):
         default=False,
         metadata={"help": "with more columns than the loss allows for, measure a random part of them, publicly drawn"},
     )
+    verify: bool = field(
+        default=True,
+        metadata={"help": "spend an eighth of ε on the share of equal pairs of each column, which spreads ignore"},
+    )
 
     def __post_init__(self) -> None:
         settle(self)
@@ -114,8 +126,31 @@ class Scale(Query[Points | TiledPoints, Value]):
         return self.loss
 
     def claim(self, facts: PublicFacts) -> Claim:
-        rho = self.loss.epsilon**2 / (16 if self.location else 8)  # (T), once or twice at half
+        spreads = self.spread_epsilon(facts.n, facts.dimension)
+        rho = spreads**2 / 8 * (2 if self.location else 1)  # (T), once or twice
+        rho += self._verifying_epsilon(facts.n, facts.dimension) ** 2 / 2  # (Z)
         return replace(super(Scale, self).claim(facts), rho=rho)
+
+    def verifies(self, n: int, dimension: int) -> bool:
+        """Whether shares of equal pairs are released: a rule by public facts, as on small tables noise hides them."""
+        if not self.verify or n < 2:
+            return False
+        groups, left = self.coordinates(dimension), (1 - VERIFIED) * self.loss.epsilon / (2 if self.location else 1)
+        spreads = 1 if self.subset else groups  # of a subset, as many as the loss allows for
+        if pairing_size(n) * left < ENOUGH * spreads or (self.location and n * left < LOCATED * dimension):
+            return False  # an answer that is useful without these shares stays so
+        return self._equal_noise(groups).reach(CONFIDENCE) <= KNOWN_WITHIN * (pairing_size(n) // 2)
+
+    def _equal_noise(self, groups: int) -> Cube:
+        """The noise of the numbers of equal pairs, all of which one record may move by 1.  (Z)"""
+        return calibrate_cube(groups, 1, Loss(self.loss.epsilon * VERIFIED), step=Fraction(1))
+
+    def _verifying_epsilon(self, n: int, dimension: int) -> Fraction:
+        return self.loss.epsilon * VERIFIED if self.verifies(n, dimension) else Fraction(0)
+
+    def spread_epsilon(self, n: int, dimension: int) -> Fraction:
+        """The ε of the spreads, and of the locations where they are asked for.  (T) (Z)"""
+        return (self.loss.epsilon - self._verifying_epsilon(n, dimension)) / (2 if self.location else 1)
 
     def view(self, data: Any) -> Points | TiledPoints:
         points = data.points(self.columns) if isinstance(data, TiledTable) else points_of(data, self.columns)
@@ -134,16 +169,34 @@ class Scale(Query[Points | TiledPoints, Value]):
             key = noise.below(KEY)
             groups = [groups[at] for at in draw_places(len(groups), size, key)]
             public["key"] = f"{key:032x}"
-        errors = self.errors(data, groups, pair_up(data.n, noise))  # (P): nothing else ever sees the pairing
-        spreads = self.choose(errors, data, groups, noise)
+        counts = gap_counts(data, groups, pair_up(data.n, noise))  # (P): nothing else ever sees the pairing
+        spreads = self.choose(self._count_errors(data, groups, counts), data, groups, noise)
+        equal = self._equal_shares(data, groups, counts, noise) if self.verifies(data.n, data.dimension) else {}
         located = self._locate(data, list(spreads.values()), noise) if self.location else {}
-        return {"scale": spreads, **public, **located}
+        return {"scale": spreads, **equal, **public, **located}
+
+    def conditions(self, data: Points | TiledPoints) -> tuple[str, ...]:
+        return () if self.verifies(data.n, data.dimension) else (UNKNOWN_REPEATS,)
+
+    def _equal_shares(
+        self, data: Points | TiledPoints, groups: list[list[int]], counts: list[Ints], noise: Noise
+    ) -> Value:
+        """The share of pairs that are equal, of each column, with noise.  (Z)"""
+        drawn, pairs = self._equal_noise(len(groups)).draw(noise), pairing_size(data.n) // 2
+        shares: dict[int, float] = {}
+        for members, count, more in zip(groups, counts, drawn, strict=True):
+            share = (int(count[0]) // len(members) + more) / pairs
+            shares |= {at: round(min(max(share, 0.0), 1.0), 4) for at in members}
+        return {"equal_pairs": {data.columns[at]: shares[at] for at in sorted(shares)}}
 
     def _locate(self, data: Points | TiledPoints, spreads: list[float], noise: Noise) -> Value:
         """The middle of each column, and the same as a baseline of one phase, which a watch takes."""
         widths = [spread / float(facts_at(data, at).scale) for at, spread in enumerate(spreads)]
         places = choose_together(
-            self.location_errors(data, widths), sensitivity=1, epsilon=self.epsilon_each, noise=noise
+            self.location_errors(data, widths),
+            sensitivity=1,
+            epsilon=self.spread_epsilon(data.n, data.dimension),
+            noise=noise,
         )  # (M)
         cells = self.cells(data, widths)
         middles = [cell.middle(place) for cell, place in zip(cells, places, strict=True)]
@@ -168,16 +221,20 @@ class Scale(Query[Points | TiledPoints, Value]):
 
     def location_errors(self, data: Points | TiledPoints, widths: list[float]) -> list[Ints]:
         """By how much each candidate of each column misses the median: one record moves it by 1 at most.  (M)"""
-        most, cells = error_limit(data.dimension, self.epsilon_each), self.cells(data, widths)
+        most = error_limit(data.dimension, self.spread_epsilon(data.n, data.dimension))
+        cells = self.cells(data, widths)
         return [np.minimum(cell.errors(found), most) for cell, found in zip(cells, _counts(data, cells), strict=True)]
 
     def errors(self, data: Points | TiledPoints, groups: list[list[int]], pairs: tuple[Ints, Ints]) -> list[Ints]:
         """By how much each candidate of each group misses its quantile: what one record moves by 1 at most.  (S)"""
+        return self._count_errors(data, groups, gap_counts(data, groups, pairs))
+
+    def _count_errors(self, data: Points | TiledPoints, groups: list[list[int]], counts: list[Ints]) -> list[Ints]:
         share = self.share_for(data.n, data.dimension)
         errors = []
-        for members, counts in zip(groups, gap_counts(data, groups, pairs), strict=True):
+        for members, count in zip(groups, counts, strict=True):
             among = bins_within(data, members)
-            errors.append(errors_of(counts, share, len(members))[among.start - 1 : among.stop - 1])
+            errors.append(errors_of(count, share, len(members))[among.start - 1 : among.stop - 1])
         return errors
 
     def choose(
@@ -185,18 +242,14 @@ class Scale(Query[Points | TiledPoints, Value]):
     ) -> dict[str, float]:
         """The spread of each column, drawn together with all others.  (T)"""
         divisor = DIVISORS[self.share_for(data.n, data.dimension)]
-        places = choose_together(errors, sensitivity=1, epsilon=self.epsilon_each, noise=noise)
+        epsilon = self.spread_epsilon(data.n, data.dimension)
+        places = choose_together(errors, sensitivity=1, epsilon=epsilon, noise=noise)
         spreads = {}
         for members, place in zip(groups, places, strict=True):
             for at in members:
                 middle = value_of(bins_within(data, members)[place])
                 spreads[at] = middle / divisor * float(facts_at(data, at).scale)
         return {data.columns[at]: spreads[at] for at in sorted(spreads)}
-
-    @property
-    def epsilon_each(self) -> Fraction:
-        """The ε of the spreads, and of the locations where they are asked for.  (T)"""
-        return self.loss.epsilon / (2 if self.location else 1)
 
     def picture(self, value: Value, facts: PublicFacts) -> Figures:
         """Spreads in units of their own, which no common axis shows; beside them the middles, if released."""
@@ -209,8 +262,8 @@ class Scale(Query[Points | TiledPoints, Value]):
         return Figures(labels=tuple(spreads), headings=("median", "spread"), values=values)
 
     def reading(self, value: Value, facts: PublicFacts) -> Reading:
-        share, groups = self.share_for(facts.n, facts.dimension), self.spread_count(facts.n, facts.dimension)
-        off = self.off(facts.n, groups)
+        share, off = self.share_for(facts.n, facts.dimension), self.off(facts.n, facts.dimension)
+        equal: dict[str, float] = value.get("equal_pairs", {})
         said = ", ".join(f"{name} {spread:.3g}" for name, spread in value["scale"].items())
         middles: dict[str, float] = value.get("location", {})
         fragment = Schema(
@@ -228,28 +281,43 @@ class Scale(Query[Points | TiledPoints, Value]):
         return Reading(
             mechanism="joint exponential",
             interval=None,
-            words=f"Spreads of the pairs of records that differ, as a bell curve's deviation: {said}. Pairs with equal "
-            f"values are left out, so a column that mostly repeats has the spread of its other values. With 95 % none "
-            f"misses its quantile by more than {off:,} of {pairing_size(facts.n) // 2:,} pairs.{located}{part}",
+            words=f"Spreads of the pairs of records that differ, as a bell curve's deviation: {said}."
+            f"{self._equal_words(equal, facts)} With 95 % none misses its quantile by more than {off:,} of "
+            f"{pairing_size(facts.n) // 2:,} pairs.{located}{part}",
             extras={"schema": fragment.to_json(), "toml": fragment.to_toml(), "quantile": str(share), "off": off}
+            | ({"equal_pairs_within": self._equal_reach(len(equal), facts)} if equal else {})
             | ({"bounds": bounds} if middles else {}),
             notes=(BEYOND.format(list_names(beyond)),) if beyond else (),
-            quality=self._quality(facts.n, groups),
+            quality=self._quality(facts.n, facts.dimension, _repeating(equal)),
         )
 
+    def _equal_reach(self, columns: int, facts: PublicFacts) -> float:
+        """How far all released shares of equal pairs are from the true ones, 95 times of 100."""
+        groups = min(columns, self.spread_count(facts.n, facts.dimension))
+        return self._equal_noise(groups).reach(CONFIDENCE) / (pairing_size(facts.n) // 2)
+
+    def _equal_words(self, equal: dict[str, float], facts: PublicFacts) -> str:
+        """How many pairs were ignored, as far as it is known."""
+        if not equal:
+            return ""
+        reach = self._equal_reach(len(equal), facts)
+        beyond = {name: share for name, share in equal.items() if share > reach}
+        if not beyond:
+            return f" Pairs with equal values are ignored: at most {percent(min(1.0, max(equal.values()) + reach))}."
+        named = ", ".join(f"about {percent(share)} of {name}" for name, share in beyond.items())
+        return f" Pairs with equal values are ignored: {named} (95 %: all columns within {100 * reach:.2g} points)."
+
     def plan(self, *, n: int, dimension: int) -> Plan:
-        groups = self.spread_count(n, dimension)
-        useful, each = self._is_useful(n, dimension), float(self.epsilon_each) * pairing_size(n) / groups
-        most = self._most(n)
+        groups, epsilon = self.spread_count(n, dimension), self.spread_epsilon(n, dimension)
+        useful, each = self._is_useful(n, dimension), float(epsilon) * pairing_size(n) / groups
+        most = self._most(n, dimension)
         ways = f"name {most} columns at most, pool those of one unit, or have a random part of them measured (subset)"
         advice = f"; {ways}" if most else ""
         smallest = least_amount(lambda amount: self._at(amount)._is_useful(n, dimension))
         words = f"{each:,.1f} records times ε for each of {groups} spreads, and {ENOUGH} are needed"
         if self.location:
-            words += (
-                f"; {float(self.epsilon_each) * n / dimension:.3g} for each of {dimension} locations, and {LOCATED}"
-            )
-        figures = {"each": each, "off": min(1.0, self.off(n, groups) / max(1, pairing_size(n) // 2))}
+            words += f"; {float(epsilon) * n / dimension:.3g} for each of {dimension} locations, and {LOCATED}"
+        figures = {"each": each, "off": min(1.0, self.off(n, dimension) / max(1, pairing_size(n) // 2))}
         return Plan(
             query=self.kind,
             cost=self.cost(),
@@ -261,7 +329,7 @@ class Scale(Query[Points | TiledPoints, Value]):
             reason=words if useful else f"{words}{advice}",
             smallest_useful_epsilon=smallest,
             curve=tuple(
-                (float(e), min(1.0, self._at(e).off(n, groups) / max(1, pairing_size(n) // 2))) for e in EPSILONS
+                (float(e), min(1.0, self._at(e).off(n, dimension) / max(1, pairing_size(n) // 2))) for e in EPSILONS
             ),
             measure="share of pairs that a spread misses its quantile by, 95 %",
         )
@@ -285,33 +353,44 @@ class Scale(Query[Points | TiledPoints, Value]):
     def spread_count(self, n: int, dimension: int) -> int:
         """How many spreads are chosen: of a subset as many as the loss allows for."""
         groups = self.coordinates(dimension)
-        return min(groups, max(1, self._most(n))) if self.subset else groups
+        return min(groups, max(1, self._most(n, dimension))) if self.subset else groups
 
     def share_for(self, n: int, dimension: int) -> Fraction:
         """Which quantile of the differences is chosen: a rule by public facts."""
-        enough = pairing_size(n) * self.epsilon_each >= PLENTY * self.spread_count(n, dimension)
+        enough = pairing_size(n) * self.spread_epsilon(n, dimension) >= PLENTY * self.spread_count(n, dimension)
         return Fraction(3, 4) if enough else Fraction(1, 2)
 
-    def off(self, n: int, groups: int) -> int:
+    def off(self, n: int, dimension: int) -> int:
         """By how many pairs the worst of all spreads misses its quantile at most, 95 times of 100.  (R)"""
-        nats = groups * math.log(BINS) - math.log1p(-SURE)
-        return min(pairing_size(n) // 2, math.ceil(2 * nats / float(self.epsilon_each)))
+        nats = self.spread_count(n, dimension) * math.log(BINS) - math.log1p(-CONFIDENCE)
+        return min(pairing_size(n) // 2, math.ceil(2 * nats / float(self.spread_epsilon(n, dimension))))
 
-    def _most(self, n: int) -> int:
+    def _most(self, n: int, dimension: int) -> int:
         """How many spreads can be had."""
-        return math.floor(pairing_size(n) * self.epsilon_each / ENOUGH)
+        return math.floor(pairing_size(n) * self.spread_epsilon(n, dimension) / ENOUGH)
 
     def _is_useful(self, n: int, dimension: int) -> bool:
-        spread = pairing_size(n) * self.epsilon_each >= ENOUGH * self.spread_count(n, dimension)
-        return spread and (not self.location or n * self.epsilon_each >= LOCATED * dimension)
+        epsilon = self.spread_epsilon(n, dimension)
+        spread = pairing_size(n) * epsilon >= ENOUGH * self.spread_count(n, dimension)
+        return spread and (not self.location or n * epsilon >= LOCATED * dimension)
 
-    def _quality(self, n: int, groups: int) -> Quality:
-        off = min(1.0, self.off(n, groups) / max(1, pairing_size(n) // 2))
+    def _quality(self, n: int, dimension: int, conditions: tuple[str, ...]) -> Quality:
+        off = min(1.0, self.off(n, dimension) / max(1, pairing_size(n) // 2))
         rule = f"every spread misses its quantile by at most {percent(off)} of the pairs (95 %)"
-        return rate_errors(off, rule, interval="two-sided")
+        return rate_errors(off, rule, interval="two-sided", conditions=conditions)
 
     def _at(self, amount: str) -> Self:
         return replace(self, loss=Loss(amount))
+
+
+def _repeating(equal: dict[str, float]) -> tuple[str, ...]:
+    """The condition on columns that mostly repeat, by the released shares."""
+    found = [f"{name} ({percent(share)} of its pairs are equal)" for name, share in equal.items() if share > MOSTLY]
+    if not found:
+        return ()
+    return (
+        f"Mostly repeated values: {list_names(found)}. The spread is that of the other pairs. Leave such columns out.",
+    )
 
 
 def _counts(data: Points | TiledPoints, cells: list[Cells]) -> list[Ints]:

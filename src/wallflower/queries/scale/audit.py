@@ -17,7 +17,16 @@ from typing import Any, Final
 import numpy as np
 
 from wallflower.audit import Attack, Finding, Floats, Way, audit_exact
-from wallflower.audit.answers import Accounts, Case, LawCheck, audit_cases, exponential, secret_pairing, uniform
+from wallflower.audit.answers import (
+    Accounts,
+    Case,
+    LawCheck,
+    audit_cases,
+    cube,
+    exponential,
+    secret_pairing,
+    uniform,
+)
 from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.audit.scripts import InOrder
 from wallflower.data import Points
@@ -78,7 +87,9 @@ def _location_law(query: Scale, records: tuple[float, ...]) -> Law:
     facts = Schema(columns=(Column("a", low=0, high=100),))
     table = Points.from_array(np.array(records)[:, None], columns=("a",), schema=facts)
     errors = query.location_errors(table, [4.0])
-    return law_of(lambda noise: choose_together(errors, sensitivity=1, epsilon=query.epsilon_each, noise=noise))
+    return law_of(
+        lambda noise: choose_together(errors, sensitivity=1, epsilon=query.spread_epsilon(len(records), 1), noise=noise)
+    )
 
 
 def _attack_locations(quick: bool) -> Iterator[Finding]:
@@ -202,6 +213,7 @@ KEY: Final = 2**128
 WHOLE_SPREADS: Final = 64  # candidates of a column of whole numbers from 0 to 15: 16 to an octave, from 1 to 16
 SPREADS: Final = 427  # of a column of numbers from 0 to 100: the same, from 2^-20 on
 LOCATIONS: Final = 374  # quarters of the spread that the script chooses, from 0 to 100
+UPPER_LOCATIONS: Final = 637  # the same by the third quartile
 
 
 def _beside(records: Any, *, low: float = 0, high: float = 15, integer: bool = True) -> Points:
@@ -235,13 +247,29 @@ def _half_bounded(first: float) -> Points:
 
 
 EVEN: Final = _beside([3.0] * 8, high=100, integer=False)
+# Many records: their shares of equal pairs can be told. One record makes an equal pair one that differs by 99.
+MANY: Final = 400  # records
+USUAL: Final = 100  # what the script draws
+FEW_REPEATED: Final = tuple(_beside([first, 1, 1, 2, 1, 2, 1, 1], high=100, integer=False) for first in (1, 100))
+REPEATED: Final = tuple(_beside([first, 1, *([1, 2] * (MANY // 2 - 1))], high=100, integer=False) for first in (1, 100))
+REPEATED_COLUMNS: Final = tuple(
+    _beside([[first, first], [1, 1], *([[1, 1], [2, 2]] * (2 * MANY - 1))], high=100, integer=False)
+    for first in (1, 100)
+)
+SPREADING, VERIFYING = Fraction(7, 8), Fraction(1, 8)  # of ε
 
 
 def _spread(value: Any) -> tuple[float, ...]:
     return tuple(value["scale"].values())
 
 
-CANDIDATES: Final = frozenset(value_of(place) / DIVISORS[HALF] for place in range(1, BINS + 1))
+def _equal_pairs(value: Any) -> tuple[float, ...]:
+    return tuple(value["equal_pairs"].values())
+
+
+CANDIDATES: Final = frozenset(
+    value_of(place) / divisor for place in range(1, BINS + 1) for divisor in DIVISORS.values()
+)
 
 
 def _is_public(value: Any) -> bool:
@@ -302,6 +330,88 @@ CASES: Final[tuple[Case, ...]] = (
         rho=Fraction(1, 8),
         is_public=_is_public,
         blank=EQUAL_COLUMNS,
+    ),
+    Case(
+        name="equal pairs of few records",
+        query=replace(ONE, loss=Loss("64")),
+        tables=(FEW_REPEATED[0], FEW_REPEATED[1]),
+        parts=(
+            secret_pairing(8),
+            exponential("spreads", epsilon=56, candidates=SPREADS),
+            cube("equal pairs", size=1, moves=1, epsilon=8, usual=USUAL),
+        ),
+        usual=USUAL,
+        rho=Fraction(56**2, 8) + Fraction(8**2, 2),
+        is_public=_is_public,
+        blank=EVEN,
+        laws=(LawCheck(parts=("equal pairs",), least=0.99, seen=_equal_pairs, rare=(1e-6, 1e-6)),),
+    ),
+    Case(
+        name="spreads and equal pairs",
+        query=ONE,
+        tables=(REPEATED[0], REPEATED[1]),
+        parts=(
+            secret_pairing(MANY),
+            exponential("spreads", epsilon=SPREADING, candidates=SPREADS),
+            cube("equal pairs", size=1, moves=1, epsilon=VERIFYING, usual=USUAL),
+        ),
+        usual=USUAL,
+        rho=SPREADING**2 / 8 + VERIFYING**2 / 2,
+        is_public=_is_public,
+        blank=_beside([3.0] * MANY, high=100, integer=False),
+    ),
+    Case(
+        name="spreads and equal pairs of two columns",
+        query=ONE,
+        tables=(REPEATED_COLUMNS[0], REPEATED_COLUMNS[1]),
+        parts=(
+            secret_pairing(4 * MANY),
+            exponential("spreads", epsilon=SPREADING, candidates=SPREADS**2),
+            cube("equal pairs", size=2, moves=1, epsilon=VERIFYING, usual=USUAL),
+        ),
+        usual=USUAL,
+        rho=SPREADING**2 / 8 + VERIFYING**2 / 2,
+        is_public=_is_public,
+        blank=_beside([[3.0, 3.0]] * (4 * MANY), high=100, integer=False),
+    ),
+    Case(
+        name="spreads of one unit and equal pairs",
+        query=POOLED,
+        tables=(REPEATED_COLUMNS[0], REPEATED_COLUMNS[1]),
+        parts=(
+            secret_pairing(4 * MANY),
+            exponential("spreads", epsilon=SPREADING, candidates=SPREADS),
+            cube("equal pairs", size=1, moves=1, epsilon=VERIFYING, usual=USUAL),
+        ),
+        usual=USUAL,
+        rho=SPREADING**2 / 8 + VERIFYING**2 / 2,
+        is_public=_is_public,
+        blank=_beside([[3.0, 3.0]] * (4 * MANY), high=100, integer=False),
+    ),
+    Case(
+        name="spreads, equal pairs and locations",
+        query=LOCATING,
+        varies=True,  # how many locations there are follows from the released spread
+        tables=(REPEATED[0], REPEATED[1]),
+        parts=(
+            secret_pairing(MANY),
+            exponential("spreads", epsilon=SPREADING, candidates=SPREADS),
+            cube("equal pairs", size=1, moves=1, epsilon=2 * VERIFYING, usual=USUAL),
+            exponential("locations", epsilon=SPREADING, candidates=UPPER_LOCATIONS),
+        ),
+        usual=USUAL,
+        rho=SPREADING**2 / 4 + (2 * VERIFYING) ** 2 / 2,
+        is_public=_is_public,
+        blank=_beside([3.0] * MANY, high=100, integer=False),
+    ),
+    Case(
+        name="spreads, equal pairs not verified",
+        query=replace(ONE, verify=False),
+        tables=(REPEATED[0], REPEATED[1]),
+        parts=(secret_pairing(MANY), exponential("spreads", epsilon=1, candidates=SPREADS)),
+        rho=Fraction(1, 8),
+        is_public=_is_public,
+        blank=_beside([3.0] * MANY, high=100, integer=False),
     ),
     Case(
         name="spreads and locations",
