@@ -1,4 +1,4 @@
-"""Run a file of accounting vectors against the library: prices, limits, runs of charges, shares, groups, old ledgers.
+"""Run a file of accounting vectors against the library: prices, limits, runs of charges, shares, groups, names.
 
 Usage: python scripts/accounting_vectors.py FILE. Prints what differs and exits with 1 if anything does.
 """
@@ -14,22 +14,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-import alembic.command
-import alembic.config
-import sqlalchemy as sa
-
 from wallflower.errors import BudgetExhausted, ParameterError, PrivacyError, Untranslatable
 from wallflower.ledger import Account, Ledger
-from wallflower.ledger.chain import GENESIS, Entry, seal
 from wallflower.ledger.limits import Limit, certificate
-from wallflower.ledger.spans import SpanCharge, largest_window_loss
 from wallflower.names import account_name
-from wallflower.privacy import Kind, Loss, Neighbours
+from wallflower.privacy import Kind, Loss
 from wallflower.units import NEIGHBOURS, Claim, Protection, price
 
 CLOSE: Final = Fraction(1, 10**9)
 STEWARD: Final = "steward"
-FAMILIES: Final = {"epsilon-delta": None, "zcdp": Kind.ZCDP, "output-constrained": Kind.OUTPUT_CONSTRAINED}
 
 
 @dataclass(frozen=True)
@@ -183,85 +176,8 @@ def groups(case: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
             yield f"step {number}, spent", ledger.account("group").spent.epsilon, Fraction(step["spent"])
 
 
-def migrations(case: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    after = case["after"]
-    with TemporaryDirectory() as folder:
-        place = Path(folder) / "old.db"
-        write_old(place, case["rows"])
-        with Ledger.open(place) as ledger:
-            if case.get("declared"):
-                ledger.declare("vector", Protection(**case["declared"]), by=STEWARD)
-            account = ledger.account("vector")
-    yield "open", account.closed is None, after["open"]
-    yield "unit", account.protection.unit, after["unit"]
-    if after["open"]:
-        left = [account.limit.epsilon - account.spent.epsilon, account.limit.delta - account.spent.delta]
-        yield "gauge", account.limit.accounting, after["gauge"]
-        yield "limit", [account.limit.epsilon, account.limit.delta], list(map(Fraction, after["limit"]))
-        yield "spent", [account.spent.epsilon, account.spent.delta], list(map(Fraction, after["spent"]))
-        yield "left", [max(part, Fraction()) for part in left], list(map(Fraction, after["left"]))
-        yield "constrained", account.fence.since is not None, after["constrained"]
-
-
-def write_old(place: Path, rows: list[Mapping[str, Any]]) -> None:
-    """A ledger as it was before accounts were one."""
-    engine = sa.create_engine(f"sqlite:///{place}")
-    table = sa.table("entries", *(sa.column(name) for name in OLD_COLUMNS))
-    with engine.begin() as db:
-        config = alembic.config.Config(attributes={"connection": db})
-        config.set_main_option("script_location", "wallflower.ledger.store:migrations")
-        alembic.command.upgrade(config, "0002")
-        previous = GENESIS
-        for number, row in enumerate(rows, start=1):
-            entry = _old_entry(number, row, previous)
-            db.execute(sa.insert(table).values({name: getattr(entry, name) for name in OLD_COLUMNS}))
-            previous = entry.hash
-    engine.dispose()
-
-
-OLD_COLUMNS: Final = (
-    *("id", "time", "event", "dataset", "analyst", "account", "kind", "amount", "delta", "neighbours", "label"),
-    *("body", "charge", "key", "previous", "hash"),
-)
-
-
-def _old_entry(number: int, row: Mapping[str, Any], previous: str) -> Entry:
-    loss = Loss(
-        Fraction(row["amount"]),
-        delta=Fraction(row.get("delta", "0")),
-        kind=FAMILIES[row["family"]],
-        neighbours=NEIGHBOURS[row["unit"]],
-    )
-    body: dict[str, Any] = {name: row[name] for name in ("window", "steps", "change", "low", "high") if name in row}
-    body |= {"columns": [f"c{place}" for place in range(row["columns"])]} if "columns" in row else {}
-    body |= {"monotone": True} if row.get("one_sign") else {}
-    body |= {"low": 0, "high": row["moves"], "change": 1} if "moves" in row else {}
-    watched = row.get("separable") or loss.neighbours in (Neighbours.ENTRY, Neighbours.PERSON, Neighbours.WINDOW)
-    is_charge = row["event"] == "charge"
-    return seal(
-        id=number,
-        previous=previous,
-        time="2026-01-01T00:00:00+00:00",
-        event=row["event"],
-        dataset=row.get("dataset", "vector"),
-        analyst=row.get("analyst", "ana") if row["event"] != "grant" else None,
-        label=("outlier-watch/1" if watched else "outlier-count/1") if is_charge else None,
-        body=json.dumps(body),
-        account=loss.account,
-        **{name: str(value) for name, value in loss.to_json().items()},
-    )
-
-
 def names(case: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     yield "account", account_name(case["name"]), case["account"]
-
-
-def spans(case: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    charges = [
-        SpanCharge(first=each["first"], last=each["last"], epsilon=Fraction(each["epsilon"]), protects=each["protects"])
-        for each in case["charges"]
-    ]
-    yield "spent", largest_window_loss(case["window"], charges), Fraction(case["spent"])
 
 
 SECTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, Any, Any]]]]] = {
@@ -270,9 +186,7 @@ SECTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, A
     "runs": runs,
     "shares": shares,
     "groups": groups,
-    "migrations": migrations,
     "names": names,
-    "spans": spans,
 }
 
 

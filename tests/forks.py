@@ -23,7 +23,7 @@ from wallflower.cli import main
 FORKS: Final = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
-        *("alembic.command", "psycopg", "pytest", "sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql"),
+        *("psycopg", "pytest", "sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql"),
         *("wallflower", "wallflower.queries.watch.detectors", "wallflower.watching", "wallflower.cli.program"),
         *("wallflower.parties.roles.device", "wallflower.parties.roles.server", "wallflower.curator.server"),
         *("opendp.domains", "opendp.measurements", "opendp.metrics"),  # the prelude would load scikit-learn and pandas

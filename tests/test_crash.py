@@ -23,7 +23,7 @@ POINTS = Points.from_array([[0.0], [1.0], [2.0], [3.0]], name="ward")
 SCRIPT = textwrap.dedent(
     """
     import os, signal, sys, time
-    import wallflower.ledger as book
+    import wallflower.ledger.ledger as book
     import wallflower.ledger.rows as rows
     from above import Above
     from wallflower.data import Points

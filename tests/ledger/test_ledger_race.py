@@ -186,7 +186,7 @@ with Ledger.open(sys.argv[1]) as ledger, ledger._store.write() as db:
 IN_THE_ACT = """
 import sys, time
 from test_ledger_race import ACTS
-import wallflower.ledger, wallflower.ledger.rows as rows
+import wallflower.ledger.account as account, wallflower.ledger.ledger as book, wallflower.ledger.rows as rows
 from wallflower.ledger import Ledger
 written = rows.append
 def hold(*given, **more):
@@ -195,7 +195,7 @@ def hold(*given, **more):
         print("held", flush=True)
         time.sleep(3600)
     return entry
-rows.append = wallflower.ledger.append = hold
+rows.append = book.append = account.append = hold
 with Ledger.open(sys.argv[1]) as ledger:
     ACTS[sys.argv[2]](ledger)
 """

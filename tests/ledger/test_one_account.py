@@ -439,7 +439,7 @@ def at(moment: datetime) -> type[datetime]:
 
 
 def set_clock(monkeypatch: pytest.MonkeyPatch, moment: datetime) -> None:
-    for module in ("account", "budget", "rows"):
+    for module in ("account", "rows"):
         monkeypatch.setattr(f"wallflower.ledger.{module}.datetime", at(moment))
 
 

@@ -14,7 +14,7 @@ import pytest
 from sources import MODULES, PACKAGE, tree
 from wallflower.machine.jit import Kernel
 
-HEAVY = ("numba", "sqlalchemy", "scipy", "pyarrow", "duckdb", "matplotlib", "sklearn", "opendp", "alembic")
+HEAVY = ("numba", "sqlalchemy", "scipy", "pyarrow", "duckdb", "matplotlib", "sklearn", "opendp")
 PARTIES = "import sys, wallflower.cli, wallflower.parties.startup"
 
 ONE = """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -21,7 +20,6 @@ from wallflower.noise import system_noise
 from wallflower.parties.roles.commitments import weigh_commits
 from wallflower.parties.roles.owner import Owner
 from wallflower.parties.stores.outbox import Outbox
-from wallflower.parties.stores.windows import Windows
 from wallflower.parties.trust.keys import Identity, who
 from wallflower.parties.trust.parameter_file import sign_parameters
 from wallflower.parties.web import application
@@ -163,23 +161,6 @@ def test_copies_are_compared_and_what_differs_is_told(keys: Path, tmp_path: Path
 def make_folder(path: Path) -> Path:
     path.mkdir()
     return path
-
-
-def test_a_server_keeps_what_proves_a_commitment_in_stores_of_an_earlier_version_too(tmp_path: Path) -> None:
-    """Those had no column for it. What was stored before stays, and is forwarded without a proof."""
-    Windows(tmp_path / "s.db", parameters=bytes(32), party="analyst").close()
-    with sqlite3.connect(tmp_path / "s.db") as db:
-        db.executescript(
-            "ALTER TABLE commits DROP COLUMN signature; ALTER TABLE commits DROP COLUMN certificate;"
-            "INSERT INTO commits VALUES (0, 1, 'digest', 'body'); PRAGMA application_id = 2003202865;"
-        )
-    db.close()
-    fresh = SignedCommit(b"new", b"signature", b"certificate")
-    store = Windows(tmp_path / "s.db", parameters=bytes(32), party="analyst")
-    assert store.commit(0, 2, fresh, closed=False) == 201
-    assert store.commits(0)[2] == fresh
-    assert store.commits(0)[1].signature == b""
-    store.close()
 
 
 def test_a_sensor_cannot_commit_for_another(keys: Path, tmp_path: Path) -> None:

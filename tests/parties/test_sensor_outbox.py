@@ -275,41 +275,6 @@ def test_a_new_set_does_not_wait_for_frames_whose_time_is_over(keys: Path, tmp_p
     box.close()
 
 
-FIRST = """
-CREATE TABLE device (parameters BLOB NOT NULL, sensor INTEGER NOT NULL);
-CREATE TABLE limits (id INTEGER PRIMARY KEY, epsilon TEXT NOT NULL);
-CREATE TABLE charges (window INTEGER NOT NULL, seq INTEGER NOT NULL, readings INTEGER NOT NULL, epsilon TEXT NOT NULL,
-    ids BLOB NOT NULL, UNIQUE (window, seq));
-CREATE TABLE secrets (window INTEGER PRIMARY KEY, tag_key BLOB NOT NULL);
-CREATE TABLE frames (id INTEGER PRIMARY KEY, window INTEGER NOT NULL, seq INTEGER, target TEXT NOT NULL, body BLOB,
-    signature BLOB NOT NULL, state TEXT NOT NULL DEFAULT 'pending', status INTEGER, UNIQUE (window, seq, target));
-CREATE UNIQUE INDEX one_commit ON frames (window, target) WHERE seq IS NULL;
-CREATE TRIGGER charges_stay BEFORE UPDATE ON charges BEGIN SELECT RAISE(ABORT, 'a charge stays'); END;
-CREATE TRIGGER charges_are_kept BEFORE DELETE ON charges BEGIN SELECT RAISE(ABORT, 'a charge is kept'); END;
-CREATE TRIGGER limits_stay BEFORE UPDATE ON limits BEGIN SELECT RAISE(ABORT, 'a limit stays'); END;
-CREATE TRIGGER limits_are_kept BEFORE DELETE ON limits BEGIN SELECT RAISE(ABORT, 'a limit is kept'); END;
-PRAGMA application_id = 2003201841;
-"""
-
-
-def test_a_store_of_an_earlier_version_keeps_its_charges_and_its_frames(keys: Path, tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "sensor.db") as db:
-        db.executescript(FIRST)
-        db.execute("INSERT INTO device VALUES (?, 1)", (parameters(keys, **ALWAYS).hash,))
-        db.execute("INSERT INTO charges VALUES (0, 0, 20, '1/5', ?)", (bytes(160),))
-        db.execute("INSERT INTO frames (window, seq, target, body, signature) VALUES (0, 0, 'analyst', 'x', 'y')")
-    db.close()
-    box = opened(keys, tmp_path)
-    assert (box.spent, box.fates()) == (4, {"analyst": {"pending": 1}})
-    with pytest.raises(DataError, match="earlier version"):
-        box.add(0, 0, ROWS)
-    assert box.add(0, 1, ROWS)
-    assert box.spent == 8
-    box.close()
-    with sqlite3.connect(tmp_path / "sensor.db") as db, pytest.raises(sqlite3.IntegrityError):
-        db.execute("DELETE FROM charges")
-
-
 DYING = textwrap.dedent(
     """
     import os, signal, sys

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
-from watches import COIN, EVENT, FAR, LONG, PERSON, labels, opened
+from watches import COIN, EVENT, FAR, labels, opened
 
 from wallflower.errors import ChainBroken, EpochClosed, KeyConflict, LedgerError
 from wallflower.ledger import Ledger
-from wallflower.ledger.chain import canonical
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.watching import Watching, hold
-from wallflower.watching.state import _checksum
 
 SPARSE: dict[str, Any] = {"threshold": 2.0, "low": -5.0, "high": 5.0, "level": "person", "loss": Loss("0.5")}
 
@@ -300,60 +297,3 @@ def test_a_key_that_belongs_to_a_block_is_not_mistaken_for_one(ledger: Ledger, t
     with pytest.raises(KeyConflict, match="belongs to a watch"):
         watch.decide(1.0)
     watch.close()
-
-
-# States of an earlier version
-
-EARLIER = """
-CREATE TABLE epochs (number INTEGER PRIMARY KEY, about TEXT NOT NULL, secret TEXT, checksum TEXT,
-    session INTEGER NOT NULL, spent INTEGER NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('open', 'exhausted', 'closed')));
-CREATE TABLE decisions (epoch INTEGER NOT NULL, observation INTEGER NOT NULL,
-    flag INTEGER NOT NULL CHECK (flag IN (0, 1)), score INTEGER, PRIMARY KEY (epoch, observation)) WITHOUT ROWID;
-PRAGMA application_id = 2003201073;
-"""
-
-
-def made_earlier(state: Path) -> None:
-    """The same file as the version before wrote it."""
-    db = sqlite3.connect(state)
-    epochs = db.execute("SELECT * FROM epochs").fetchall()
-    decisions = db.execute("SELECT * FROM decisions").fetchall()
-    db.executescript("DROP TABLE epochs; DROP TABLE decisions;" + EARLIER)
-    for number, about, secret, _, *rest in epochs:
-        stored = json.loads(about)
-        del stored["form"]
-        words = canonical(stored)
-        row = (number, words, secret, _checksum(words, secret), *rest)
-        db.execute("INSERT INTO epochs VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-    db.executemany("INSERT INTO decisions VALUES (?, ?, ?, ?)", decisions)
-    db.commit()
-    db.close()
-
-
-def test_a_state_of_an_earlier_version_is_closed_and_paid_anew(book: Ledger, tmp_path: Path) -> None:
-    state = tmp_path / "s"
-    with opened(book, EVENT, state=state) as watch:
-        watch.decide_many(FAR[:5])
-    made_earlier(state)
-    for _ in range(2):
-        with pytest.raises(EpochClosed, match=r"earlier version.*renew"):
-            opened(book, EVENT, state=state)
-    assert payments(book) == 1
-    with opened(book, EVENT, state=state, renew=True) as again:
-        assert (again.position, again.resumed) == (0, False)
-        again.decide(1.0)
-    with opened(book, EVENT, state=state) as again:
-        assert (again.position, again.resumed) == (1, True)
-    assert payments(book) == 2
-
-
-def test_an_exhausted_state_of_an_earlier_version_is_told_again(book: Ledger, tmp_path: Path) -> None:
-    state = tmp_path / "s"
-    with opened(book, PERSON, state=state) as watch:
-        told = watch.decide_many(LONG)
-    made_earlier(state)
-    with opened(book, PERSON, state=state) as again:
-        assert again.exhausted
-        assert again.decide_many(LONG, first=1).outliers == told.outliers
-        assert again.decide(5.0) is None

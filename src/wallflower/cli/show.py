@@ -260,8 +260,6 @@ def _parts(spent: Spending, account: Account) -> str:
 
 
 def _remarks(dataset: str, account: Account) -> Iterator[str]:
-    if account.closed is not None:
-        yield f"closed: {account.closed}"
     if account.starter:
         yield "starter cap, nobody granted"
     others = [name for name in account.members if name != dataset]

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from wallflower.errors import EpochClosed, KeyConflict
 from wallflower.ledger.chain import Entry, canonical
-from wallflower.ledger.rows import append, columns_of, find_first
-from wallflower.ledger.store.statements import entries
+from wallflower.ledger.rows import append, columns_of, entries, find_first
 from wallflower.machine.lazy import Lazy
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from wallflower.privacy import Loss
 
 GENESIS: Final = "0" * 64
 _HEAD: Final = re.compile(r"[0-9a-f]{64}")
-Event = Literal["grant", "allocate", "charge", "release", "account", "limit", "share", "allowance"]
+Event = Literal["charge", "release", "account", "limit", "share", "allowance"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,6 @@ class Entry:
     event         what happened: charge, release, account, limit, share or allowance
     dataset       the data set, or the account where it is about one
     analyst       who asked, or whose share it is
-    account       the account that it was charged to
     kind          the guarantee of the stated loss
     amount        ε or ρ of the stated loss
     delta         δ of the stated loss
@@ -56,7 +55,6 @@ class Entry:
     event: Event
     dataset: str
     analyst: str | None = None
-    account: str | None = None
     kind: str | None = None
     amount: str | None = None
     delta: str | None = None

@@ -9,8 +9,7 @@ from typing import Any, Final
 from wallflower.errors import BudgetExhausted, PrivacyError, Untranslatable
 from wallflower.ledger.account import Account, Obstacle
 from wallflower.ledger.chain import Entry, canonical
-from wallflower.ledger.rows import is_addable
-from wallflower.ledger.store.statements import CONSTRAINED
+from wallflower.ledger.rows import CONSTRAINED, is_addable
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.units import DELTA_GRID, Claim, Price, Protection, price, round_up
 
@@ -257,10 +256,8 @@ def _remedy(declared: Protection) -> str:
 
 _LESS: Final = "Lower the loss, or ask the data owner for more budget (wallflower budget grant)."
 _REMEDIES: Final = {
-    "closed": "The data owner opens it: see `wallflower budget show`, then declare a unit or set a limit.",
     "expiry": "The data owner can set a new limit (wallflower budget grant).",
     "pace": "Wait for the next year, lower the loss, or ask the data owner for another pace.",
     "share": "Lower the loss, or ask the data owner for a share, or for a larger one (wallflower budget allocate).",
-    "old limit": "The data owner sets one limit for all (wallflower budget grant).",
     CONSTRAINED: "Ask in mode dp, or ask the data owner (wallflower budget allow-constrained).",
 }

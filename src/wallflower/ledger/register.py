@@ -7,22 +7,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wallflower.errors import BudgetExhausted, ParameterError, SameRecords
-from wallflower.ledger.account import Account, Declaration
-from wallflower.ledger.budget import account_of, declarations, members_of, start_of_year
+from wallflower.ledger.account import (
+    Account,
+    Declaration,
+    account_of,
+    append_declaration,
+    declarations,
+    members_of,
+    start_of_year,
+)
 from wallflower.ledger.decision import Quote, make_quote
 from wallflower.ledger.fingerprints import Tags, is_seen, matches
-from wallflower.ledger.old import OldBook, carry_over, old_obstacle
-from wallflower.ledger.rows import (
-    append_declaration,
-    has_terms,
-    is_charged,
-    is_known,
-    is_limited,
-    last_hash,
-    newer_losses,
-    require_bookable,
-)
+from wallflower.ledger.rows import has_terms, is_charged, is_known, is_limited, last_hash, require_bookable
 from wallflower.machine.lazy import Lazy
+from wallflower.names import require_account_name
 from wallflower.privacy import Kind, Loss, Neighbours
 from wallflower.units import BASES, UNITS_OF_ROWS, Claim, Protection
 
@@ -35,8 +33,7 @@ else:
 class Register:
     """The accounts of one ledger, each found within a transaction of the caller's."""
 
-    def __init__(self, old: OldBook) -> None:
-        self._old = old
+    def __init__(self) -> None:
         self._added_up: dict[tuple[str, bool], tuple[tuple[str, str], Account]] = {}
 
     def find(
@@ -61,13 +58,11 @@ class Register:
         members = members_of(place, stated)
         if place not in stated and place not in members and (self._is_member(db, place) or (asking and name == place)):
             members[place] = Declaration(dataset=place, account=place)
-        account = account_of(db, place, members)
-        old = {member: self._old.rows(db, member) for member in members}
-        return carry_over(account, old, stated=stated) if any(old.values()) else account
+        return account_of(db, place, members)
 
     def _is_member(self, db: sa.Connection, name: str) -> bool:
         """Whether there is a data set of this name, though nobody has declared it: it was loaded, or asked."""
-        return is_seen(db, name) or is_charged(db, name) or bool(self._old.rows(db, name))
+        return is_seen(db, name) or is_charged(db, name)
 
     def quote(
         self,
@@ -80,24 +75,19 @@ class Register:
     ) -> Quote:
         adopted = None if declared is None else self.adopt(db, replace(declared, dataset=name))
         account = self.find(db, name, adopted, asking=True)
-        made = make_quote(account, name, cost, claim, analyst)
-        older = self._old.rows(db, name)
-        if made.obstacle is not None or not older or is_limited(db, account.name):
-            return made
-        since = newer_losses(db, self._old.spellings(db, name))
-        return replace(made, obstacle=old_obstacle(older, since, cost, analyst))
+        return make_quote(account, name, cost, claim, analyst)
 
     def adopt(self, db: sa.Connection, declared: Declaration) -> Declaration | None:
         """What a schema says counts for a data set of which nothing is known; from then on it must agree.
 
-        It takes no data set away from an account that others share, that a steward has set terms on, or that an older
-        ledger has booked on. A schema that names no unit, or no account but the data set's own, says nothing of it.
+        It takes no data set away from an account that others share or that a steward has set terms on. A schema that
+        names no unit, and no account but the data set's own, changes nothing.
         """
         name, account = declared.dataset, self.find(db, declared.dataset, asking=True)
         target = account.name if declared.account == name else self.target(db, declared.account)
         if not declared.stated and declared.protection == Protection():
             declared = replace(declared, protection=account.members[name], stated=True)
-        bound = has_terms(db, name) or self._old.rows(db, name) or set(account.members) != {name}
+        bound = has_terms(db, name) or set(account.members) != {name}
         if _is_fresh(db, account, name) and (account.name == target or not bound):
             return replace(declared, account=target)
         if account.members[name] != declared.protection or account.name != target:
@@ -110,7 +100,7 @@ class Register:
 
     def target(self, db: sa.Connection, account: str, *, own: str | None = None) -> str:
         """The account that is meant: where a data set of this name spends from another, that one, but for its `own`."""
-        name = self._old.name(db, account, "account")
+        name = require_account_name("account", account)
         known = None if name == own else declarations(db).get(name)
         return known.account if known else name
 
@@ -130,7 +120,7 @@ class Register:
                 f"{made.dataset}: it has been asked as one that counts {declared.words}, and prices once booked stay. "
                 "A unit is declared once, before the first question. Go on with it."
             )
-        spent = is_charged(db, made.dataset) or bool(self._old.rows(db, made.dataset))
+        spent = is_charged(db, made.dataset)
         if made.account == before.name:
             return
         if not (before.starter or is_limited(db, made.account)):
@@ -198,7 +188,7 @@ class Register:
 
 def _is_fresh(db: sa.Connection, account: Account, name: str) -> bool:
     """Whether nothing was declared of a data set or booked on it."""
-    return not is_known(db, name) and account.closed is None and account.members.get(name) == Protection()
+    return not is_known(db, name) and account.members.get(name) == Protection()
 
 
 def _is_apart(one: str, other: str, stated: Mapping[str, Declaration]) -> bool:

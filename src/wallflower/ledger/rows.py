@@ -1,18 +1,19 @@
-"""Rows of the ledger: how they are found and added, and which numbers may stand in them."""
+"""Rows of the ledger: the statements that read its one table, and how rows are appended to it.
+
+Building a statement takes longer than running it, so each is built once.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from wallflower.errors import AnswerPending, KeyConflict, LedgerError, ParameterError
-from wallflower.ledger.account import Declaration
-from wallflower.ledger.budget import latest_time
-from wallflower.ledger.chain import GENESIS, Entry, Event, canonical, seal
-from wallflower.ledger.store.statements import entries, find_end, insertion
+from wallflower.ledger.chain import COLUMNS, GENESIS, Entry, Event, seal
 from wallflower.machine.lazy import Lazy
 from wallflower.privacy import Loss
 
@@ -21,8 +22,86 @@ if TYPE_CHECKING:
 else:
     sa = Lazy("sqlalchemy")
 
+CONSTRAINED: Final = "constrained"  # the unit of a charge that is no part of the sum
 # A sum of fractions with ever new denominators grows without bound, and an append-only ledger could never be rid of it.
 _GRID: Final = math.lcm(*range(1, 1001), 10**140)
+
+
+@cache
+def entries() -> sa.TableClause:
+    """The one table of a ledger."""
+    return sa.table("entries", *(sa.column(name) for name in COLUMNS))
+
+
+@cache
+def find_time() -> sa.Select[Any]:
+    entry = entries().c
+    return sa.select(entry.time).where(entry.event != "release").order_by(entry.id.desc()).limit(1)
+
+
+@cache
+def find_declarations() -> sa.Select[Any]:
+    return sa.select(entries()).where(entries().c.event == "account").order_by(entries().c.id)
+
+
+@cache
+def find_decisions() -> sa.Select[Any]:
+    entry = entries().c
+    found = sa.select(entries()).where(entry.event.in_(("limit", "share", "allowance")))
+    return found.where(entry.dataset == sa.bindparam("account")).order_by(entry.id)
+
+
+def _among() -> sa.ColumnElement[bool]:
+    """That a row is about one of the data sets that are passed as `members`."""
+    return entries().c.dataset.in_(sa.bindparam("members", expanding=True))
+
+
+@cache
+def find_bookings() -> sa.Select[Any]:
+    entry = entries().c
+    parts = (entry.analyst, entry.epsilon, entry.booked_delta, entry.rho)
+    return (
+        sa.select(*parts, sa.func.count().label("times"))
+        .where(_among(), entry.event == "charge", entry.unit != CONSTRAINED)
+        .group_by(*parts)
+    )
+
+
+def find_bookings_since(year: str) -> sa.Select[Any]:
+    return find_bookings().where(entries().c.time >= year)
+
+
+@cache
+def find_constrained() -> sa.Select[Any]:
+    entry = entries().c
+    return (
+        sa.select(entry.amount, sa.func.count().label("times"), sa.func.min(entry.id).label("first"))
+        .where(_among(), entry.event == "charge", entry.unit == CONSTRAINED)
+        .group_by(entry.amount)
+    )
+
+
+@cache
+def find_public() -> sa.Select[Any]:
+    """The units of charges that took cells for public: `unit` names their columns."""
+    entry = entries().c
+    found = sa.select(entry.dataset, entry.unit).where(_among(), entry.event == "charge")
+    return found.where(entry.unit.like('%"public":%')).distinct()
+
+
+@cache
+def find_end() -> sa.Select[Any]:
+    return sa.select(entries().c.id, entries().c.hash).order_by(entries().c.id.desc()).limit(1)
+
+
+@cache
+def insertion() -> sa.Insert:
+    return sa.insert(entries())
+
+
+def latest_time(db: sa.Connection) -> str:
+    """Return the time of the latest row, or an empty text; a release has the time of its charge."""
+    return db.scalar(find_time()) or ""
 
 
 def all_rows() -> sa.Select[Any]:
@@ -75,11 +154,9 @@ def find_first(db: sa.Connection, *conditions: sa.ColumnElement[bool]) -> Entry 
     return None if row is None else Entry(**row)
 
 
-def find_charge(db: sa.Connection, spellings: Sequence[str], key: str, asked: Mapping[str, str]) -> Entry | None:
-    """The charge under a key: where spellings that are one name today each used it, the one for this question."""
-    found = sa.select(entries()).where(spelling_clause(spellings), entries().c.key == key).order_by(entries().c.id)
-    rows = [Entry(**row) for row in db.execute(found).mappings()]
-    return next((row for row in rows if _is_for(row, asked)), rows[0] if rows else None)
+def find_charge(db: sa.Connection, dataset: str, key: str) -> Entry | None:
+    """Return the charge of a data set under an idempotency key, if there is one."""
+    return find_first(db, entries().c.dataset == dataset, entries().c.key == key)
 
 
 def _is_for(paid: Entry, asked: Mapping[str, str]) -> bool:
@@ -103,7 +180,7 @@ def stored_answer(db: sa.Connection, paid: Entry, asked: Mapping[str, str]) -> d
 
 
 def columns_of(loss: Loss) -> dict[str, str]:
-    return {"account": loss.account} | {name: str(value) for name, value in loss.to_json().items()}
+    return {name: str(value) for name, value in loss.to_json().items()}
 
 
 def require_bookable(loss: Loss) -> Loss:
@@ -117,18 +194,6 @@ def require_bookable(loss: Loss) -> Loss:
 
 def is_addable(part: Fraction) -> bool:
     return (part * _GRID).denominator == 1
-
-
-def spelling_clause(spellings: Sequence[str]) -> sa.ColumnElement[bool]:
-    return entries().c.dataset.in_(spellings)
-
-
-def newer_losses(db: sa.Connection, spellings: Sequence[str]) -> list[tuple[str, Loss]]:
-    """What newer charges stated, with their analysts: old limits count in what is stated."""
-    entry = entries().c
-    found = sa.select(entries()).where(spelling_clause(spellings), entry.event == "charge", entry.unit.is_not(None))
-    rows = [Entry(**row) for row in db.execute(found).mappings()]
-    return [(row.analyst or "", row.loss) for row in rows if row.loss is not None]
 
 
 def is_limited(db: sa.Connection, account: str) -> bool:
@@ -150,10 +215,4 @@ def is_known(db: sa.Connection, name: str) -> bool:
 
 def is_charged(db: sa.Connection, name: str) -> bool:
     entry = entries().c
-    return find_first(db, entry.dataset == name, entry.event == "charge", entry.unit.is_not(None)) is not None
-
-
-def append_declaration(db: sa.Connection, made: Declaration, *, by: str, reason: str) -> Entry:
-    terms: dict[str, Any] = {"account": made.account, "protects": made.protection.to_json(), "by": by, "reason": reason}
-    terms |= {"apart": list(made.apart)} if made.apart else {}
-    return append(db, "account", made.dataset, body=canonical(terms))
+    return find_first(db, entry.dataset == name, entry.event == "charge") is not None

@@ -20,7 +20,7 @@ from wallflower.errors import EpochClosed, LedgerError, StateError, StateUnreach
 from wallflower.ledger.chain import canonical
 from wallflower.ledger.store import open_engine
 from wallflower.machine.lazy import Lazy
-from wallflower.watching.state import FORM, Epoch, Row, lock_file
+from wallflower.watching.state import Epoch, Row, lock_file
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -109,7 +109,6 @@ class FleetStore:
     def begin(self, about: dict[str, Any], secret: tuple[int, ...]) -> Epoch:
         """Start an epoch that is paid for; it is on disk when this returns. A fleet has no secret."""
         assert not secret
-        assert about["form"] == FORM
         words = canonical(about)
         with self._access() as db:
             before = self._latest(db)

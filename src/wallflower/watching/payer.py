@@ -19,7 +19,7 @@ from wallflower.ledger.chain import canonical
 from wallflower.privacy import Chargeable
 from wallflower.units import Claim
 from wallflower.watching.hold import bounded_spending
-from wallflower.watching.state import FORM, Epoch
+from wallflower.watching.state import Epoch
 
 
 class Memory(Protocol):
@@ -83,7 +83,7 @@ class Payer:
                 "key, which is charged."
             ) from None
         epoch = self._hash(receipt.id)
-        about |= {"charge": receipt.id, "epoch": epoch, "form": FORM}
+        about |= {"charge": receipt.id, "epoch": epoch}
         made = Epoch(number=1, about=about, secret=secret())
         if self.state is not None:
             made = self.state.begin(about, made.secret)

@@ -23,8 +23,7 @@ from wallflower.errors import EpochClosed, StateError, StateUnreachable
 from wallflower.ledger.chain import canonical
 from wallflower.machine.vault import OpenVault, SealedStore, Vault
 
-FORM: Final = 2  # of an epoch: the first noted no blocks in the ledger
-_NAMES: Final = {1: 0x77666C31, FORM: 0x77666C32}  # who made the file, in its head
+_APPLICATION_ID: Final = 0x77666C31  # marks the file as the state of a watch
 _EPOCHS: Final = """
 CREATE TABLE epochs (
     number INTEGER PRIMARY KEY,
@@ -45,23 +44,13 @@ CREATE TABLE decisions (
     PRIMARY KEY (epoch, observation)
 ) WITHOUT ROWID;
 """
-_MADE: Final = f"""
+_TABLES: Final = f"""
 BEGIN IMMEDIATE;
 {_EPOCHS}
 {_DECISIONS}
-PRAGMA application_id = {_NAMES[FORM]};
+PRAGMA application_id = {_APPLICATION_ID};
 COMMIT;
 """
-_CONVERTED: Final = f"""
-BEGIN IMMEDIATE;
-ALTER TABLE epochs RENAME COLUMN session TO block;
-ALTER TABLE decisions RENAME TO before;
-{_DECISIONS}
-INSERT INTO decisions SELECT * FROM before;
-DROP TABLE before;
-PRAGMA application_id = {_NAMES[FORM]};
-COMMIT;
-"""  # noqa: S608 - constants
 _SEALED: Final = "sealed "
 _NEXT: Final = """
 SELECT 1 + max((SELECT coalesce(max(number), 0) FROM epochs), (SELECT coalesce(max(epoch), 0) FROM decisions))
@@ -112,8 +101,6 @@ class State:
             place = 0 if row is None else row["number"]
             found = "SELECT count(*), max(observation) FROM decisions WHERE epoch = ?"
             count, last = db.execute(found, (place,)).fetchone()
-        if row is not None and row["status"] != "exhausted" and json.loads(row["about"]).get("form") != FORM:
-            raise self.close_epoch("it was written by an earlier version, which noted nothing in the ledger beforehand")
         if row is None or row["status"] == "closed" or _checksum(row["about"], row["secret"]) != row["checksum"]:
             raise self.close_epoch("what it must remember is damaged or was given up")
         about = json.loads(row["about"])
@@ -227,10 +214,8 @@ class State:
             for setting in ("journal_mode = WAL", "synchronous = FULL"):
                 db.execute(f"PRAGMA {setting}").close()
             if not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
-                db.executescript(_MADE)
-            if _name(db) == _NAMES[1]:
-                db.executescript(_CONVERTED)
-            is_ours = _name(db) == _NAMES[FORM]
+                db.executescript(_TABLES)
+            is_ours = db.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION_ID
             is_whole = db.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
         except (sqlite3.Error, OSError) as error:
             raise _unusable(self._path, error) from None
@@ -264,11 +249,6 @@ def lock_file(path: Path) -> FileIO:
             "Wait until it ends, or give this watch a state file of its own."
         ) from None
     return lock
-
-
-def _name(db: sqlite3.Connection) -> int:
-    found: int = db.execute("PRAGMA application_id").fetchone()[0]
-    return found
 
 
 def _witness(about: dict[str, Any], position: int) -> bytes:

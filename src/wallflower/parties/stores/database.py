@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
@@ -32,18 +32,17 @@ class Database:
         self,
         path: Path,
         *,
-        name: int,
+        application_id: int,
         tables: str,
-        older: Mapping[int, str] | None = None,
         vault: Vault | OpenVault | None = None,
     ) -> None:
-        """`older` has what turns a file of an earlier version, by its name, into one of this."""
+        """Open the file, or create it with these tables; a file with another application id is refused."""
         self.vault = vault or OpenVault()
         self.path = path.expanduser().absolute()
         self._turn = RLock()
         self._lock = self._take_lock()
         try:
-            self._db = self._connect(name, tables, older or {})
+            self._db = self._connect(application_id, tables)
         except BaseException:
             self._lock.close()
             raise
@@ -83,7 +82,7 @@ class Database:
             except sqlite3.Error as error:
                 raise self._unusable(error) from None
 
-    def _connect(self, name: int, tables: str, older: Mapping[int, str]) -> sqlite3.Connection:
+    def _connect(self, application_id: int, tables: str) -> sqlite3.Connection:
         try:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
@@ -92,13 +91,13 @@ class Database:
                 db.execute(f"PRAGMA {setting}").close()
             if not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
                 sealed = self._seal_table()
-                db.executescript(f"BEGIN IMMEDIATE; {tables} {sealed} PRAGMA application_id = {name}; COMMIT;")
-            (found,) = db.execute("PRAGMA application_id").fetchone()
-            if found in older:
-                db.executescript(f"BEGIN IMMEDIATE; {older[found]} PRAGMA application_id = {name}; COMMIT;")
+                db.executescript(
+                    f"BEGIN IMMEDIATE; {tables} {sealed} PRAGMA application_id = {application_id}; COMMIT;"
+                )
+            (stored,) = db.execute("PRAGMA application_id").fetchone()
         except (sqlite3.Error, OSError) as error:
             raise self._unusable(error) from None
-        if found != name and found not in older:
+        if stored != application_id:
             db.close()
             raise self._unusable()
         try:

@@ -32,9 +32,12 @@ from wallflower.queries.sensors.parameters import Parameters
 from wallflower.queries.sensors.protocol.batches import TAG_KEY, Place, commit_frame, prepare_batch, targets
 from wallflower.queries.sensors.protocol.seals import signature
 
-_NAME: Final = 0x77666F32
-_FIRST: Final = 0x77666F31  # took a place for the same under every set, and did not know which readings were there
-_PLACES: Final = """
+_APPLICATION_ID: Final = 0x77666F31  # marks the file as the store of a sensor
+_TABLES: Final = """
+CREATE TABLE device (parameters BLOB NOT NULL, sensor INTEGER NOT NULL);
+CREATE TABLE limits (id INTEGER PRIMARY KEY, epsilon TEXT NOT NULL);
+CREATE TRIGGER limits_stay BEFORE UPDATE ON limits BEGIN SELECT RAISE(ABORT, 'a limit stays'); END;
+CREATE TRIGGER limits_are_kept BEFORE DELETE ON limits BEGIN SELECT RAISE(ABORT, 'a limit is kept'); END;
 CREATE TABLE sets (parameters BLOB PRIMARY KEY, stream TEXT NOT NULL, version INTEGER NOT NULL);
 CREATE TABLE charges (
     parameters BLOB NOT NULL,
@@ -43,7 +46,7 @@ CREATE TABLE charges (
     readings INTEGER NOT NULL,
     epsilon TEXT NOT NULL,
     ids BLOB NOT NULL,
-    digest BLOB,
+    digest BLOB NOT NULL,
     UNIQUE (parameters, window, seq)
 );
 CREATE TABLE secrets (
@@ -66,25 +69,6 @@ CREATE UNIQUE INDEX one_commit ON frames (parameters, window, target) WHERE seq 
 CREATE TRIGGER charges_stay BEFORE UPDATE ON charges BEGIN SELECT RAISE(ABORT, 'a charge stays'); END;
 CREATE TRIGGER charges_are_kept BEFORE DELETE ON charges BEGIN SELECT RAISE(ABORT, 'a charge is kept'); END;
 """
-_TABLES: Final = f"""
-CREATE TABLE device (parameters BLOB NOT NULL, sensor INTEGER NOT NULL);
-CREATE TABLE limits (id INTEGER PRIMARY KEY, epsilon TEXT NOT NULL);
-CREATE TRIGGER limits_stay BEFORE UPDATE ON limits BEGIN SELECT RAISE(ABORT, 'a limit stays'); END;
-CREATE TRIGGER limits_are_kept BEFORE DELETE ON limits BEGIN SELECT RAISE(ABORT, 'a limit is kept'); END;
-{_PLACES}
-"""
-# What an earlier version charged counts; its places belong to the set in force, and its frames go out.
-_CONVERTED: Final = f"""
-DROP TRIGGER charges_stay; DROP TRIGGER charges_are_kept; DROP INDEX one_commit;
-ALTER TABLE charges RENAME TO old_charges; ALTER TABLE secrets RENAME TO old_secrets;
-ALTER TABLE frames RENAME TO old_frames;
-{_PLACES}
-INSERT INTO charges SELECT device.parameters, window, seq, readings, epsilon, ids, NULL FROM device, old_charges;
-INSERT INTO secrets SELECT device.parameters, window, tag_key FROM device, old_secrets;
-INSERT INTO frames SELECT id, device.parameters, window, seq, target, body, signature, 9e15, state, status
-    FROM device, old_frames;
-DROP TABLE old_charges; DROP TABLE old_secrets; DROP TABLE old_frames;
-"""  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +101,7 @@ class Outbox:
         self._identity, self._parameters, self._noise = identity, parameters, noise
         self._set = parameters.hash
         self.sensor = number(identity.name)
-        self._database = Database(path, name=_NAME, tables=_TABLES, older={_FIRST: _CONVERTED}, vault=vault)
+        self._database = Database(path, application_id=_APPLICATION_ID, tables=_TABLES, vault=vault)
         self._vault = self._database.vault
         try:
             self._claim(path)
@@ -332,12 +316,7 @@ def number(name: str) -> int:
     return int(digits)
 
 
-def _require_same(known: bytes | None, given: bytes, place: Place) -> None:
-    if known is None:
-        raise DataError(
-            f"window {place.window}: batch {place.seq} was made by an earlier version, which did not note of which "
-            "readings. Pass the readings that come after it, or use the next window."
-        )
+def _require_same(known: bytes, given: bytes, place: Place) -> None:
     if not hmac.compare_digest(known, given):
         raise DataError(
             f"window {place.window}: batch {place.seq} was made before, of other readings, which are paid for. "

@@ -20,9 +20,7 @@ from wallflower.queries.sensors.protocol.findings import SignedCommit
 
 _SIDES: Final = ("asked", "answered")
 STATES: Final = ("open", "collecting", "sealed", "exchanged", "delivered", "purged")
-_NAME: Final = 0x77667332
-_FIRST: Final = 0x77667331  # kept no signatures of commits
-_CONVERTED: Final = "ALTER TABLE commits ADD COLUMN signature BLOB; ALTER TABLE commits ADD COLUMN certificate BLOB;"
+_APPLICATION_ID: Final = 0x77667331  # marks the file as the store of a server
 _TABLES: Final = """
 CREATE TABLE stream (parameters BLOB NOT NULL, party TEXT NOT NULL);
 CREATE TABLE windows (
@@ -71,7 +69,7 @@ class Windows:
     """The store of one server for one parameter set."""
 
     def __init__(self, path: Path, *, parameters: bytes, party: str, vault: Vault | OpenVault | None = None) -> None:
-        self.database = Database(path, name=_NAME, tables=_TABLES, older={_FIRST: _CONVERTED}, vault=vault)
+        self.database = Database(path, application_id=_APPLICATION_ID, tables=_TABLES, vault=vault)
         self._vault = self.database.vault
         try:
             with self.database.transaction() as db:

@@ -563,8 +563,6 @@ def test_the_ledger_page_says_what_happened(service: Service, ana: Caller, sue: 
 def test_an_entry_that_cannot_be_read_is_said_to_be_so(service: Service) -> None:
     entry = service.app.state.desk.entries(event="account")[0]
     assert event_words(replace(entry, body="{}")) == "account, which cannot be read"
-    old = {"event": "grant", "body": '{"reason": "then"}'}
-    assert event_words(replace(entry, **old)) == "Grant, of an older ledger (then)"
 
 
 def test_the_release_page_has_the_price_in_words(ana: Caller, analyst: Browser) -> None:

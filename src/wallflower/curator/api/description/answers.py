@@ -195,7 +195,6 @@ class Budget(Answer):
     free: dict[str, str] = tell("what is left and kept for nobody", {"epsilon": "2", "delta": "0"})
     used: dict[str, float] = tell("which part of the limit is used", {"epsilon": 0.33})
     starter: bool = tell("whether nobody has granted anything yet", False)
-    closed: str | None = tell("why nothing is answered", None)
     expires: str | None = tell("the last day", "2030-12-31")
     pace: str | None = tell("an ε that may be spent a year", None)
     this_year: dict[str, str] = tell("what was spent this year", {"epsilon": "1", "delta": "0"})

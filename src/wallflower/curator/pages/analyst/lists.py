@@ -108,7 +108,7 @@ def check_chain(visit: Visit, head: str) -> Check:
 
 def ledger_csv(visit: Visit) -> Response:
     """The entries that are wanted, as a table."""
-    head = ("number", "time", "event", "what happened", "data set", "account", "by", "stated", "booked", "hash")
+    head = ("number", "time", "event", "what happened", "data set", "by", "stated", "booked", "hash")
     rows = (
         (
             entry.id,
@@ -116,7 +116,6 @@ def ledger_csv(visit: Visit) -> Response:
             entry.event,
             event_words(entry),
             entry.dataset,
-            entry.account or "",
             author_of(entry),
             loss_words(entry.loss) if entry.loss else "",
             loss_words(entry.booked) if entry.booked else "",

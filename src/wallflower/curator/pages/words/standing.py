@@ -27,7 +27,6 @@ ADVICE: Final[Mapping[str, str]] = {
     "share": "Spend less, or ask the steward for a share of the limit, or for a larger one.",
     "pace": "Wait for the next year, spend less, or ask the steward for another pace.",
     "expiry": "Ask the steward to set a new limit.",
-    "closed": "Ask the steward to open the account: to declare whose loss it bounds, or to set a limit.",
     "unit": "Ask another question, or in another mode: one that protects whom this data set protects.",
     "constrained": "Ask in the mode dp, or ask the steward to allow output-constrained answers.",
     "old limit": "Ask the steward to set one limit for all.",
@@ -154,8 +153,6 @@ def _spent_words(account: Account, spent: Spending) -> str:
 
 def _notes(account: Account, name: str) -> Iterator[str]:
     """What else is to be known of an account, the most urgent first."""
-    if account.closed is not None:
-        yield f"It is closed, and nothing is answered: {account.closed}."
     if account.fence.since is not None:
         yield (
             f"There is no bound since entry {account.fence.since} of the ledger: an output-constrained answer was "
@@ -249,6 +246,4 @@ _EVENTS: Final[Mapping[str, Callable[[Entry, Mapping[str, Any]], str]]] = {
     "allowance": _tell_allowance,
     "charge": _tell_charge,
     "release": lambda entry, _: f"Release: {entry.label}",
-    "grant": lambda entry, _: "Grant, of an older ledger",
-    "allocate": lambda entry, _: f"Allocation to {entry.analyst}, of an older ledger",
 }

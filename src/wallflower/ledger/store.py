@@ -1,6 +1,7 @@
-"""Where the ledger is kept: one SQLite file or one PostgreSQL database, opened for short transactions.
+"""The ledger's database: one SQLite file or one PostgreSQL database, its tables, and short transactions.
 
-No connection outlives its transaction, so a forked child never shares one with its parent.
+The tables are defined once, here, with a version. `docs/decisions/0017-ledger-versions.md` says how the next version
+will migrate. No connection outlives its transaction, so a forked child never shares one with its parent.
 """
 
 from __future__ import annotations
@@ -16,21 +17,83 @@ from typing import TYPE_CHECKING, Any, Final
 from wallflower.config import LEDGER as VARIABLE
 from wallflower.config import find_ledger
 from wallflower.errors import LedgerError, LedgerUnreachable
-from wallflower.ledger.store.newest import HEAD, STATEMENTS
+from wallflower.ledger.chain import COLUMNS
 from wallflower.machine.lazy import Lazy
 
 if TYPE_CHECKING:
-    import alembic.command as _alembic
-    import alembic.config as _alembic_config
     import sqlalchemy as sa
 else:
-    _alembic = Lazy("alembic.command")
-    _alembic_config = Lazy("alembic.config")
     sa = Lazy("sqlalchemy")
 
-_PATIENCE: Final = 60
+VERSION: Final = 1
+"""Version of the tables below, stored in `ledger_version`."""
+
+_LOCK_TIMEOUT_SECONDS: Final = 60
+_APPEND_ONLY: Final = "the ledger is append-only"
+_REQUIRED: Final = ("time", "event", "dataset", "previous", "hash")
+_NUMBERS: Final = ("id", "charge")
+
+
+def _column(name: str, number: str) -> str:
+    kind = number if name in _NUMBERS else "TEXT"
+    return f'"{name}" {kind}{" NOT NULL" if name in (*_REQUIRED, "id") else ""}'
+
+
+def _statements(number: str) -> tuple[str, ...]:
+    """Statements that create version 1; `number` is the type of row numbers."""
+    columns = ", ".join(_column(name, number) for name in COLUMNS)
+    return (
+        f"CREATE TABLE ledger_version (version {number} NOT NULL)",
+        f"INSERT INTO ledger_version (version) VALUES ({VERSION})",  # noqa: S608 - a constant
+        (
+            f'CREATE TABLE entries ({columns}, PRIMARY KEY (id), UNIQUE (dataset, "key"), UNIQUE (charge), '
+            "CHECK (event IN ('charge', 'release', 'account', 'limit', 'share', 'allowance')), "
+            "FOREIGN KEY (charge) REFERENCES entries (id))"
+        ),
+        # covers the sums of an account, so that they never read the table itself
+        "CREATE INDEX entries_booked ON entries (dataset, event, unit, analyst, epsilon, booked_delta, rho, id)",
+        "CREATE INDEX entries_names ON entries (dataset, names) WHERE names IS NOT NULL",
+        "CREATE INDEX entries_event ON entries (event, dataset, id)",
+        (
+            "CREATE TABLE fingerprints (dataset TEXT NOT NULL, kind TEXT NOT NULL, tag TEXT NOT NULL, "
+            "PRIMARY KEY (dataset, kind, tag), CHECK (kind IN ('rows', 'least', 'source')))"
+        ),
+        "CREATE INDEX fingerprints_tag ON fingerprints (tag)",
+    )
+
+
+# REPLACE deletes the row it replaces without firing the trigger on DELETE.
+_REPLACED: Final = (
+    "EXISTS (SELECT 1 FROM entries WHERE id = NEW.id OR charge = NEW.charge "
+    "OR (dataset = NEW.dataset AND key = NEW.key))"
+)
+_TRIGGERS: Final = {
+    "update": "UPDATE ON entries",
+    "delete": "DELETE ON entries",
+    "replace": f"INSERT ON entries WHEN {_REPLACED}",
+}
+_SCHEMA: Final[Mapping[str, tuple[str, ...]]] = {
+    "sqlite": (
+        *_statements("INTEGER"),
+        *(
+            f"CREATE TRIGGER entries_no_{name} BEFORE {change} BEGIN SELECT RAISE(ABORT, '{_APPEND_ONLY}'); END"
+            for name, change in _TRIGGERS.items()
+        ),
+    ),
+    "postgresql": (
+        *_statements("BIGINT"),
+        (
+            "CREATE FUNCTION entries_append_only() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$ BEGIN RAISE EXCEPTION '{_APPEND_ONLY}'; END $$"
+        ),
+        (
+            "CREATE TRIGGER entries_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON entries "
+            "FOR EACH STATEMENT EXECUTE FUNCTION entries_append_only()"
+        ),
+    ),
+}
 _CONNECT: Final = (
-    f"PRAGMA busy_timeout = {_PATIENCE * 1000}",
+    f"PRAGMA busy_timeout = {_LOCK_TIMEOUT_SECONDS * 1000}",
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
 )
@@ -42,24 +105,27 @@ _WRITE: Final[Mapping[str, tuple[str, ...]]] = {
     "sqlite": ("BEGIN IMMEDIATE",),
     "postgresql": (
         "SET LOCAL synchronous_commit TO on",
-        f"SET LOCAL lock_timeout TO '{_PATIENCE}s'",
+        f"SET LOCAL lock_timeout TO '{_LOCK_TIMEOUT_SECONDS}s'",
         "LOCK TABLE entries IN EXCLUSIVE MODE",
     ),
 }
-_MIGRATE: Final[Mapping[str, tuple[str, ...]]] = {
+_CREATE: Final[Mapping[str, tuple[str, ...]]] = {
     "sqlite": ("BEGIN IMMEDIATE",),
-    "postgresql": (f"SET LOCAL lock_timeout TO '{_PATIENCE}s'", "SELECT pg_advisory_xact_lock(8241973505)"),
+    "postgresql": (
+        f"SET LOCAL lock_timeout TO '{_LOCK_TIMEOUT_SECONDS}s'",
+        "SELECT pg_advisory_xact_lock(8241973505)",
+    ),
 }
 _POSTGRES: Final = ("postgresql", "postgres", "postgresql+psycopg")
 
 
 class Store:
-    """A database with an up-to-date ledger in it."""
+    """A database that holds a ledger."""
 
     def __init__(self, where: str | Path | None) -> None:
         self._engine, self.place = open_engine(where if where is not None else _default())
         self.on_error: Callable[[], None] | None = None  # called for every transaction that the database failed
-        self._migrate()
+        self._create()
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
@@ -91,40 +157,35 @@ class Store:
                 f"reached and written. Check the path or URL you gave, or ${VARIABLE}, then try again."
             ) from None
 
-    def _migrate(self) -> None:
+    def _create(self) -> None:
+        """Create the tables in an empty database; check the version of one that has them."""
         with self._transaction(_READ) as db:
-            if self._revision(db) == HEAD:
+            if self._version(db) is not None:
                 return
-        with self._transaction(_MIGRATE) as db:
-            stored = self._revision(db)
-            if stored == HEAD:
-                return
-            if stored is None and db.dialect.name == "sqlite":
-                for statement in STATEMENTS:
+        with self._transaction(_CREATE) as db:
+            if self._version(db) is None:  # another process may have been first
+                for statement in _SCHEMA[db.dialect.name]:
                     db.exec_driver_sql(statement)
-                return
-            config = _alembic_config.Config(attributes={"connection": db})
-            config.set_main_option("script_location", "wallflower.ledger.store:migrations")
-            _alembic.upgrade(config, HEAD)
 
-    def _revision(self, db: sa.Connection) -> str | None:
+    def _version(self, db: sa.Connection) -> int | None:
+        """Return the stored version, or None for an empty database; refuse every other database."""
         tables = sa.inspect(db).get_table_names()
         if not tables:
             return None
         stored = None
-        if {"entries", "alembic_version"} <= set(tables):
-            stored = db.scalar(sa.text("SELECT version_num FROM alembic_version"))
-        if stored is None or not stored.isdigit():
+        if {"entries", "ledger_version"} <= set(tables):
+            stored = db.scalar(sa.text("SELECT version FROM ledger_version"))
+        if not isinstance(stored, int):
             raise LedgerError(
-                f"ledger {self.place}: it holds other tables and is not a ledger. A ledger needs a file or a database "
-                "of its own. Give another path or URL."
+                f"ledger {self.place}: the database holds other tables and is not a ledger. A ledger needs a file or a "
+                "database of its own. Give another path or URL."
             )
-        if stored > HEAD:
+        if stored > VERSION:
             raise LedgerError(
-                f"ledger {self.place}: it is at revision {stored}, written by a newer wallflower. This one knows "
-                f"revisions up to {HEAD}. Upgrade wallflower."
+                f"ledger {self.place}: version {stored} was written by a newer wallflower. This one reads version "
+                f"{VERSION}. Upgrade wallflower."
             )
-        return str(stored)
+        return stored
 
 
 def open_engine(where: str | Path) -> tuple[sa.Engine, str]:
@@ -210,7 +271,7 @@ def _prepare(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # else the driver begins transactions of its own
     for statement in _CONNECT:
         connection.execute(statement).close()
-    _switch_to_wal(connection, deadline=time.monotonic() + _PATIENCE)
+    _switch_to_wal(connection, deadline=time.monotonic() + _LOCK_TIMEOUT_SECONDS)
 
 
 def _switch_to_wal(connection: Any, *, deadline: float) -> None:

@@ -1,1 +1,0 @@
-"""How the ledger's table came to be, one revision at a time."""
