@@ -50,7 +50,6 @@ def test_the_wheel_holds_every_file_of_the_package(dist: Path) -> None:
     for part in (
         "curator/pages/templates/",
         "curator/pages/static/",
-        "ledger/store/migrations/",
         "queries/count/proof.md",
     ):
         assert any(name.startswith(f"wallflower/{part}") for name in held), f"{part} is not in the wheel"

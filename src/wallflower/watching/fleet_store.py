@@ -212,6 +212,9 @@ class FleetStore:
             )
 
     def close(self) -> None:
+        if not isinstance(self._lock, FileIO):
+            with suppress(sa.exc.SQLAlchemyError):  # PostgreSQL ends a closed session later, and its locks with it
+                self._lock.exec_driver_sql("SELECT pg_advisory_unlock_all()")
         self._lock.close()
         self._engine.dispose()
 
