@@ -111,6 +111,14 @@ WATCHES: Final = (
         laws=(LawCheck(parts=FLAGGED, least=0.99),),
     ),
     Case(
+        name="event, by a level",
+        query=watch_for(ONE, threshold=None, kappa=1.0, variance=4.0),  # a threshold of two moves, as in "event"
+        claimed=ENTRIES,
+        tables=ADJACENT,
+        parts=(coins("coins", words=2, spends=1),),
+        laws=(LawCheck(parts=FLAGGED, least=0.99),),
+    ),
+    Case(
         name="event, weighted",
         query=watch_for(ONE, statistic="weighted", weights=(1.0,) * COLUMNS),
         claimed=ENTRIES,
