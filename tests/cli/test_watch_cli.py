@@ -455,4 +455,6 @@ def test_unknown_names_and_unreadable_numbers_are_counted_and_warned_of_once(she
     assert "2 entries that were not numbers, 2 lines with names that the first lacked" in shell.err
     assert "4,2 for 4.2" in shell.err  # an example of ours, whatever the cell holds
     assert shell.flags("watch", "-", *STREAM, stdin='{"x": 0}\n{"x": null}\n{}\n{"x": ""}') == [False] * 4
-    assert "Read past" not in shell.err
+    assert "Ignored" not in shell.err
+    assert shell.flags("watch", "-", *STREAM, stdin='{"x": 0}\n{"x": "4,2"}\n') == [False] * 2
+    assert "Ignored: 1 entry that was not a number." in shell.err

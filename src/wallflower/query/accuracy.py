@@ -225,7 +225,7 @@ def check_share(share: Fraction, count: int, records: int, reach: float) -> tupl
     if abs(count - float(share * records)) <= reach:
         return ()
     asked, got = percent(float(share)), percent(count / max(1, records))
-    missed = f"{asked} was asked for, {got} came out: the drawn radius does not have the share."
+    missed = f"{asked} was asked for, about {got} came out: the drawn radius does not have the share."
     return (f"{missed} Scale the columns, or ask for another share.",)
 
 

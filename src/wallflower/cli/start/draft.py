@@ -314,11 +314,26 @@ def _finish(draft: Draft, output: Path, given: Mapping[str, Any]) -> None:
     notice(f"wrote {output}: {len(draft.columns)} columns can be read, {len(draft.types)} are there.")
     notice("Read it, correct it, and then:")
     bare = [name for name, column in draft.columns.items() if column.kind in _NUMBERS and column.scale == 1]
-    if bare and given["rows"] != "time":
+    if given["rows"] == "time":
+        _propose_baseline(draft, output, given)
+        return
+    if bare:
         notice(f"Distances need a scale for each column; without one: {list_names(bare)}.")
         _propose_scales(draft, output, given)
         return
     show(next_command(given["source"], output, given, draft.left))
+
+
+def _propose_baseline(draft: Draft, output: Path, given: Mapping[str, Any]) -> None:
+    """What to type where a row is an observation: a plan, which is free, of what a watch needs first."""
+    column = next((column for column in draft.columns.values() if column.low is not None), None)
+    if column is None:
+        notice("A watch and its baseline need public bounds of the columns: state them (--bounds COLUMN=LOW,HIGH).")
+        return
+    ends = ["--low", f"{float(column.low or 0):g}", "--high", f"{float(column.high or 0):g}"]
+    show(
+        _command("plan baseline", given, output, ["--columns", column.name, *ends, "--epsilon", f"{float(_SPREADS):g}"])
+    )
 
 
 def _propose_scales(draft: Draft, output: Path, given: Mapping[str, Any]) -> None:
@@ -334,7 +349,7 @@ def _propose_scales(draft: Draft, output: Path, given: Mapping[str, Any]) -> Non
 
 def _command(verb: str, given: Mapping[str, Any], schema: Path, asked: list[str]) -> str:
     ledger = ["--ledger", str(given["ledger"])] if given.get("ledger") else []
-    return shlex.join(["wallflower", verb, str(given["source"]), "--schema", str(schema), *asked, *ledger])
+    return shlex.join(["wallflower", *verb.split(), str(given["source"]), "--schema", str(schema), *asked, *ledger])
 
 
 def next_command(source: str, schema: Path, given: Mapping[str, Any], left: Loss | None = None) -> str:

@@ -258,12 +258,13 @@ def _warn_of_oddities(odd: Oddities, warned: set[str]) -> None:
 
 
 def _count_oddities(odd: Oddities) -> None:
+    """Count, on standard error, what was ignored: for the sender of the stream, who holds it, and for nobody else."""
     counts = {
-        "entries that were not numbers": odd.unreadable,
-        "lines with names that the first lacked": odd.unknown_names,
+        ("entry that was not a number", "entries that were not numbers"): odd.unreadable,
+        ("line with names that the first lacked", "lines with names that the first lacked"): odd.unknown_names,
     }
-    if said := [f"{count:,} {words}" for words, count in counts.items() if count]:
-        notice(f"Read past: {', '.join(said)}.")
+    if ignored := [f"{count:,} {names[count > 1]}" for names, count in counts.items() if count]:
+        notice(f"Ignored: {', '.join(ignored)}.")
 
 
 def _write(told: Decisions) -> None:

@@ -260,7 +260,7 @@ class Subspaces(Query[Points | TiledPoints, Value]):
             interval=None,
             words=f"{words.headline(named, leads, reach)} Chosen from {where} ({candidates:,}).{more}",
             notes=words.notes(self, facts.n, facts.dimension),
-            quality=words.quality(self, facts.n, facts.dimension, words.unclear(named, leads, reach)),
+            quality=words.quality(self, facts.n, facts.dimension, leads, reach, words.unclear(named, leads, reach)),
             extras={"candidates": candidates, "chance": self.top / candidates}
             | ({"lead_within": reach} if leads else {})
             | ({"intervals": [list(ends) for ends in self._intervals(value, facts)]} if self.counts else {}),

@@ -103,8 +103,14 @@ def unclear(names: Sequence[str], leads: Sequence[int], reach: float) -> tuple[s
     return (f"Not shown to stand out, and perhaps drawn at random: {list_names(lost)}. Spend more, or ask for fewer.",)
 
 
-def quality(query: SubspacesSettings, n: int, dimension: int, conditions: tuple[str, ...]) -> Quality:
-    """The noise of the names, where the best stand out as the plan assumes; of no more than moderate noise if so."""
+def quality(
+    query: SubspacesSettings, n: int, dimension: int, leads: Sequence[int], reach: float, conditions: tuple[str, ...]
+) -> Quality:
+    """The noise of the names: mostly noise where a released lead is within its noise, as names are then perhaps drawn
+    at random; else where the best stand out as the plan assumes."""
+    if lost := sum(lead <= reach for lead in leads):
+        rule = f"{lost} of {len(leads)} leads are within their noise (±{reach:.3g} records, 95 %)"
+        return rate_errors(1.0, rule, conditions=conditions)
     wrong = 1 - query.precision(n, dimension) if query.top < query.candidates(dimension) else MODERATE[0]
     error = wrong if is_useful(query, n, dimension) else 1.0
     return rate_errors(error, _promise(query, n, dimension), conditions=conditions)

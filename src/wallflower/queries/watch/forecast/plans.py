@@ -168,9 +168,13 @@ def _percent(share: float) -> str:
 
     >>> _percent(0.9313), _percent(0.00049), _percent(0.99997)
     ('93.1%', '0.049%', 'over 99.9%')
+    >>> _percent(8.8e-27)
+    'under 0.01%'
     """
     if share > 0.999:
         return "over 99.9%" if share < 1 else "100%"
+    if 0 < share < 0.0001:
+        return "under 0.01%"
     return f"{share:.1%}" if share >= 0.001 or share == 0 else f"{100 * share:.2g}%"
 
 
