@@ -32,17 +32,16 @@ import numpy as np
 from sklearn.cluster import DBSCAN
 
 from wallflower.noise import system_noise
-from wallflower.parties.client import Link
-from wallflower.parties.demo import Plan, parameters
-from wallflower.parties.roles.device import Device
-from wallflower.parties.trust.keys import Identity, make
-from wallflower.parties.trust.parameter_file import sign_parameters
-from wallflower.queries.sensors import comparison
-from wallflower.queries.sensors.correction import correct
-from wallflower.queries.sensors.dbscan import dbscan
-from wallflower.queries.sensors.device import perturbation
-from wallflower.queries.sensors.parameters import Direct, Exact, Grid, Parameters
-from wallflower.queries.sensors.protocol.batches import Place, clip_readings, perturb_points, prepare_batch
+from wallflower.sensors import comparison, perturbation
+from wallflower.sensors.correction import correct
+from wallflower.sensors.dbscan import dbscan
+from wallflower.sensors.parameters import Direct, Exact, Grid, Parameters
+from wallflower.sensors.parties.client import Link
+from wallflower.sensors.parties.demo import Plan, parameters
+from wallflower.sensors.parties.device import Device
+from wallflower.sensors.parties.keys import Identity, make
+from wallflower.sensors.parties.parameter_file import sign_parameters
+from wallflower.sensors.protocol.batches import Place, clip_readings, perturb_points, prepare_batch
 from wallflower.synthetic import Floats, mixture
 
 LEAST = 3

@@ -39,11 +39,6 @@ import wallflower.queries.profile.audit as profile_audit
 import wallflower.queries.radius.audit as radius_audit
 import wallflower.queries.scale as scale
 import wallflower.queries.scale.audit as scale_audit
-import wallflower.queries.sensors.audit as sensors_audit
-import wallflower.queries.sensors.comparison as comparison
-import wallflower.queries.sensors.comparison.threshold as threshold
-import wallflower.queries.sensors.device.lattice as lattice
-import wallflower.queries.sensors.device.perturbation as perturbation
 import wallflower.queries.subspaces as subspaces
 import wallflower.queries.subspaces.audit as subspaces_audit
 import wallflower.queries.subspaces.choice as choice
@@ -55,6 +50,11 @@ import wallflower.queries.watch.detectors as detectors
 import wallflower.queries.watch.modes as watch_modes
 import wallflower.queries.watch.seasons.estimates as estimates
 import wallflower.queries.watch.seasons.pool as pool
+import wallflower.sensors.audit as sensors_audit
+import wallflower.sensors.comparison as comparison
+import wallflower.sensors.lattice as lattice
+import wallflower.sensors.perturbation as perturbation
+import wallflower.sensors.threshold as threshold
 from mutants_of_answers import INVENTED, SURVIVORS
 from wallflower.audit import Finding, Way
 from wallflower.audit.answers import audit_cases

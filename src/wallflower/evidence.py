@@ -22,7 +22,7 @@ from wallflower.errors import EvidenceMissing
 from wallflower.ledger import Ledger
 from wallflower.machine.lazy import load
 from wallflower.noise import system_noise
-from wallflower.queries import QUERIES, WITHOUT
+from wallflower.queries import QUERIES, STREAM_ONLY
 from wallflower.query import Query
 from wallflower.query.forms import Question, find
 from wallflower.release import release
@@ -50,8 +50,8 @@ DEMANDED_OF_ANSWERS: Final[dict[tuple[Way, bool], str]] = {
 
 def audits(kind: str, *, quick: bool = False, questions: Iterable[Question] = QUERIES) -> Iterator[Finding]:
     """Run every attack on a question; `quick` takes fewer trials."""
-    question = None if kind in WITHOUT else find(kind, questions)
-    room = load(f"wallflower.queries.{kind}.audit").findings if question is None else question.audits
+    question = None if kind in STREAM_ONLY else find(kind, questions)
+    room = load(f"wallflower.{kind}.audit").findings if question is None else question.audits
     yield from _demand(kind, room(quick=quick), DEMANDED if question is None else DEMANDED | DEMANDED_OF_ANSWERS)
     if question is not None:
         yield from order_findings(question.example())

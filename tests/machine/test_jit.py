@@ -15,7 +15,7 @@ from sources import MODULES, PACKAGE, tree
 from wallflower.machine.jit import Kernel
 
 HEAVY = ("numba", "sqlalchemy", "scipy", "pyarrow", "duckdb", "matplotlib", "sklearn", "opendp")
-PARTIES = "import sys, wallflower.cli, wallflower.parties.startup"
+PARTIES = "import sys, wallflower.cli, wallflower.sensors.parties.startup"
 
 ONE = """
 from wallflower.machine.jit import kernel

@@ -15,7 +15,7 @@ from wallflower.cli.show import notice, show, show_json, sign_of_life
 from wallflower.errors import ParameterError
 from wallflower.machine.lazy import Lazy
 from wallflower.papers import ALL, DATA_FOLDER, PAPERS, STUDIES, draw_all
-from wallflower.queries import WITHOUT
+from wallflower.queries import STREAM_ONLY
 from wallflower.query.forms import Question, closest, find
 
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ def demo(
 
 
 def _audit_command(questions: tuple[Question, ...]) -> Any:
-    known = (*(question.kind for question in questions), *WITHOUT)
+    known = (*(question.kind for question in questions), *STREAM_ONLY)
 
     def audit(question: str | None, quick: bool, as_json: bool) -> None:
         """Attack a question's mechanisms: sound ones must hold what they claim, broken ones must be caught."""
-        one = question if question is None or question in WITHOUT else find(question, questions).kind
+        one = question if question is None or question in STREAM_ONLY else find(question, questions).kind
         findings = []
         for kind in known if one is None else (one,):
             with sign_of_life(f"attacking {kind}"):

@@ -17,5 +17,5 @@ from wallflower.queries.watch.baseline import Baseline
 from wallflower.query import Query
 
 COMPANIONS: Final[tuple[type[Query[Any, Any]], ...]] = (Baseline, Flags)  # what serves a question, not one of its own
-WITHOUT: Final = ("sensors",)  # rooms whose answers come from the source, not from a table
+STREAM_ONLY: Final = ("sensors",)  # answers come from perturbed readings, not from a table
 QUERIES: Final[tuple[type[Query[Any, Any]], ...]] = (Count, Subspaces, Watch, Explain, Scale, Radius, Profile, Detector)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from wallflower.errors import ParameterError
 from wallflower.privacy import Exact
-from wallflower.queries.sensors.parameters import Direct, Parameters
+from wallflower.sensors.parameters import Direct, Parameters
 
 Columns = Mapping[str, Mapping[str, Exact]]
 

@@ -15,25 +15,25 @@ from numpy.typing import NDArray
 from wallflower import cards
 from wallflower.machine.lazy import Lazy
 from wallflower.privacy import Loss
-from wallflower.queries.sensors.parameters import Parameters
 from wallflower.sensors.constants import SENSOR, WINDOW, Columns
+from wallflower.sensors.parameters import Parameters
 from wallflower.synthetic import Flags, Floats
 
 if TYPE_CHECKING:
     import cryptography.hazmat.primitives.asymmetric.x25519 as _x25519
 
-    import wallflower.queries.sensors.protocol.batches as _batches
-    import wallflower.queries.sensors.protocol.findings as _findings
-    import wallflower.queries.sensors.protocol.frames as _frames
-    import wallflower.queries.sensors.protocol.holdings as _holdings
-    import wallflower.queries.sensors.protocol.seals as _seals
+    import wallflower.sensors.protocol.batches as _batches
+    import wallflower.sensors.protocol.findings as _findings
+    import wallflower.sensors.protocol.frames as _frames
+    import wallflower.sensors.protocol.holdings as _holdings
+    import wallflower.sensors.protocol.seals as _seals
 else:
     _x25519 = Lazy("cryptography.hazmat.primitives.asymmetric.x25519")
-    _batches = Lazy("wallflower.queries.sensors.protocol.batches")
-    _findings = Lazy("wallflower.queries.sensors.protocol.findings")
-    _frames = Lazy("wallflower.queries.sensors.protocol.frames")
-    _holdings = Lazy("wallflower.queries.sensors.protocol.holdings")
-    _seals = Lazy("wallflower.queries.sensors.protocol.seals")
+    _batches = Lazy("wallflower.sensors.protocol.batches")
+    _findings = Lazy("wallflower.sensors.protocol.findings")
+    _frames = Lazy("wallflower.sensors.protocol.frames")
+    _holdings = Lazy("wallflower.sensors.protocol.holdings")
+    _seals = Lazy("wallflower.sensors.protocol.seals")
 
 NOTE: Final = (
     "All parties ran in this one process and nothing was booked: this is to try out, to teach and to test parameters. "

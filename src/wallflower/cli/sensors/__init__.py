@@ -27,27 +27,28 @@ if TYPE_CHECKING:
     import pyarrow.csv as _pa_csv
     import pyarrow.parquet as _parquet
 
-    import wallflower.parties.demo as _demo
-    import wallflower.parties.roles.device as _device
-    import wallflower.parties.startup as _starting
-    import wallflower.parties.stores.perturbed as _perturbed
-    import wallflower.parties.trust.keys as _keys
-    import wallflower.parties.trust.parameter_file as _signing
-    import wallflower.parties.trust.revocations as _revocations
-    import wallflower.queries.sensors.parameters as _parameters
-    import wallflower.queries.sensors.protocol.batches as _batches
+    import wallflower.sensors.parameters as _parameters
+    import wallflower.sensors.parties.demo as _demo
+    import wallflower.sensors.parties.device as _device
+    import wallflower.sensors.parties.keys as _keys
+    import wallflower.sensors.parties.parameter_file as _signing
+    import wallflower.sensors.parties.perturbed as _perturbed
+    import wallflower.sensors.parties.revocations as _revocations
+    import wallflower.sensors.parties.startup as _starting
+    import wallflower.sensors.protocol.batches as _batches
 else:
+    _pa = Lazy("pyarrow")
     _pa_csv = Lazy("pyarrow.csv")
     _parquet = Lazy("pyarrow.parquet")
-    _demo = Lazy("wallflower.parties.demo")
-    _device = Lazy("wallflower.parties.roles.device")
-    _keys = Lazy("wallflower.parties.trust.keys")
-    _revocations = Lazy("wallflower.parties.trust.revocations")
-    _signing = Lazy("wallflower.parties.trust.parameter_file")
-    _starting = Lazy("wallflower.parties.startup")
-    _perturbed = Lazy("wallflower.parties.stores.perturbed")
-    _batches = Lazy("wallflower.queries.sensors.protocol.batches")
-    _parameters = Lazy("wallflower.queries.sensors.parameters")
+    _demo = Lazy("wallflower.sensors.parties.demo")
+    _device = Lazy("wallflower.sensors.parties.device")
+    _keys = Lazy("wallflower.sensors.parties.keys")
+    _revocations = Lazy("wallflower.sensors.parties.revocations")
+    _signing = Lazy("wallflower.sensors.parties.parameter_file")
+    _starting = Lazy("wallflower.sensors.parties.startup")
+    _perturbed = Lazy("wallflower.sensors.parties.perturbed")
+    _batches = Lazy("wallflower.sensors.protocol.batches")
+    _parameters = Lazy("wallflower.sensors.parameters")
 
 sensors = typer.Typer(no_args_is_help=True)
 

@@ -12,8 +12,8 @@ from typing import Final
 from wallflower.papers.boehler2017.modes import EPSILONS, Run
 from wallflower.papers.data.readings import SensorStream
 from wallflower.papers.page import Section, Sheet
-from wallflower.queries.sensors.device.perturbation import columns_losses, planar_losses
-from wallflower.queries.sensors.protocol.batches import diameter
+from wallflower.sensors.perturbation import columns_losses, planar_losses
+from wallflower.sensors.protocol.batches import diameter
 
 EPSILON: Final = EPSILONS[0]
 

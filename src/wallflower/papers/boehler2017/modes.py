@@ -14,11 +14,10 @@ from wallflower.papers.data.readings import BITS, NEIGHBOURS, RADIUS, STEP, Sens
 from wallflower.papers.degue2020.detection import Tally
 from wallflower.papers.facts import printed_facts
 from wallflower.papers.methods import NOT_PRIVATE, CurveLabel
-from wallflower.queries.sensors import comparison, grid
-from wallflower.queries.sensors.correction import GAPS, correct
-from wallflower.queries.sensors.dbscan import outside
-from wallflower.queries.sensors.device import perturbation
-from wallflower.queries.sensors.protocol.batches import diameter
+from wallflower.sensors import comparison, grid, perturbation
+from wallflower.sensors.correction import GAPS, correct
+from wallflower.sensors.dbscan import outside
+from wallflower.sensors.protocol.batches import diameter
 from wallflower.synthetic import Flags, Ints
 
 FACTS: Final = printed_facts("boehler2017")

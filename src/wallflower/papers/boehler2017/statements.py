@@ -23,9 +23,9 @@ from wallflower.papers.boehler2017.modes import (
 from wallflower.papers.data.readings import NEIGHBOURS, RADIUS, STEP, WIDE, make_stream
 from wallflower.papers.degue2020.detection import Tally
 from wallflower.papers.page import Section, Sheet
-from wallflower.queries.sensors.correction import correct
-from wallflower.queries.sensors.dbscan import outside
-from wallflower.queries.sensors.device import perturbation
+from wallflower.sensors import perturbation
+from wallflower.sensors.correction import correct
+from wallflower.sensors.dbscan import outside
 
 LOW, MIDDLE, HIGH = EPSILONS
 SEPARATED: Final = SEPARATIONS[2:]  # those the text calls 220 and more

@@ -12,9 +12,8 @@ import numpy as np
 from wallflower.papers.boehler2017.modes import FACTS, perturb_points, presumed_outliers, threshold
 from wallflower.papers.data.readings import BITS, STEP, make_stream, steps
 from wallflower.papers.page import Section, Sheet
-from wallflower.queries.sensors import comparison, grid
-from wallflower.queries.sensors.correction import correct
-from wallflower.queries.sensors.device import perturbation
+from wallflower.sensors import comparison, grid, perturbation
+from wallflower.sensors.correction import correct
 
 SEPARATION: Final = 220
 EPSILON: Final = "0.1"

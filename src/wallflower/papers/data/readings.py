@@ -18,8 +18,8 @@ import numpy as np
 from wallflower.errors import SourceError
 from wallflower.machine.lazy import Lazy
 from wallflower.papers.data.tables import find_file
-from wallflower.queries.sensors.device import perturbation
-from wallflower.queries.sensors.parameters import Column
+from wallflower.sensors import perturbation
+from wallflower.sensors.parameters import Column
 from wallflower.synthetic import Flags, Floats, Ints, pick_rows, push_outliers
 
 if TYPE_CHECKING:

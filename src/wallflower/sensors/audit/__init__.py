@@ -1,0 +1,7 @@
+"""Attacks on sensors, which `wallflower audit sensors` runs."""
+
+from __future__ import annotations
+
+from wallflower.sensors.audit.findings import findings
+
+__all__ = ["findings"]
