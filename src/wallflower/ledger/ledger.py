@@ -76,6 +76,10 @@ class Ledger:
         """Let go of the database; `with` does it by itself."""
         self._store.close()
 
+    def require_version(self) -> None:
+        """Refuse if another wallflower has migrated the ledger's tables since it was opened."""
+        self._store.require_version()
+
     def observe_errors(self, observer: Callable[[], None]) -> None:
         """Call `observer` whenever the database refuses a transaction or does not answer."""
         self._store.on_error = observer

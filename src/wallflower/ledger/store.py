@@ -135,9 +135,27 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:
-        """One writer at a time; durable when this ends, nothing changed when it raises."""
+        """One writer at a time; durable when this ends, nothing changed when it raises.
+
+        A process that runs on while a newer version upgrades the ledger must not write rows as the older version did,
+        so every writer looks at the version, under its lock.
+        """
         with self._transaction(_WRITE) as db:
+            self._require_version(db)
             yield db
+
+    def require_version(self) -> None:
+        """Refuse a ledger whose tables another wallflower has migrated since this process opened it."""
+        with self._transaction(_READ) as db:
+            self._require_version(db)
+
+    def _require_version(self, db: sa.Connection) -> None:
+        stored = db.exec_driver_sql("SELECT version FROM ledger_version").scalar()
+        if stored != VERSION:
+            raise LedgerError(
+                f"ledger {self.place}: version {stored} was written by another wallflower while this process ran, and "
+                f"this one knows version {VERSION}. Upgrade wallflower, and start this process again."
+            )
 
     def close(self) -> None:
         self._engine.dispose()

@@ -44,9 +44,9 @@ async def healthz() -> Response:
 
 
 def readyz(request: Request) -> Response:
-    """The ledger can be read; the second line says how many data sets cannot."""
+    """The ledger can be read and is of this version; the second line says how many data sets cannot be read."""
     desk: Desk = request.app.state.desk
-    desk.ledger.datasets()
+    desk.ledger.require_version()
     unreadable = desk.shelf.unreadable()
     detail = f"{unreadable} data sets cannot be read\n" if unreadable else ""
     return PlainTextResponse(f"ready\n{detail}")
