@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 from wallflower import progress
 from wallflower.audit import Finding, Floats, ScriptedNoise, World, audit_bound, audit_exact
-from wallflower.audit.answers import Accounts, Case, audit_cases, laplace
+from wallflower.audit.answers import Accounts, Case, LawCheck, audit_cases, laplace
 from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.data import Points, Table
 from wallflower.errors import LossMismatch, ParameterError
@@ -120,10 +120,24 @@ class Ranking(Query[Points, Ranked]):
         counts = laplace("counts", moves=2, epsilon=1, draws=2)
         return Accounts(
             cases=(
-                Case(name="columns", query=cls(loss=Loss("1"), sure=False), tables=tables, parts=(counts,)),
-                Case(name="sets", query=cls(loss=Loss("1"), among=(("x1",), ("x2",))), tables=tables, parts=(counts,)),
+                Case(name="columns", query=cls(loss=Loss("1"), sure=False), tables=tables, parts=(counts,), laws=LAWS),
+                Case(
+                    name="sets",
+                    query=cls(loss=Loss("1"), among=(("x1",), ("x2",))),
+                    tables=tables,
+                    parts=(counts,),
+                    laws=LAWS,
+                ),
             )
         )
+
+
+def _count_of_second(value: Ranked) -> int:
+    return next(row["above"] for row in value if row["columns"] == ["x2"])
+
+
+# One record moves the second count alone, by 1 of the 2 that are paid for.
+LAWS = (LawCheck(parts=("counts",), draws=(1,), least=0.49, most=0.5, seen=_count_of_second),)
 
 
 # Attacks

@@ -723,7 +723,7 @@ MUTANTS: dict[str, tuple[str, str, Mutate]] = {
     "ocdp: guided, a tenth short": (EXPLAIN, "ocdp", wrap(guided, "draws", draws_shorter(TENTH))),
     "ocdp: best-first, a tenth short": (
         EXPLAIN,
-        "best-first",
+        "answers: ocdp, best-first",
         wrap(walks, "rate_of", times(TENTH)),
     ),
     # sensors

@@ -279,6 +279,11 @@ def accounts_for_every_draw(query: Query[Any, Any]) -> None:
         f"{query.kind}: no account for {', '.join(missing)}. Every mode has a case. Add one to ACCOUNTS, or name the "
         "field in `without_draws` if it changes no draw."
     )
+    missing = accounts.missing_laws(type(query))
+    assert not missing, (
+        f"{query.kind}: no law of {', '.join(missing)}. Every part that spends something has one. Add a LawCheck to "
+        "its case, or state in `without_law` why its law cannot be added up."
+    )
     failed = [
         f"{found.name}: {found.words}" for found in audit_cases(accounts.of(type(query)), laws=False) if not found.ok
     ]

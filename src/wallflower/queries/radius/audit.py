@@ -138,7 +138,7 @@ CASES: Final[tuple[Case, ...]] = (
         rho=RHO,
         is_public=_is_on_grid,
         laws=(
-            LawCheck(parts=("radius",), least=0.8, seen=_is_beyond),
+            LawCheck(parts=("radius",), least=0.84, most=0.85, seen=_is_beyond),
             LawCheck(parts=("outliers",), least=0.9, seen=lambda value: value["outliers"]),
         ),
     ),
@@ -149,7 +149,7 @@ CASES: Final[tuple[Case, ...]] = (
         parts=(exponential("radius", epsilon=1, moves=3 * 128 + 1, candidates=RADII),),
         rho=Fraction(1, 8),
         is_public=_is_on_grid,
-        laws=(LawCheck(parts=("radius",), least=0.8, seen=_is_beyond),),
+        laws=(LawCheck(parts=("radius",), least=0.84, most=0.85, seen=_is_beyond),),
     ),
     Case(
         name="a radius by outlier mass",
@@ -161,7 +161,10 @@ CASES: Final[tuple[Case, ...]] = (
         ),
         rho=RHO,
         is_public=_is_on_grid,
-        laws=(LawCheck(parts=("radius",), least=0.35, seen=_is_beyond),),
+        laws=(
+            LawCheck(parts=("radius",), least=0.42, most=0.43, seen=_is_beyond),
+            LawCheck(parts=("mass",), least=0.99, seen=lambda value: value["mass"]),
+        ),
     ),
 )
 ACCOUNTS: Final = Accounts(cases=CASES, without_draws=WITHOUT_DRAWS)

@@ -473,6 +473,13 @@ ON_PLANES: Final = tuple(
     _points([(first, 0.0, 0.0), *((k * FAR, k * FAR, 0.0) for k in range(1, 9))]) for first in (0.0, FAR)
 )
 CONVERTED_HALF: Final = zcdp_of_epsilon(0.5, 0.005)
+CHOICES: Final = ("first", "second")
+
+
+def _names_of(found: Any) -> tuple[str, ...]:
+    return tuple(str(item["columns"]) for item in found)
+
+
 CASES: Final[tuple[Case, ...]] = (
     Case(
         name="a subspace",
@@ -488,6 +495,7 @@ CASES: Final[tuple[Case, ...]] = (
         tables=ON_TURNED,
         parts=(exponential_part("subspace", epsilon=1, moves=MOVES, candidates=2),),
         rho=Fraction(1, 8),
+        laws=(LawCheck(parts=("subspace",), least=0.61, most=0.63),),
     ),
     Case(
         name="a subspace by count",
@@ -505,7 +513,7 @@ CASES: Final[tuple[Case, ...]] = (
             permute_and_flip("first", epsilon="1/2", moves=MOVES, candidates=4),
             permute_and_flip("second", epsilon="1/2", moves=MOVES, candidates=3),
         ),
-        laws=(LawCheck(parts=("first", "second"), least=0.2, seen=str),),
+        laws=(LawCheck(parts=CHOICES, least=0.87, most=0.88, seen=str),),
         rho=Fraction(1, 4),
     ),
     Case(
@@ -516,6 +524,7 @@ CASES: Final[tuple[Case, ...]] = (
             bounded_range("first", rho="1/4", moves=MOVES, candidates=4),
             bounded_range("second", rho="1/4", moves=MOVES, candidates=3),
         ),
+        laws=(LawCheck(parts=CHOICES, least=0.88, most=0.9, seen=str),),
     ),
     Case(
         name="two subspaces at ρ, permute-and-flip",
@@ -525,6 +534,7 @@ CASES: Final[tuple[Case, ...]] = (
             permute_and_flip_at_rho("first", rho="1/4", moves=MOVES, candidates=4),
             permute_and_flip_at_rho("second", rho="1/4", moves=MOVES, candidates=3),
         ),
+        laws=(LawCheck(parts=CHOICES, least=0.41, most=0.43, seen=str),),
     ),
     Case(
         name="two subspaces at δ",
@@ -535,6 +545,7 @@ CASES: Final[tuple[Case, ...]] = (
             bounded_range("second", rho=Fraction(CONVERTED) / 2, moves=MOVES, candidates=3),
         ),
         total=CONVERTED,
+        laws=(LawCheck(parts=CHOICES, least=0.92, most=0.94, seen=str),),
     ),
     Case(
         name="two subspaces at δ, permute-and-flip",
@@ -544,6 +555,7 @@ CASES: Final[tuple[Case, ...]] = (
             permute_and_flip("first", epsilon="1/2", moves=MOVES, candidates=4),
             permute_and_flip("second", epsilon="1/2", moves=MOVES, candidates=3),
         ),
+        laws=(LawCheck(parts=CHOICES, least=0.81, most=0.82, seen=str),),
     ),
     *(
         Case(
@@ -551,10 +563,11 @@ CASES: Final[tuple[Case, ...]] = (
             query=_query(loss, score="count", mechanism="permute-and-flip"),
             tables=ON_TIED,
             parts=(part,),
+            laws=(LawCheck(parts=("subspace",), least=least, most=most),),
         )
-        for name, loss, part in (
-            ("δ", APPROXIMATE, permute_and_flip("subspace", epsilon=1, moves=3, candidates=2)),
-            ("ρ", CONCENTRATED, permute_and_flip_at_rho("subspace", rho="1/2", moves=3, candidates=2)),
+        for name, loss, part, least, most in (
+            ("δ", APPROXIMATE, permute_and_flip("subspace", epsilon=1, moves=3, candidates=2), 0.97, 1.0),
+            ("ρ", CONCENTRATED, permute_and_flip_at_rho("subspace", rho="1/2", moves=3, candidates=2), 0.51, 0.53),
         )
     ),
     Case(
@@ -563,6 +576,7 @@ CASES: Final[tuple[Case, ...]] = (
         tables=(ON_PLANES[0], ON_PLANES[1]),
         parts=(exponential_part("subspace", epsilon=1, moves=7, candidates=3),),  # it, and six around it
         rho=Fraction(1, 8),
+        laws=(LawCheck(parts=("subspace",), least=0.097, most=0.098),),
     ),
     Case(
         name="two subspaces and their counts at δ",
@@ -575,6 +589,11 @@ CASES: Final[tuple[Case, ...]] = (
             laplace("count of second", moves=COUNT_MOVES, epsilon="1/4"),
         ),
         total=CONVERTED_HALF + 0.5,  # a ρ for the choices, and an ε for the counts
+        laws=(
+            LawCheck(parts=CHOICES, least=0.49, most=0.5, seen=_names_of),
+            LawCheck(parts=("count of first",), least=0.9, seen=lambda value: _side_of(value)[0]),
+            LawCheck(parts=("count of second",), least=0.9, seen=lambda value: _side_of(value)[1]),
+        ),
     ),
     Case(
         name="a subspace and its count",
@@ -598,6 +617,11 @@ CASES: Final[tuple[Case, ...]] = (
             laplace("count of second", moves=COUNT_MOVES, epsilon="3/8"),
         ),
         rho=Fraction(5, 32),
+        laws=(
+            LawCheck(parts=CHOICES, least=0.49, most=0.5, seen=_names_of),
+            LawCheck(parts=("count of first",), least=0.9, seen=lambda value: _side_of(value)[0]),
+            LawCheck(parts=("count of second",), least=0.9, seen=lambda value: _side_of(value)[1]),
+        ),
     ),
     Case(
         name="a subspace and its count at ρ",
@@ -606,6 +630,10 @@ CASES: Final[tuple[Case, ...]] = (
         parts=(
             bounded_range("subspace", rho="1/4", moves=MOVES, candidates=2),
             gaussian("count", moves=COUNT_MOVES, rho="1/4"),
+        ),
+        laws=(
+            LawCheck(parts=("subspace",), least=0.94, seen=_names_of),
+            LawCheck(parts=("count",), least=0.63, most=0.64, seen=lambda value: _side_of(value)),
         ),
     ),
 )
@@ -628,6 +656,10 @@ LEAD_CASES: Final[tuple[Case, ...]] = (
         parts=(
             bounded_range("subspace", rho="3/8", moves=MOVES, candidates=2),
             gaussian("lead", moves=2 * MOVES, rho="1/8"),
+        ),
+        laws=(
+            LawCheck(parts=("subspace",), least=0.92, seen=_names_of),
+            LawCheck(parts=("lead",), least=0.63, most=0.64, seen=lambda value: _lead_side_of(value)),
         ),
     ),
 )

@@ -59,6 +59,9 @@ KEPT_WARD: Final = (table_of(KEEPING[0]), table_of(KEEPING[1]))
 EMPTIED_WARD: Final = tuple(
     table_of([[9.0, ward], *([place, 0.0] for place in (-1.0, 0.0, 1.0))]) for ward in (1.0, 0.0)
 )
+# Five records have four neighbours, and no more, until one of them moves away.
+CROWDED: Final = (_points([0.0] * 5 + [9.0, 20.0]), _points([0.0] * 4 + [30.0, 9.0, 20.0]))
+CROWDED_STEPS: Final = 5 * 128
 COUNT: Final = ("count",)
 # Three records in one place are near each other at every radius, until one moves away: then all three are outliers.
 # Three others have company from a radius of 3.8 on, so that there the curve falls by as much.
@@ -82,6 +85,18 @@ def _counts(rows: Any) -> tuple[int, ...]:
     return tuple(int(row["outliers"]) for row in rows)
 
 
+def _laws_of_groups(shown: float) -> tuple[LawCheck, LawCheck]:
+    """The counts of two wards together, which show this share of all, then their sizes: a tenth."""
+    return (
+        LawCheck(parts=("groups",), draws=(0, 2), least=shown - 0.005, most=shown + 0.005, seen=_counts),
+        LawCheck(parts=("groups",), draws=(1, 3), least=0.0999, most=0.1, seen=_are_large),
+    )
+
+
+def _are_large(rows: Any) -> tuple[bool, ...]:
+    return tuple(row["size"] >= 3 for row in rows)
+
+
 def _floor(value: Any) -> int:
     assert isinstance(value, BoundedCount)
     return value.floor
@@ -102,6 +117,7 @@ CASES: Final[tuple[Case, ...]] = (
         query=_count(slack=None, normalise=True),
         tables=ON_STAR,
         parts=(laplace("count", moves=(usual_slack(len(STAR) + 1, 1, PURE, dimension=1) + 1) * 128 + 1, epsilon=1),),
+        laws=(LawCheck(parts=COUNT, least=0.99),),
     ),
     Case(
         name="extension, degree cap by the test",
@@ -110,6 +126,16 @@ CASES: Final[tuple[Case, ...]] = (
         parts=(
             laplace("crowding", moves=crowding_sensitivity(4), epsilon=TESTED.epsilon / 7),
             laplace("count", moves=4 * 128 + 1, epsilon=6 * TESTED.epsilon / 7),
+        ),
+        laws=(
+            LawCheck(
+                parts=("crowding",),
+                least=0.453,
+                most=0.454,
+                seen=lambda value: value.chosen.crowding > 0.9,
+                tables=CROWDED,
+            ),
+            LawCheck(parts=COUNT, least=0.99, seen=int, tables=CROWDED, shifts={0: CROWDED_STEPS}),
         ),
     ),
     Case(
@@ -145,6 +171,7 @@ CASES: Final[tuple[Case, ...]] = (
         query=_count(WIDE, mechanism="global", neighbours=3, slack=None),
         tables=ON_LINE,
         parts=(gaussian_at_delta("count", moves=7, epsilon="1/4", delta="1/5"),),
+        laws=(LawCheck(parts=COUNT, least=0.99),),
     ),
     Case(
         name="smooth",
@@ -154,7 +181,7 @@ CASES: Final[tuple[Case, ...]] = (
             Part(name="count", spends=Fraction(1), draws=(DrawRecord("laplace", Fraction(2 * 7 * 128)),), noisy=(0,)),
         ),
         drift=0.02,
-        laws=(LawCheck(parts=COUNT, least=0.45),),
+        laws=(LawCheck(parts=COUNT, least=0.49, most=0.51),),
     ),
     Case(
         name="two-sided interval",
@@ -172,6 +199,10 @@ CASES: Final[tuple[Case, ...]] = (
         query=_count(CONCENTRATED, interval="two-sided"),
         tables=ON_STAR,
         parts=(gaussian("count", moves=MOVES, rho="1/4"), gaussian("floor", moves=FLOOR_MOVES, rho="1/4")),
+        laws=(
+            LawCheck(parts=COUNT, least=0.86, most=0.88, seen=int),
+            LawCheck(parts=("floor",), least=0.92, seen=_floor),
+        ),
     ),
     Case(
         name="two-sided interval at δ",
@@ -180,6 +211,10 @@ CASES: Final[tuple[Case, ...]] = (
         parts=(
             gaussian_at_delta("count", moves=MOVES, epsilon="1/8", delta="1/10"),
             gaussian_at_delta("floor", moves=FLOOR_MOVES, epsilon="1/8", delta="1/10"),
+        ),
+        laws=(
+            LawCheck(parts=COUNT, least=0.98, seen=int),
+            LawCheck(parts=("floor",), least=0.97, seen=_floor),
         ),
     ),
     Case(
@@ -192,27 +227,36 @@ CASES: Final[tuple[Case, ...]] = (
         ),
         is_public=lambda value: value.radius in GRID_RADII,
         laws=(
-            LawCheck(parts=("radius",), least=0.8, seen=lambda value: value.radius > 3.7),
+            LawCheck(parts=("radius",), least=0.85, most=0.87, seen=lambda value: value.radius > 3.7),
             LawCheck(parts=COUNT, least=0.9, seen=int),
         ),
     ),
     Case(
         name="at a share, at δ",
-        query=_count(WIDE, radius=None, share="1/2"),
-        tables=ON_STAR,
+        query=_count(WIDE, neighbours=2, radius=None, share="2/3"),
+        tables=AT_RADII,
         parts=(
-            exponential("radius", epsilon="1/8", moves=MOVES, candidates=RADII),
+            replace(exponential("radius", epsilon="1/8", moves=MOVES, candidates=RADII), delta=Fraction(0)),
             gaussian_at_delta("count", moves=MOVES, epsilon="1/8", delta="1/5"),
+        ),
+        laws=(
+            LawCheck(parts=("radius",), least=0.85, most=0.87, seen=lambda value: value.radius > 3.7),
+            LawCheck(parts=COUNT, least=0.97, seen=int),
         ),
     ),
     Case(
         name="at a share, two-sided",
-        query=_count(radius=None, share="1/2", interval="two-sided"),
-        tables=ON_STAR,
+        query=_count(neighbours=2, radius=None, share="2/3", interval="two-sided"),
+        tables=AT_RADII,
         parts=(
             exponential("radius", epsilon=HALF, moves=MOVES, candidates=RADII),
             laplace("count", moves=MOVES, epsilon="1/4"),
             laplace("floor", moves=FLOOR_MOVES, epsilon="1/4"),
+        ),
+        laws=(
+            LawCheck(parts=("radius",), least=0.85, most=0.87, seen=lambda value: value.radius > 3.7),
+            LawCheck(parts=COUNT, least=0.99, seen=int),
+            LawCheck(parts=("floor",), least=0.74, most=0.75, seen=lambda value: _floor(value.count)),
         ),
     ),
     Case(
@@ -222,7 +266,7 @@ CASES: Final[tuple[Case, ...]] = (
         rho=(Fraction(9, 10) * Fraction(385, 257)) ** 2 / 8,  # a record that keeps its group moves one count further
         tables=CHANGED_WARD,
         parts=(_spend(join("groups", *_group("A"), *_group("B")), Fraction(1)),),
-        laws=(LawCheck(parts=("groups",), draws=(0, 2), least=0.85, seen=_counts),),
+        laws=_laws_of_groups(0.885),
     ),
     Case(
         name="by group, one of which is empty",
@@ -231,6 +275,7 @@ CASES: Final[tuple[Case, ...]] = (
         rho=(Fraction(9, 10) * Fraction(385, 257)) ** 2 / 8,
         tables=(EMPTIED_WARD[0], EMPTIED_WARD[1]),
         parts=(_spend(join("groups", *_group("A"), *_group("B")), Fraction(1)),),
+        laws=_laws_of_groups(0.437),
     ),
     Case(
         name="by group, degree cap 3",
@@ -239,6 +284,7 @@ CASES: Final[tuple[Case, ...]] = (
         rho=Fraction(205, 1000),
         tables=CHANGED_WARD,
         parts=(_spend(join("groups", *_group("A", 2 * (3 * 128 + 1)), *_group("B", 2 * (3 * 128 + 1))), Fraction(1)),),
+        laws=_laws_of_groups(0.593),
     ),
     Case(
         name="by public group",

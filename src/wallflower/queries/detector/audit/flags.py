@@ -52,10 +52,18 @@ def query_of(kind: type[Flags] = Flags) -> Flags:
     return kind(detector=1, by=("ward",), loss=LOSS)
 
 
-def view_of(query: Flags, values: Any) -> FlagView:
+def table_of(values: Any) -> Table:
     places, wards = np.array(values, dtype=np.float64).T
     cells = {"x": float_array(places), "ward": text_array(WARDS[int(ward)] for ward in wards)}
-    table = Table(arrow=load("pyarrow").table(cells), schema=SCHEMA, name="made-up")
+    return Table(arrow=load("pyarrow").table(cells), schema=SCHEMA, name="made-up")
+
+
+def view_of(query: Flags, values: Any) -> FlagView:
+    return view_table(query, table_of(values))
+
+
+def view_table(query: Flags, table: Any) -> FlagView:
+    """A table, kept by any engine, beside a detector that was released before."""
     counts = np.zeros((1, CELLS), dtype=np.int64)
     counts[0, GRID.cells(np.zeros((1, 1)))] = 10**6
     model = Model(columns=("x",), grids=(GRID,), counts=counts, floor=1.0, schema=SCHEMA.only(["x"]))

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.audit.laws import Law, PartialLaw
-from wallflower.data import Points
 from wallflower.queries.explain import Explain
 
 CELLS: Final = 96
@@ -33,9 +32,8 @@ class _TwoWords:
         return found
 
 
-def bracket(query: Explain, points: Points) -> Law:
+def bracket(query: Any, case: Any) -> Law:
     """The chances of two contexts, the smaller one's from below; what is not known of them is the rest."""
-    case = query.view(points)
     at = np.concatenate([[0.0], -np.expm1(-np.geomspace(1e-6, 40.0, CELLS)), [1.0]])
     chances = np.array([_chance(query, case, min(int(u * 2.0**BITS), 2**BITS - 1) << 1) for u in at])
     widths = np.diff(at)
