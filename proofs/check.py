@@ -24,7 +24,7 @@ STATEMENTS = HERE / "statements.txt"
 # `boolp.v` of mathcomp-analysis assumes these three; its real numbers, suprema and sums of series rest on them.
 CLASSICAL = {"propositional_extensionality", "functional_extensionality_dep", "constructive_indefinite_description"}
 AXIOMS = {"none": set[str](), "classical": CLASSICAL}
-COVERAGE = ("whole", "part")
+COVERAGE = ("whole", "epsilon", "part")
 
 FORBIDDEN = re.compile(
     r"\b(Admitted|admit|give_up|Axioms?|Conjectures?|Parameters?|bypass_check"
@@ -61,7 +61,9 @@ def read_rows() -> list[Row]:
         if line and not line.startswith("#"):
             words = line.split()
             if len(words) != 5 or words[2] not in COVERAGE or words[4] not in AXIOMS:
-                raise ValueError(f"labels.txt: {line!r} is not PROOF LABEL whole|part FILE.LEMMA none|classical")
+                raise ValueError(
+                    f"labels.txt: {line!r} is not PROOF LABEL whole|epsilon|part FILE.LEMMA none|classical"
+                )
             rows.append(Row(*words))
     return rows
 

@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[1]
 PROOFS = ROOT / "proofs"
 SOURCE = ROOT / "src" / "wallflower"
 STATED = re.compile(r"^(?:\*\*|## )\(([A-Z]\d?)\)", re.MULTILINE)
-MARK = re.compile(r"machine-checked( in part)?: ((?:`\w+`(?:, )?)+)", re.IGNORECASE)
+MARK = re.compile(r"machine-checked( in part| for ε)?: ((?:`[\w.]+`(?:, )?)+)", re.IGNORECASE)
+COVERAGE = {"": "whole", " for ε": "epsilon", " in part": "part"}
 
 
 def load_script(name: str) -> Any:
@@ -43,7 +44,7 @@ def read_marks(proof: Path) -> dict[str, tuple[str, list[str]]]:
         assert len(claims) == len(re.findall("machine-checked", text, re.IGNORECASE)), f"{proof}: ({label}) is misspelt"
         assert len(claims) < 2, f"{proof}: ({label}) is marked twice"
         for part, lemmas in claims:
-            marks[label] = ("part" if part else "whole", re.findall(r"`(\w+)`", lemmas))
+            marks[label] = (COVERAGE[part], re.findall(r"`([\w.]+)`", lemmas))
     return marks
 
 
@@ -53,7 +54,7 @@ def test_labels_and_lemmas_match_the_marks_in_the_proofs() -> None:
     for row in ROWS:
         coverage, names = listed.setdefault((row.proof, row.label), (row.coverage, []))
         assert coverage == row.coverage, f"{row.proof} ({row.label}) is whole in one row and part in another"
-        names.append(row.name)
+        names.append(row.lemma)
     marked = {
         (str(path.relative_to(SOURCE)), label): mark
         for path in sorted([*SOURCE.rglob("proof.md"), SOURCE / "mechanisms.md"])
@@ -65,6 +66,16 @@ def test_labels_and_lemmas_match_the_marks_in_the_proofs() -> None:
 def test_no_lemma_is_listed_twice() -> None:
     lemmas = [row.lemma for row in ROWS]
     assert len(lemmas) == len(set(lemmas))
+
+
+def test_every_theorem_belongs_to_a_label() -> None:
+    """What serves other proofs only is called a lemma."""
+    theorems = {
+        f"{path.stem}.{name}"
+        for path in (PROOFS / "theories").glob("*.v")
+        for name in re.findall(r"^Theorem (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert theorems <= {row.lemma for row in ROWS}
 
 
 def test_theories_hold_what_the_map_names_and_nothing_that_switches_checking_off() -> None:
