@@ -60,12 +60,15 @@ def certify(tree: Tree, neighbours: int, slack: float, tolerance: float = TOLERA
 @dataclass(frozen=True, slots=True)
 class Allotment:
     """Bounds on what the consumers get, and the prices that prove the upper one; or what must be known better first:
-    consumers whose neighbours are `missing`, and suppliers that others outside of this part fill."""
+    consumers whose neighbours are `missing`, and suppliers that others outside of this part fill. `demand` and `region`
+    hold the flows that prove the lower bound."""
 
     bounds: Certificate | None
     prices: Floats | None = None
     missing: Index | None = None
     full: Index | None = None
+    demand: Demand | None = None
+    region: Region | None = None
 
 
 def allot(tree: Tree, neighbours: int, slack: float, tolerance: float, part: Part | None = None) -> Allotment:
@@ -80,7 +83,7 @@ def allot(tree: Tree, neighbours: int, slack: float, tolerance: float, part: Par
         spread(demand, tree, neighbours, slack)
     if (demand.loads > slack).any():
         return settle(demand, tree, neighbours, slack, tolerance, total, part)
-    return Allotment(Certificate(demand.sum_service(neighbours), total))  # (C1)
+    return Allotment(Certificate(demand.sum_service(neighbours), total), demand=demand)  # (C1)
 
 
 def serve_evenly(tree: Tree, neighbours: int, idle: Index | None = None) -> tuple[Ints, int]:
@@ -127,7 +130,8 @@ def settle(
         worth, prices, savings = region.dearest(left)
         bounds = Certificate(lower, max(lower, total + min(worth, 0.0)))  # no prices at all prove E <= total
         if bounds.upper - bounds.lower <= tolerance:
-            return Allotment(bounds, prices=prices if worth < 0.0 else np.zeros(tree.n))
+            proof = prices if worth < 0.0 else np.zeros(tree.n)
+            return Allotment(bounds, prices=proof, demand=demand, region=region)
         payers = demand.payers(prices, savings, tolerance / 4)
         if len(payers) == 0:  # the bounds differ by rounding: decide all again, more exactly, with all who pay
             aim, region.settled, payers = aim / 4, 0, demand.askers(region.prices > 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import chain
@@ -35,6 +36,7 @@ from wallflower.audit.laws import Law, audit_law, law_of
 from wallflower.audit.scripts import ShortNoise
 from wallflower.data import Points
 from wallflower.mechanisms import Additive, calibrate, smooth_beta
+from wallflower.neighbours.certificate import certify_exactly
 from wallflower.neighbours.extension import certify
 from wallflower.neighbours.limits import global_bound
 from wallflower.neighbours.noisy_count import GAP, STEP
@@ -180,6 +182,8 @@ def _extension_bounds() -> Iterator[Finding]:
         inliers, hidden = partial(_inliers, neighbours=neighbours), partial(_hidden, _count(neighbours, PURE))
         yield audit_bound(hidden, inliers, world, name=f"extension: what its noise hides, on a {place}")
     yield _solver_off(SMALL_PLUS)
+    yield _certificates(0.0)
+    yield _certificates(float(STEP), expected=True)
 
 
 def _solver_off(world: World) -> Finding:
@@ -198,6 +202,18 @@ def _solver_off(world: World) -> Finding:
         caught=shown > claimed * (1 + ROUNDING),
         words=f"the steps move by {shown}, the noise hides {claimed:.6g}",
     )
+
+
+def _certificates(error: float, *, expected: bool = False) -> Finding:
+    """Whether a certificate that whole numbers check supports the value before noise, on every table of a world."""
+
+    def is_supported(values: Floats) -> bool:
+        bounds = certify_exactly(plant(values, 1.0), 1, SLACK, GAP)
+        return replace(bounds, value=bounds.value + error).supports(Fraction(GAP))
+
+    tables = (np.array(table) for table in SMALL_PLUS.tables())
+    name = f"{'broken: a step too high, ' if expected else ''}extension: exact certificates of its value"
+    return audit_exact(is_supported, lambda _: True, tables, name=name, expected=expected)
 
 
 def _steps(count: float) -> int:
