@@ -24,6 +24,7 @@ from wallflower.checks import (
     raises_nothing_once_paid,
 )
 from wallflower.errors import EvidenceMissing, ParameterError
+from wallflower.neighbours.metrics import METRICS
 from wallflower.privacy import Loss
 from wallflower.queries import COMPANIONS, QUERIES
 from wallflower.queries.explain.detectors import CustomDetector
@@ -126,6 +127,8 @@ EXTREME = [
     *(wallflower.Count(neighbours=1, radius=radius, loss=Loss("1")) for radius in (1e-100, 1e100)),
     wallflower.Count(neighbours=2, radius=0.5, mechanism="smooth", loss=Loss("1", delta="1e-6")),
     wallflower.Count(neighbours=2, radius=0.5, loss=Loss.zcdp("1")),
+    *(wallflower.Count(neighbours=2, radius=0.5, metric=metric, loss=Loss("1")) for metric in METRICS),
+    wallflower.Count(neighbours=2, radius=0.5, metric=lambda a, b: 1 / float(a[0] - b[0]), loss=Loss("1")),
     wallflower.Subspaces(neighbours=2, radius=0.5, upto=2, top=2, loss=Loss("1"), counts=True),
     wallflower.Subspaces(neighbours=2, radius=0.5, upto=2, top=2, loss=Loss("1", delta="1e-6"), score="count"),
     wallflower.Baseline(low=-4.0, high=4.0, loss=Loss("1")),

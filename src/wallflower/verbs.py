@@ -31,6 +31,7 @@ class Questions:
         mechanism: Literal["extension", "global", "smooth"] = "extension",
         slack: int | None = None,
         normalise: bool = True,
+        metric: Literal["euclidean", "manhattan", "chebyshev", "haversine"] | Any = "euclidean",
         scale: int | ReleaseLike | None = None,
         interval: Literal["noise", "two-sided"] = "noise",
         by: tuple[str, ...] | None = None,
@@ -60,6 +61,8 @@ class Questions:
         loss           the same as a Loss
 
         With mechanism extension:
+        metric         distance of two records; haversine: km between latitudes and longitudes in degrees; in Python
+                       also a function of two records: euclidean, manhattan, chebyshev, haversine
         interval       noise: only the upper end is proved; two-sided: both ends are, with half of the loss for each:
                        noise, two-sided
         by             count every group of these label columns, one or two, by itself: one price for all groups
@@ -475,6 +478,7 @@ class Plans:
         mechanism: Literal["extension", "global", "smooth"] = "extension",
         slack: int | None = None,
         normalise: bool = True,
+        metric: Literal["euclidean", "manhattan", "chebyshev", "haversine"] | Any = "euclidean",
         scale: int | ReleaseLike | None = None,
         interval: Literal["noise", "two-sided"] = "noise",
         by: tuple[str, ...] | None = None,

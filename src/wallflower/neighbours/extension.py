@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from wallflower.errors import ParameterError
 from wallflower.machine.jit import light_kernel
 from wallflower.neighbours.limits import check_neighbours
-from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, grow_tree, lists
+from wallflower.neighbours.pairs import Floats, Graph, Index, Ints, Tree, grow_tree, lists
 from wallflower.neighbours.region import Certificate, Part, Region, add
 
 TOLERANCE = 1e-7
@@ -46,7 +46,7 @@ def inliers(points: ArrayLike, radius: float, neighbours: int, *, slack: float, 
     return certify(grow_tree(points, radius, normalise=normalise), neighbours, float(slack)).lower
 
 
-def certify(tree: Tree, neighbours: int, slack: float, tolerance: float = TOLERANCE) -> Certificate:
+def certify(tree: Tree | Graph, neighbours: int, slack: float, tolerance: float = TOLERANCE) -> Certificate:
     """Bounds on E that differ by at most `tolerance`.
 
     Whoever asks a supplier that stays crowded is taken into a region where supply is decided exactly. Everybody else
@@ -71,7 +71,7 @@ class Allotment:
     region: Region | None = None
 
 
-def allot(tree: Tree, neighbours: int, slack: float, tolerance: float, part: Part | None = None) -> Allotment:
+def allot(tree: Tree | Graph, neighbours: int, slack: float, tolerance: float, part: Part | None = None) -> Allotment:
     """Serve the consumers, of the whole table or of a part of one, as well as `slack` allows."""
     if part is None and tree.n > MANY:
         loads, served = serve_evenly(tree, neighbours)
@@ -86,7 +86,7 @@ def allot(tree: Tree, neighbours: int, slack: float, tolerance: float, part: Par
     return Allotment(Certificate(demand.sum_service(neighbours), total), demand=demand)  # (C1)
 
 
-def serve_evenly(tree: Tree, neighbours: int, idle: Index | None = None) -> tuple[Ints, int]:
+def serve_evenly(tree: Tree | Graph, neighbours: int, idle: Index | None = None) -> tuple[Ints, int]:
     """What every supplier is asked for by the uniform allocation, in UNITs, and how many that serves; the `idle` ask
     nothing. The lists are never in memory all at once."""
     loads, served = np.zeros(tree.n, dtype=np.int64), 0
@@ -103,7 +103,7 @@ def serve_evenly(tree: Tree, neighbours: int, idle: Index | None = None) -> tupl
     return loads, served
 
 
-def spread(demand: Demand, tree: Tree, neighbours: int, slack: float) -> None:
+def spread(demand: Demand, tree: Tree | Graph, neighbours: int, slack: float) -> None:
     """Shift demand away from crowded suppliers, and if that is not enough let consumers look further."""
     relieve(demand, neighbours, slack)
     if (demand.loads > slack).any() and demand.lengthen(tree, 4 * generous(neighbours)):
@@ -111,7 +111,13 @@ def spread(demand: Demand, tree: Tree, neighbours: int, slack: float) -> None:
 
 
 def settle(
-    demand: Demand, tree: Tree, neighbours: int, slack: float, tolerance: float, total: float, part: Part | None = None
+    demand: Demand,
+    tree: Tree | Graph,
+    neighbours: int,
+    slack: float,
+    tolerance: float,
+    total: float,
+    part: Part | None = None,
 ) -> Allotment:
     """Decide the region around crowded suppliers, and widen it until the bounds meet (C2)."""
     region, aim = Region(tree, neighbours, whole=None if part is None else part.whole & part.consumers), tolerance / 2
@@ -192,7 +198,7 @@ class Demand:
         self.length = np.concatenate([self.length, self.found[new]])
         self.flow = np.concatenate([self.flow, flow])
 
-    def lengthen(self, tree: Tree, width: int) -> bool:
+    def lengthen(self, tree: Tree | Graph, width: int) -> bool:
         """Look further for the active consumers whose lists were cut off; says whether there were any."""
         cut = np.flatnonzero(self.length == self.met.shape[1])
         width = min(width, tree.n - 1)
@@ -227,7 +233,7 @@ class Demand:
         return gone
 
 
-def uniform(tree: Tree, neighbours: int, part: Part | None = None) -> Demand:
+def uniform(tree: Tree | Graph, neighbours: int, part: Part | None = None) -> Demand:
     """Every inlier asks the same of each of the first neighbours it meets: 1/(D-k+1) of each of D serves it."""
     width = min(max(tree.n - 1, 0), generous(neighbours))
     met, found = lists(tree, width)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ else:
     _tiles = Lazy("wallflower.neighbours.tiles.inliers")
 
 Floats = NDArray[np.float64]
+Records: TypeAlias = "Floats | TiledPoints | _near.Tree | _near.Graph"  # the last two know who is near already
 
 STEP: Final = Fraction(1, 128)
 GAP: Final = 1 / 256  # eta: how far the certified value may lie below E; two of them make one step of the grid
@@ -215,7 +216,7 @@ def crowding_sensitivity(neighbours: int) -> int:
     return (neighbours + crowded_neighbours(neighbours) + 2) * STEP.denominator + 4
 
 
-def crowding_steps(tables: Iterable[Floats | TiledPoints], radius: float, neighbours: int, *, normalise: bool) -> int:
+def crowding_steps(tables: Iterable[Records], radius: float, neighbours: int, *, normalise: bool) -> int:
     """How many records have at least `neighbours` neighbours but not a quarter more, in steps and without noise: not
     private. Both are counted by the extension, with caps at which a table of equal degrees is never contested.  (X)"""
     total = 0
@@ -232,7 +233,7 @@ def count_noise(slack: int, loss: Loss) -> Additive:
 
 
 def noisy_steps(
-    points: Floats | TiledPoints,
+    points: Records,
     radius: float,
     neighbours: int,
     slack: int,
@@ -246,14 +247,15 @@ def noisy_steps(
     return steps + count_noise(slack, loss).draw(noise)  # (N)
 
 
-def exact_steps(points: Floats | TiledPoints, radius: float, neighbours: int, slack: int, *, normalise: bool) -> int:
+def exact_steps(points: Records, radius: float, neighbours: int, slack: int, *, normalise: bool) -> int:
     """The number of outliers by the extension, in steps of the grid and without noise: not private."""
     if isinstance(points, TiledPoints):
         n, reach = points.n, _near.squared_reach(radius, points.width, normalise=normalise)
         with points.tile(size=_tiles.tile_size(points.width, neighbours)) as tiles:
             bounds = _repair.certify_tiles(tiles, reach, neighbours, float(slack), GAP)  # (T)
     else:
-        n, tree = len(points), _near.grow_tree(points, radius, normalise=normalise)
+        tree = _near.grow_tree(points, radius, normalise=normalise) if isinstance(points, np.ndarray) else points
+        n = tree.n
         bounds = _extension.certify(tree, neighbours, float(slack), GAP)
     return math.floor((n - float(bounds.lower)) * STEP.denominator + 0.5)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,6 +50,17 @@ class Tree:
     @property
     def leaves(self) -> int:
         return len(self.starts) - 1
+
+
+class Graph(Protocol):
+    """Records and who is near whom, by any symmetric relation: `Relation` is one."""
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def starts(self) -> Ints: ...
+    def counts(self, cap: int, of: Index | None = None) -> Ints: ...
+    def lists(self, length: int, of: Index | None = None) -> tuple[Index, Ints]: ...
 
 
 def squared_reach(radius: float, dimension: int, *, normalise: bool) -> float:
@@ -103,8 +115,10 @@ def matrix(points: ArrayLike) -> Floats:
     return values
 
 
-def counts(tree: Tree, cap: int, of: Index | None = None) -> Ints:
+def counts(tree: Tree | Graph, cap: int, of: Index | None = None) -> Ints:
     """How many others are near each record (in tree order), counted up to `cap`; or of the records `of` alone."""
+    if not isinstance(tree, Tree):
+        return tree.counts(cap, of)
     who = np.arange(tree.n, dtype=np.int32) if of is None else of
     found = np.zeros(len(who), dtype=np.int64)
     nothing = np.empty((len(who), 0), dtype=np.int32)
@@ -112,12 +126,14 @@ def counts(tree: Tree, cap: int, of: Index | None = None) -> Ints:
     return found
 
 
-def lists(tree: Tree, length: int, of: Index | None = None) -> tuple[Index, Ints]:
+def lists(tree: Tree | Graph, length: int, of: Index | None = None) -> tuple[Index, Ints]:
     """The first `length` neighbours met by each record, as positions in tree order, and how many those are.
 
     Records are met from the own leaf outwards and in cyclic order within a leaf, so that no record is met by
     everybody: in a dense leaf every record is listed equally often.
     """
+    if not isinstance(tree, Tree):
+        return tree.lists(length, of)
     who = np.arange(tree.n, dtype=np.int32) if of is None else of
     met = np.zeros((len(who), length), dtype=np.int32)
     found = np.zeros(len(who), dtype=np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.machine.jit import light_kernel
-from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, counts, lists
+from wallflower.neighbours.pairs import Floats, Graph, Index, Ints, Tree, counts, lists
 from wallflower.neighbours.programme import Contest, decide
 
 Flags = NDArray[np.bool_]
@@ -47,7 +47,7 @@ class Region:
     """Edge e joins `consumer[e]`, a row of `who`, to `supplier[e]`, sorted by consumer: all neighbours of all of `who`.
     It carries `flow[e]`, at most `cap[consumer[e]]`. The first `settled` consumers were in an earlier round."""
 
-    tree: Tree
+    tree: Tree | Graph
     neighbours: int
     who: Index = field(default_factory=lambda: np.empty(0, dtype=np.int32))
     consumer: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -152,7 +152,7 @@ class Region:
         return best
 
 
-def neighbourhoods(tree: Tree, who: Index) -> tuple[Ints, Index]:
+def neighbourhoods(tree: Tree | Graph, who: Index) -> tuple[Ints, Index]:
     """All neighbours of these records: pairs (row of `who`, neighbour), in order of rows."""
     found = counts(tree, tree.n, who)
     widest = max(1, int(found.max(initial=1)))

@@ -26,7 +26,11 @@ def outliers(points, radius, neighbours, *, normalise=True):
 
 def extension(points, radius, neighbours, slack, *, normalise=True):
     """E, as the whole linear programme, without any short cut."""
-    near = pairs(points, radius, normalise=normalise)
+    return extension_of(pairs(points, radius, normalise=normalise), neighbours, slack)
+
+
+def extension_of(near, neighbours, slack):
+    """E of any relation, by its matrix."""
     n, edges = len(near), np.argwhere(near)
     columns = 2 * n + len(edges)
     rows, limits = [], []

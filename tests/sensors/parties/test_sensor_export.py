@@ -16,7 +16,7 @@ from wallflower import cli
 from wallflower.errors import DataError, ParameterError, StateError
 from wallflower.machine.vault import SealedStore, make_key, read_vault
 from wallflower.sensors.parameters import Direct
-from wallflower.sensors.parties.perturbed import read_perturbed
+from wallflower.sensors.parties.perturbed_readings import read_perturbed_windows
 from wallflower.sensors.parties.windows import Windows
 
 
@@ -59,15 +59,15 @@ def test_only_the_analyst_s_store_of_this_set_is_read(keys: Path, tmp_path: Path
     for party, body in (("correction", stated.hash), ("analyst", bytes(32))):
         Windows(path, parameters=body, party=party).close()
         with pytest.raises(StateError, match="not the store of an analyst of this parameter set"):
-            list(read_perturbed(path, stated))
+            list(read_perturbed_windows(path, stated))
         path.unlink()
     make_key(tmp_path / "key")
     Windows(path, parameters=stated.hash, party="analyst", vault=read_vault(tmp_path / "key")).close()
     with pytest.raises(SealedStore, match="it is sealed"):
-        list(read_perturbed(path, stated))
-    assert list(read_perturbed(path, stated, vault=read_vault(tmp_path / "key"))) == []
+        list(read_perturbed_windows(path, stated))
+    assert list(read_perturbed_windows(path, stated, vault=read_vault(tmp_path / "key"))) == []
     with pytest.raises(ParameterError, match="mode direct"):
-        list(read_perturbed(path, parameters(keys, settings=Direct(threshold=stated.grid))))
+        list(read_perturbed_windows(path, parameters(keys, settings=Direct(threshold=stated.grid))))
 
 
 def test_what_was_stored_is_what_was_sent(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_what_was_stored_is_what_was_sent(tmp_path: Path) -> None:
     store = Windows(tmp_path / "s.db", parameters=sent.parameters.hash, party="analyst")
     for seq, body in enumerate(sent.frames["analyst"]):
         store.take(0, 1, seq, body, 50, closed=False)
-    (window,) = read_perturbed(tmp_path / "s.db", sent.parameters)  # while the store is open
+    (window,) = read_perturbed_windows(tmp_path / "s.db", sent.parameters)  # while the store is open
     store.close()
     order = np.argsort(sent.ids)
     assert np.array_equal(window.ids, sent.ids[order])

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import wallflower.sensors.parties.device as _device
     import wallflower.sensors.parties.keys as _keys
     import wallflower.sensors.parties.parameter_file as _signing
-    import wallflower.sensors.parties.perturbed as _perturbed
+    import wallflower.sensors.parties.perturbed_readings as _perturbed
     import wallflower.sensors.parties.revocations as _revocations
     import wallflower.sensors.parties.startup as _starting
     import wallflower.sensors.protocol.batches as _batches
@@ -46,7 +46,7 @@ else:
     _revocations = Lazy("wallflower.sensors.parties.revocations")
     _signing = Lazy("wallflower.sensors.parties.parameter_file")
     _starting = Lazy("wallflower.sensors.parties.startup")
-    _perturbed = Lazy("wallflower.sensors.parties.perturbed")
+    _perturbed = Lazy("wallflower.sensors.parties.perturbed_readings")
     _batches = Lazy("wallflower.sensors.protocol.batches")
     _parameters = Lazy("wallflower.sensors.parameters")
 
@@ -317,7 +317,7 @@ def export(
         raise ParameterError(f"--output: {output.name} is not a {' or '.join(EXPORT_FORMATS)} file. Name one.")
     signed = _signing.verify_parameters(_bytes(parameters), _keys.Identity.read(keys).authority)
     names = signed.parameters.names
-    windows = _perturbed.read_perturbed(store, signed.parameters, window=window, vault=read_vault(store_key))
+    windows = _perturbed.read_perturbed_windows(store, signed.parameters, window=window, vault=read_vault(store_key))
     tables = (part.to_arrow(names) for part in windows)
     with replacement(output) as file:
         count = _write_tables(file, output.suffix, _perturbed.schema_of(names), tables)

@@ -15,10 +15,11 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from wallflower.data import Points, TiledPoints, TiledTable
-from wallflower.errors import ParameterError
+from wallflower.errors import EngineMismatch, ParameterError
+from wallflower.machine.lazy import Lazy
 from wallflower.mechanisms import Additive
 from wallflower.neighbours.limits import (
     SCALE_HELP,
@@ -31,6 +32,17 @@ from wallflower.neighbours.limits import (
     scale_notes,
     search_effort,
     view_points,
+)
+from wallflower.neighbours.metrics import (
+    EUCLIDEAN,
+    HAVERSINE,
+    METRICS,
+    RelatedPoints,
+    check_metric,
+    check_relatable,
+    metric_name,
+    relation_effort,
+    require_degrees,
 )
 from wallflower.neighbours.noisy_count import (
     SURE,
@@ -53,7 +65,13 @@ from wallflower.queries.count.by_tiles import view_of_tiles
 from wallflower.queries.count.groups import GroupCount, GroupView
 from wallflower.queries.count.mechanisms import ANSWERS, NOISE, noisy_floor
 from wallflower.queries.count.parameters import BoundedCount as BoundedCount
-from wallflower.queries.count.parameters import CappedCount, check_reach, check_slack, check_smooth
+from wallflower.queries.count.parameters import (
+    CappedCount,
+    check_reach,
+    check_slack,
+    check_smooth,
+    check_terms_of_metric,
+)
 from wallflower.queries.count.shares import CountAtRadius, RadiusDraw, check_drawable, halves, plan_share
 from wallflower.query import (
     COVERS,
@@ -72,6 +90,11 @@ from wallflower.query import (
 from wallflower.query.accuracy import NoiseLaw, check_distances, check_share, check_slack_size, rate_number
 from wallflower.query.picture import Dot, Picture
 from wallflower.units import Claim
+
+if TYPE_CHECKING:
+    import wallflower.neighbours.relation as _relation
+else:
+    _relation = Lazy("wallflower.neighbours.relation")
 
 INTERVALS: Final = ("noise", "two-sided")
 
@@ -121,6 +144,15 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
     normalise: bool = field(
         default=True, metadata={"help": "distances per column (as in Okada et al. 2015) rather than plain Euclid"}
     )
+    metric: str | Any = field(
+        default=EUCLIDEAN,
+        metadata={
+            "help": "distance of two records; haversine: km between latitudes and longitudes in degrees; in Python "
+            "also a function of two records",
+            "choices": METRICS,
+            "when": Condition("mechanism", "extension"),
+        },
+    )
     scale: int | ReleaseLike | None = field(default=None, metadata={"help": SCALE_HELP})
     interval: str = field(
         default="noise",
@@ -158,6 +190,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
                     f"{name}: {getattr(self, name)!r} is not known; it is one of {', '.join(choices)}."
                 )
         check_slack(self.slack)
+        check_metric(self.metric)
         check_loss(self.kind, self.loss)
         if self.mechanism == "smooth":
             check_smooth(self.loss)
@@ -167,6 +200,16 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
             check_drawable(self.loss, is_plain=self.by is None and self.mechanism == "extension")
         if self.group_count is not None and self.interval != "noise":
             raise ParameterError("interval: counts by group have intervals of noise only. Leave it out, or by.")
+
+        if not self.is_euclidean:
+            check_terms_of_metric(self.metric, share=self.share, by=self.by, interval=self.interval)
+
+    @property
+    def is_euclidean(self) -> bool:
+        return isinstance(self.metric, str) and self.metric == EUCLIDEAN
+
+    def to_json(self) -> dict[str, Any]:
+        return super(Count, self).to_json() | {"metric": metric_name(self.metric)}
 
     def cost(self) -> Loss:
         return self.loss
@@ -179,6 +222,8 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
     def effort(self, *, n: int, dimension: int) -> Effort:
         looks = 1 if self.share is None else 1 + len(self.radius_draw(n, dimension).radii)
         each = search_effort(n, dimension, self.neighbours)
+        if not self.is_euclidean:
+            each = relation_effort(self.metric, each, n, dimension)
         return replace(each, steps=looks * each.steps)
 
     def at_radius(self, radius: float) -> Self:
@@ -224,6 +269,8 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
     def view(self, data: Any) -> Points | TiledPoints | GroupView:
         if self.group_count is not None:
             return self.group_count.view(data)
+        if not self.is_euclidean:
+            return self._view_by_metric(data)
         if isinstance(data, TiledTable):
             tiled = view_of_tiles(self, data)
             self._at_some_radius.noise(tiled.n, tiled.dimension)
@@ -236,8 +283,20 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         )  # what cannot be drawn is refused here, before the charge
         return points
 
+    def _view_by_metric(self, data: Any) -> Points:
+        if isinstance(data, TiledTable):
+            raise EngineMismatch(data.engine, f"count with metric {metric_name(self.metric)}", "Choose euclidean")
+        points = view_points(data, self.columns, self.neighbours)
+        check_relatable(self.metric, points.n, points.dimension)
+        if self.metric == HAVERSINE:
+            require_degrees(points.schema, points.columns)
+        self.noise(points.n, points.dimension)  # what cannot be drawn is refused here, before the charge
+        return points
+
     def conditions(self, data: Points | TiledPoints | GroupView) -> tuple[str, ...]:
         points = data.points if isinstance(data, GroupView) else data
+        if self.metric == HAVERSINE:  # degrees have one scale, and no record's scale is in question
+            return self._slack_conditions(data.n, data.dimension)
         return (*check_distances(points, self.scale), *self._slack_conditions(data.n, data.dimension))
 
     def _slack_conditions(self, n: int, dimension: int) -> tuple[str, ...]:
@@ -257,19 +316,27 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
         if self.share is not None:
             radius = self.radius_draw(data.n, data.dimension).draw(data, noise)
             return CountAtRadius(self.at_radius(radius).answer(data, noise), radius)
+        if not self.is_euclidean:
+            assert isinstance(data, Points)
+            return self._count_records(_relation.relate_points(data, self.metric, self.reach), noise)  # (R)
+        return self._count_records(data, noise)
+
+    def _count_records(self, data: Points | TiledPoints | RelatedPoints, noise: Noise) -> Any:
         chosen = self._over_columns(data).choose_cap(data, noise)
         capped = self.with_cap(data.n, data.dimension, chosen)._over_columns(data)
         value = whole(ANSWERS[self.mechanism](capped, data, noise), data.n)
         if self.interval == "noise":
             return value if chosen is None else CappedCount(value, chosen)
+        assert not isinstance(data, RelatedPoints)
         return BoundedCount(value, noisy_floor(capped, data, noise), chosen)
 
     def rule(self, n: int, dimension: int | None) -> CapRule:
         """How the degree cap is chosen.  (X)"""
-        usual = usual_slack(n, self.neighbours, self.each, dimension=dimension)
+        columns = dimension if self.is_euclidean else None  # (K) is a fact of Euclid's geometry
+        usual = usual_slack(n, self.neighbours, self.each, dimension=columns)
         return cap_rule(n, self.neighbours, self.loss, slack=self.slack, usual=usual)
 
-    def choose_cap(self, data: Points | TiledPoints, noise: Noise) -> ChosenCap | None:
+    def choose_cap(self, data: Points | TiledPoints | RelatedPoints, noise: Noise) -> ChosenCap | None:
         """The degree cap by the crowding test, where one is made: a part of the loss goes to it.  (X)"""
         rule = self.rule(data.n, data.dimension)
         if self.mechanism != "extension" or rule.test is None:
@@ -398,7 +465,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
     def example(cls) -> Self:
         return cls(neighbours=5, radius=1.3, loss=Loss("0.5"))
 
-    def _over_columns(self, data: Points | TiledPoints) -> Self:
+    def _over_columns(self, data: Points | TiledPoints | RelatedPoints) -> Self:
         """The same question, where labels make columns that are several coordinates.  (W)"""
         width = sum(map(len, data.places))
         radius, normalise = per_column(self.reach, data.dimension, width, normalise=self.normalise)

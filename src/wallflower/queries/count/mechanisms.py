@@ -14,6 +14,7 @@ from wallflower.data import Points, TiledPoints
 from wallflower.machine.lazy import Lazy
 from wallflower.mechanisms import Additive, calibrate, smooth_additive, smooth_beta
 from wallflower.neighbours.limits import rounding_bound
+from wallflower.neighbours.metrics import RelatedPoints
 from wallflower.neighbours.noisy_count import GAP, STEP, count_noise, noisy_steps, whole
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
@@ -27,6 +28,9 @@ else:
     _pairs = Lazy("wallflower.neighbours.pairs")
     _lower = Lazy("wallflower.queries.count.lower")
     _sensitivity = Lazy("wallflower.queries.count.sensitivity")
+
+
+Countable = Points | TiledPoints | RelatedPoints
 
 
 class NoisyTerms(CountTerms, Protocol):
@@ -53,7 +57,7 @@ def _smooth_noise(query: NoisyTerms, n: int, dimension: int) -> Additive:
     return smooth_additive(float(most), query.loss.epsilon, step=STEP)
 
 
-def _extension_answer(query: NoisyTerms, data: Points | TiledPoints, noise: Noise) -> Fraction:
+def _extension_answer(query: NoisyTerms, data: Countable, noise: Noise) -> Fraction:
     slack = query.slack_for(data.n, data.dimension)  # (P) (E) (C1) (C2) (N)
     normalise, points = query.normalise, data if isinstance(data, TiledPoints) else data.values
     steps = noisy_steps(points, query.reach, query.neighbours, slack, query.each, noise, normalise=normalise)
@@ -70,11 +74,12 @@ def noisy_floor(query: NoisyTerms, data: Points | TiledPoints, noise: Noise) -> 
     return whole(Fraction(steps + query.floor_noise(data.n, data.dimension).draw(noise)), data.n)
 
 
-def _global_answer(query: NoisyTerms, data: Points | TiledPoints, noise: Noise) -> Fraction:
+def _global_answer(query: NoisyTerms, data: Countable, noise: Noise) -> Fraction:
+    assert not isinstance(data, RelatedPoints)
     return (count_exactly(query, data) + _global_noise(query, data.n, data.dimension).draw(noise)) / STEP  # (G)
 
 
-def _smooth_answer(query: NoisyTerms, data: Points | TiledPoints, noise: Noise) -> Fraction:
+def _smooth_answer(query: NoisyTerms, data: Countable, noise: Noise) -> Fraction:
     assert isinstance(data, Points)
     count = count_exactly(query, data)
     beta = smooth_beta(query.loss.epsilon, query.loss.delta, least=1, step=STEP)
@@ -89,7 +94,7 @@ NOISE: Final[Mapping[str, Callable[[NoisyTerms, int, int], Additive]]] = {
     "global": _global_noise,
     "smooth": _smooth_noise,
 }
-ANSWERS: Final[Mapping[str, Callable[[NoisyTerms, Points | TiledPoints, Noise], Fraction]]] = {
+ANSWERS: Final[Mapping[str, Callable[[NoisyTerms, Countable, Noise], Fraction]]] = {
     "extension": _extension_answer,
     "global": _global_answer,
     "smooth": _smooth_answer,

@@ -7,6 +7,7 @@ from typing import Self
 from wallflower.errors import ParameterError
 from wallflower.mechanisms import smooth_beta
 from wallflower.neighbours.limits import check_radius
+from wallflower.neighbours.metrics import Metric, metric_name
 from wallflower.neighbours.noisy_count import STEP, ChosenCap
 from wallflower.privacy import Kind, Loss
 
@@ -42,6 +43,21 @@ def check_reach(radius: float | None, share: object) -> None:
         )
     if radius is not None:
         check_radius(radius)
+
+
+def check_terms_of_metric(metric: Metric, *, share: object, by: object, interval: str) -> None:
+    """Refuse what needs Euclid's geometry, or has no proof yet, beside another metric.  (R)"""
+    unfit = {
+        "interval": (interval == "two-sided", "its lower end needs the triangle inequality of Euclid's distance"),
+        "share": (share is not None, "radii are drawn by Euclid's distance"),
+        "by": (by is not None, "groups are counted by Euclid's distance"),
+    }
+    for name, (is_asked, reason) in unfit.items():
+        if is_asked:
+            raise ParameterError(
+                f"{name}: with metric {metric_name(metric)} it is not possible, since {reason}. Omit it, or choose "
+                "metric euclidean."
+            )
 
 
 def check_slack(slack: int | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
@@ -100,6 +101,47 @@ def _are_large(rows: Any) -> tuple[bool, ...]:
 def _floor(value: Any) -> int:
     assert isinstance(value, BoundedCount)
     return value.floor
+
+
+# The star in degrees of longitude on the equator, where one degree is 111.2 km.
+ON_EQUATOR: Final = tuple(
+    Points.from_array(
+        np.array([[0.0, place] for place in (first, -1.0, 1.0, 60.0, 100.0, 140.0, 140.0)]), name="made-up"
+    )
+    for first in (0.0, -90.0)
+)
+METRIC_SETTINGS: Final[Mapping[str, tuple[Any, float]]] = {
+    "manhattan": (ON_STAR, 1.0),
+    "chebyshev": (ON_STAR, 1.0),
+    "haversine": (ON_EQUATOR, 111.3),
+}
+
+
+def _metric_cases(metric: str) -> tuple[Case, Case, Case]:
+    """The account of a count does not depend on the metric.  (R)"""
+    tables, radius = METRIC_SETTINGS[metric]
+    return (
+        Case(
+            name=metric,
+            query=_count(metric=metric, radius=radius),
+            released=lambda value: [128 * int(value)],
+            tables=tables,
+            parts=(laplace("count", moves=MOVES, epsilon=1),),
+            laws=(LawCheck(parts=COUNT, least=0.99),),
+        ),
+        Case(
+            name=f"{metric} at ρ",
+            query=_count(CONCENTRATED, metric=metric, radius=radius),
+            tables=tables,
+            parts=(gaussian("count", moves=MOVES, rho="1/2"),),
+        ),
+        Case(
+            name=f"{metric} at δ",
+            query=_count(WIDE, metric=metric, radius=radius),
+            tables=tables,
+            parts=(gaussian_at_delta("count", moves=MOVES, epsilon="1/4", delta="1/5"),),
+        ),
+    )
 
 
 GRID_RADII: Final = frozenset(middle_of(USUAL, place) for place in range(RADII))
@@ -297,5 +339,6 @@ CASES: Final[tuple[Case, ...]] = (
         ),
         laws=(LawCheck(parts=("count of A",), least=0.99),),
     ),
+    *(case for metric in METRIC_SETTINGS for case in _metric_cases(metric)),
 )
 ACCOUNTS: Final = Accounts(cases=CASES, without_draws=WITHOUT_DRAWS)

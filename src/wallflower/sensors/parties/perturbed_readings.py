@@ -59,7 +59,7 @@ def schema_of(names: tuple[str, ...]) -> _pa.Schema:
     return _pa.schema([*places, *((name, _pa.float64()) for name in names)])
 
 
-def read_perturbed(
+def read_perturbed_windows(
     path: Path, parameters: Parameters, *, window: int | None = None, vault: Vault | OpenVault | None = None
 ) -> Iterator[PerturbedWindow]:
     """Windows in rising order, one at a time; the analyst may be running.

@@ -1,0 +1,136 @@
+"""Who is near whom by another measure than Euclid's: named metrics, and functions of the user's.
+
+The extension of the count asks of `near` only that it is symmetric and depends on the two records alone (proof.md of
+`count`, labels (E) and (R)). Each relation here is such a function by construction:
+
+`manhattan`, `chebyshev`   differences column by column, added up or their largest, in column order
+`haversine`                the distance on a sphere of two columns, latitude and longitude in degrees, in kilometres
+a function of (a, b)       a distance, or whether the two are near; asked both ways, and one yes is enough
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wallflower.data import Points
+from wallflower.neighbours.metrics import HAVERSINE, Metric, RelatedPoints, freeze_record, read_verdict
+from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, matrix, plant
+
+Bits = NDArray[np.uint8]
+EARTH_RADIUS_KM: Final = 6371.0088  # mean radius of the Earth
+ALL_NEAR: Final = 5.0  # above the largest square of a chord
+BLOCK: Final = 256  # records whose pairs are compared at a time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relation:
+    """A symmetric relation among records, one row of bits each; no record is related to itself.
+
+    `counts` and `lists` are those of a `Tree`, for the same solvers.
+    """
+
+    n: int
+    rows: Bits
+
+    @property
+    def starts(self) -> Ints:
+        """One leaf holds all records: a relation has no places."""
+        return np.array([0, self.n])
+
+    def counts(self, cap: int, of: Index | None = None) -> Ints:
+        """How many others are near each record, counted up to `cap`."""
+        who = np.arange(self.n) if of is None else of
+        found = [int(self._near(record).sum()) for record in who.tolist()]
+        return np.minimum(np.array(found, dtype=np.int64), cap)
+
+    def lists(self, length: int, of: Index | None = None) -> tuple[Index, Ints]:
+        """The first `length` neighbours of each record, in cyclic order from its own place on, and how many."""
+        who = np.arange(self.n) if of is None else of
+        met, found = np.zeros((len(who), length), dtype=np.int32), np.zeros(len(who), dtype=np.int64)
+        for row, record in enumerate(who.tolist()):
+            near = np.flatnonzero(self._near(record))
+            first = np.roll(near, -int(np.searchsorted(near, record)))[:length]
+            met[row, : len(first)], found[row] = first, len(first)
+        return met, found
+
+    def _near(self, record: int) -> Bits:
+        return np.unpackbits(self.rows[record], count=self.n)
+
+
+def relate(values: Floats, metric: Metric, radius: float) -> Tree | Relation:
+    """Who is near whom among these records.  (R)"""
+    if metric == HAVERSINE:
+        return plant(unit_vectors(values), squared_chord(radius))
+    rows = _by_function(values, metric, radius) if callable(metric) else _by_columns(values, metric, radius)
+    return Relation(n=len(values), rows=rows)
+
+
+def relate_points(points: Points, metric: Metric, radius: float) -> RelatedPoints:
+    """The records with who is near whom in the place of their values."""
+    related = relate(points.values, metric, radius)
+    return RelatedPoints(n=points.n, dimension=points.dimension, places=points.places, values=related)
+
+
+def unit_vectors(values: Floats) -> Floats:
+    """Latitudes and longitudes as places on a sphere of radius 1, each from its own record alone.
+
+    The functions of `math` are called record by record: what NumPy computes may depend on the place in the array.
+    """
+    places = []
+    for latitude, longitude in np.radians(matrix(values)).tolist():
+        places.append(
+            (math.cos(latitude) * math.cos(longitude), math.cos(latitude) * math.sin(longitude), math.sin(latitude))
+        )
+    return np.array(places, dtype=np.float64)
+
+
+def squared_chord(radius: float) -> float:
+    """The square of the chord that spans so many kilometres on the Earth; chords grow with the distance.
+
+    >>> round(squared_chord(20_015.0) / 4, 6), squared_chord(20_016.0)
+    (1.0, 5.0)
+    """
+    angle = radius / EARTH_RADIUS_KM
+    return ALL_NEAR if angle >= math.pi else (2.0 * math.sin(angle / 2.0)) ** 2
+
+
+def _by_columns(values: Floats, metric: str, radius: float) -> Bits:
+    """All pairs by a named metric; each entry is computed from its two records alone, in column order."""
+    rows = []
+    with np.errstate(over="ignore"):  # a sum beyond all numbers is beyond the radius
+        for start in range(0, len(values), BLOCK):
+            block = values[start : start + BLOCK]
+            total = np.zeros((len(block), len(values)))
+            for column in range(values.shape[1]):
+                gap = np.abs(block[:, column, None] - values[None, :, column])
+                total = total + gap if metric == "manhattan" else np.maximum(total, gap)
+            near = total <= radius
+            near[np.arange(len(block)), start + np.arange(len(block))] = False
+            rows.append(np.packbits(near, axis=1))
+    return np.concatenate(rows)
+
+
+def _by_function(values: Floats, function: Callable[[Floats, Floats], Any], radius: float) -> Bits:
+    """All pairs, both ways. Where the function fails the two are not near: an exception would tell about them."""
+    records = [freeze_record(row) for row in values]
+
+    def is_near(one: Floats, other: Floats) -> bool:
+        try:
+            return read_verdict(function(one, other), radius)
+        except Exception:  # noqa: BLE001 - it is not our code, and it is looking at records
+            return False
+
+    near = np.zeros((len(values), len(values)), dtype=np.bool_)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):  # a warning would tell, too
+        warnings.simplefilter("ignore")
+        for one, first in enumerate(records):
+            for other in range(one):
+                near[one, other] = near[other, one] = is_near(first, records[other]) | is_near(records[other], first)
+    return np.packbits(near, axis=1)
