@@ -19,7 +19,6 @@ from wallflower.audit.answers import Accounts, Case, LawCheck, Recorder, audit_c
 from wallflower.audit.laws import Law, PartialLaw, audit_law
 from wallflower.data import Points
 from wallflower.errors import ParameterError
-from wallflower.neighbours.noisy_count import crowding_sensitivity
 from wallflower.neighbours.radii import USUAL, middle_of, outlier_curve
 from wallflower.privacy import Loss
 from wallflower.queries.profile import Profile
@@ -35,6 +34,7 @@ PATH: Final = World(tuple((float(x),) for x in (0, 1, 2, 4)), 5)
 BEYOND: Final = 12  # records
 CORNERS: Final = 5  # of so many pairs of numbers one is tried at both ends
 SCRIPTED: Final = 200  # the scripted value of each geometric draw of a level
+CROWDING_MOVES: Final = (4 + 5 + 2) * 128 + 4  # of a test of crowding by four neighbours
 
 
 def findings(*, quick: bool) -> Iterator[Finding]:
@@ -182,7 +182,7 @@ CASES: Final[tuple[Case, ...]] = (
         query=Profile(neighbours=4, radii=(0.5, 1.0), loss=Loss("60"), normalise=False),
         tables=CROWDED,
         parts=(
-            laplace("crowding", moves=crowding_sensitivity(4), epsilon=Fraction(60, 7)),
+            laplace("crowding", moves=CROWDING_MOVES, epsilon=Fraction(60, 7)),
             cube("curve", size=2, moves=5 * 128 + 1, epsilon=Fraction(360, 7), usual=SCRIPTED),
         ),
         rho=Fraction(1800),

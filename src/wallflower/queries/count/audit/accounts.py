@@ -22,7 +22,7 @@ from wallflower.audit.answers import (
     laplace,
 )
 from wallflower.data import Points
-from wallflower.neighbours.noisy_count import crowding_sensitivity, usual_slack
+from wallflower.neighbours.noisy_count import usual_slack
 from wallflower.neighbours.radii import USUAL, middle_of
 from wallflower.privacy import Loss
 from wallflower.queries.count import Count
@@ -37,6 +37,7 @@ HALF, TENTH = Fraction(1, 2), Fraction(1, 10)
 SLACK: Final = 2
 MOVES: Final = 3 * 128 + 1  # steps of 1/128: slack + 1 records, and one for the solver
 FLOOR_MOVES: Final = 2 * 128 + 1
+CROWDING_MOVES: Final = (4 + 5 + 2) * 128 + 4  # of a test of crowding by four neighbours
 GROUP_MOVES: Final = 2 * (2 * 128 + 1)  # a record leaves one group and joins another
 RADII: Final = 101  # of the public grid
 WITHOUT_DRAWS: Final = frozenset({"columns", "scale"})
@@ -166,7 +167,7 @@ CASES: Final[tuple[Case, ...]] = (
         query=_count(TESTED, slack=None, neighbours=4),
         tables=ON_STAR,
         parts=(
-            laplace("crowding", moves=crowding_sensitivity(4), epsilon=TESTED.epsilon / 7),
+            laplace("crowding", moves=CROWDING_MOVES, epsilon=TESTED.epsilon / 7),
             laplace("count", moves=4 * 128 + 1, epsilon=6 * TESTED.epsilon / 7),
         ),
         laws=(
