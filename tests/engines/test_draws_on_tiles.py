@@ -16,6 +16,7 @@ from wallflower.data.scans import keep
 from wallflower.engines.local import LocalEngine
 from wallflower.errors import EngineMismatch
 from wallflower.queries import COMPANIONS, QUERIES
+from wallflower.queries.count.audit.accounts import METRIC_SETTINGS
 from wallflower.queries.detector.audit.flags import table_of, view_table
 from wallflower.queries.detector.flags import Flags
 from wallflower.schema import Schema
@@ -26,6 +27,7 @@ IN_MEMORY_ONLY = {  # refused on tiles, before anything is charged
     *("count: smooth", "count: two-sided interval", "count: two-sided interval at ρ"),
     *("count: two-sided interval at δ", "count: at a share, two-sided"),
     *("radius: a radius by outlier mass", "profile: two radii by outlier mass", "profile: one radius by outlier mass"),
+    *(f"count: {metric}{loss}" for metric in METRIC_SETTINGS for loss in ("", " at ρ", " at δ")),
 }
 CASES = {
     f"{kind.kind}: {case.name}": case

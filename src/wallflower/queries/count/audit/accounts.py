@@ -135,12 +135,14 @@ def _metric_cases(metric: str) -> tuple[Case, Case, Case]:
             query=_count(CONCENTRATED, metric=metric, radius=radius),
             tables=tables,
             parts=(gaussian("count", moves=MOVES, rho="1/2"),),
+            laws=(LawCheck(parts=COUNT, least=0.9),),
         ),
         Case(
             name=f"{metric} at δ",
             query=_count(WIDE, metric=metric, radius=radius),
             tables=tables,
             parts=(gaussian_at_delta("count", moves=MOVES, epsilon="1/4", delta="1/5"),),
+            laws=(LawCheck(parts=COUNT, least=0.9),),
         ),
     )
 
