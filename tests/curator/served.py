@@ -29,7 +29,7 @@ from wallflower.ledger import Ledger
 from wallflower.schema import Column, Schema
 from wallflower.units import Protection
 
-ROLES = ("anonymous", "analyst", "other", "steward", "expired", "revoked")
+ROLES = ("anonymous", "analyst", "other", "auditor", "steward", "expired", "revoked")
 HERE = Path(__file__).parent
 TIMED = Protection(rows="time", unit="entry")
 LONG = 3600.0  # seconds: on a busy machine an answer is no job, and a request not too slow, unless a test says so
@@ -109,6 +109,7 @@ class Service:
             "anonymous": Caller(self.url),
             "analyst": self.token("ana"),
             "other": self.token("bo"),
+            "auditor": self.token("aude", "auditor"),
             "steward": self.token("sue", "steward"),
             "expired": self.expired_token("ana", "steward"),
             "revoked": Caller(self.url, text),

@@ -90,9 +90,15 @@ def start(
 @token.command(epilog="Example: wallflower serve token create ana --scope analyst --days 30")
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="whose it is; the ledger knows an analyst by it")],
-    scope: Annotated[Literal["analyst", "steward", "monitor"], typer.Option(help="what it may do")] = "analyst",
+    scope: Annotated[
+        Literal["analyst", "steward", "auditor", "monitor"], typer.Option(help="what it may do")
+    ] = "analyst",
     days: Annotated[int, typer.Option(min=1, max=3650, help="how long it is valid")] = 90,
     forever: Annotated[bool, typer.Option("--forever", help="valid until it is revoked")] = False,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="group of the settings whose data sets it may see; may be repeated"),
+    ] = None,
     second_factor: Annotated[
         bool, typer.Option("--second-factor", help="a token that is used with codes of an authenticator")
     ] = False,
@@ -103,8 +109,9 @@ def create(
     """Make a token. Its text is shown once and never again."""
     if second_factor and scope == "monitor":
         raise ParameterError("second-factor: a monitor is a program and has none. Choose another scope, or omit it.")
+    groups = _known_groups(group or [], config)
     tokens = _open_tokens(config, ledger)
-    made, text = tokens.create(name, scope, days=None if forever else days)
+    made, text = tokens.create(name, scope, days=None if forever else days, groups=groups)
     _note("token issued", config, ledger, f"{made.id} for {made.name}, {made.scope}")
     beside = [other.id for other in tokens.others(made)]
     address = _enrol(made, text, config, ledger) if second_factor else None
@@ -117,6 +124,16 @@ def create(
     notice(f"A token for {name} ({scope}), valid until {made.expires or 'it is revoked'}. It is not shown again.")
     if beside:
         notice(f"Valid under the same name: {', '.join(beside)}. Revoke what is not needed.")
+
+
+def _known_groups(groups: list[str], config: Path | None) -> list[str]:
+    """The groups, if the settings have each of them."""
+    known = [] if config is None else [group.name for group in _settings.Settings.read(config).groups]
+    for name in groups:
+        if name not in known:
+            listed = f"use {', '.join(known)}" if known else "the settings have none; name them with --config"
+            raise ParameterError(f"group: {name!r} is not a group of the settings; {listed}. Correct it.")
+    return groups
 
 
 @token.command("list", epilog="Example: wallflower serve token list")

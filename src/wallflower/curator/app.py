@@ -18,6 +18,7 @@ from wallflower.curator.api.bodies import name_of
 from wallflower.curator.api.compression import Compression
 from wallflower.curator.api.description.docs import flatten
 from wallflower.curator.api.gate import Attempts, Gate
+from wallflower.curator.api.proxies import Proxies
 from wallflower.curator.api.routes import analyst, operation, requests, steward, watch
 from wallflower.curator.api.views import Plain
 from wallflower.curator.desk.budgets.requests import Requests
@@ -66,6 +67,7 @@ def application(settings: Settings, questions: tuple[Question, ...] = ASKED) -> 
         is_stranger=callers.stranger_test(app),
         large_bodies=desk.large_bodies,
     )
+    app.add_middleware(Proxies, proxies=settings.proxies)
     app.add_exception_handler(PrivacyError, _refusal_response)
     app.add_exception_handler(RequestValidationError, _unfit)
     app.add_exception_handler(HTTPException, _http)

@@ -59,8 +59,7 @@ def _config(app: FastAPI | str, settings: Settings) -> uvicorn.Config:
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
         ssl_ciphers=_TLS_1_2_CIPHERS,
-        proxy_headers=bool(settings.proxies),
-        forwarded_allow_ips=list(settings.proxies),
+        proxy_headers=False,  # the application reads them itself, and remembers whose they are
         workers=settings.workers,
         timeout_graceful_shutdown=settings.grace,
         timeout_worker_healthcheck=_HEALTH,

@@ -13,9 +13,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
+from wallflower.curator.identity import Group, OpenId, TrustedHeader, require_identity_sources
 from wallflower.curator.office import UNNAMED, Office
 from wallflower.errors import ParameterError, SourceError
 from wallflower.names import account_name
+from wallflower.privacy import exact
 from wallflower.query.forms import closest
 from wallflower.schema import Schema
 from wallflower.schema.columns import call_or_refuse
@@ -45,6 +47,7 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "body_bytes": (1024, 2**30),
     "body_seconds": (0.1, 3600),
     "header_seconds": (0.1, 3600),
+    "four_eyes_hours": (0.01, 8760),
 }
 
 
@@ -88,7 +91,10 @@ class Registration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How the service runs. Times are in seconds; answers leave at multiples of `tick` after the question came."""
+    """How the service runs. Times are in seconds; answers leave at multiples of `tick` after the question came.
+
+    A limit that is raised above ε = `four_eyes_above` waits up to `four_eyes_hours` for a second steward.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8080
@@ -119,7 +125,12 @@ class Settings:
     header_seconds: float = 10.0
     metrics_datasets: bool = False
     metrics_token_file: str | None = None
+    four_eyes_above: str | None = None
+    four_eyes_hours: float = 168.0
     office: Office = UNNAMED
+    groups: tuple[Group, ...] = ()
+    openid: OpenId | None = None
+    trusted_header: TrustedHeader | None = None
     datasets: tuple[Registration, ...] = ()
 
     def __post_init__(self) -> None:
@@ -130,6 +141,9 @@ class Settings:
         for name, (low, high) in _RANGES.items():
             if not low <= getattr(self, name) <= high:
                 raise ParameterError(f"{name}: it is a number from {low:,} to {high:,}. Correct the settings.")
+        if self.four_eyes_above is not None:
+            exact(self.four_eyes_above, "four_eyes_above")
+        require_identity_sources(self.openid, self.trusted_header, address=self.office.address, proxies=self.proxies)
         names = [account_name(dataset.name) or dataset.name for dataset in self.datasets]
         twice = {name for name in names if names.count(name) > 1}
         if twice:
@@ -145,10 +159,16 @@ class Settings:
         """The settings in a TOML file."""
         refusal = SourceError(f"{path}: the settings cannot be opened, or are no TOML. Check the file.")
         stored = call_or_refuse(lambda: tomllib.loads(path.read_text(encoding="utf-8")), lambda _: refusal)
-        known = {item.name: item.default for item in fields(cls)} | {"office": {}}
+        known = {item.name: item.default for item in fields(cls)}
+        known |= {name: {} for name in ("office", "groups", "openid", "trusted_header")}
         given: dict[str, Any] = _require_known(stored, known, "the settings")
         folder = path.absolute().parent
         given["office"] = Office.read(folder, given.get("office", {}))
+        given["groups"] = tuple(Group.read(name, table) for name, table in given.get("groups", {}).items())
+        if "openid" in given:
+            given["openid"] = OpenId.read(folder, given["openid"])
+        if "trusted_header" in given:
+            given["trusted_header"] = TrustedHeader.read(given["trusted_header"])
         placed: dict[str, Any] = {name: _resolve_place(folder, given[name]) for name in PLACES if name in given}
         roots = [str(folder / root) for root in given.get("roots", ["."])]
         found = tuple(_dataset(folder, one) for one in given.pop("datasets", []))
@@ -168,7 +188,12 @@ class Settings:
         given = json.loads(stored)
         datasets = tuple(map(Registration.from_json, given.pop("datasets")))
         given["office"] = Office(**given.get("office", {}))
-        lists = {name: tuple(given[name]) for name in ("roots", "proxies")}
+        lists: dict[str, Any] = {name: tuple(given[name]) for name in ("roots", "proxies")}
+        lists["groups"] = tuple(
+            Group(**{**group, "datasets": tuple(group["datasets"])}) for group in given.get("groups", ())
+        )
+        lists["openid"] = OpenId.from_json(given["openid"]) if given.get("openid") else None
+        lists["trusted_header"] = TrustedHeader(**given["trusted_header"]) if given.get("trusted_header") else None
         return cls(**given | lists | {"datasets": datasets})
 
 

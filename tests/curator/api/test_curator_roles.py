@@ -35,13 +35,22 @@ def everybody(status: int) -> dict[str, int]:
     return dict.fromkeys(ROLES, status)
 
 
-def callers(status: int, other: int | None = None) -> dict[str, int]:
+def callers(status: int, other: int | None = None, auditor: int | None = None) -> dict[str, int]:
     """Everybody with a token; perhaps not somebody else's."""
-    return NOBODY | {"analyst": status, "other": other or status, "steward": status}
+    return NOBODY | {"analyst": status, "other": other or status, "steward": status, "auditor": auditor or status}
+
+
+def askers(status: int, other: int | None = None) -> dict[str, int]:
+    """Everybody with a token but an auditor, who sends nothing."""
+    return callers(status, other, auditor=403)
 
 
 def stewards(status: int) -> dict[str, int]:
-    return NOBODY | {"analyst": 403, "other": 403, "steward": status}
+    return NOBODY | {"analyst": 403, "other": 403, "auditor": 403, "steward": status}
+
+
+def readers(status: int) -> dict[str, int]:
+    return stewards(status) | {"auditor": status}
 
 
 # (method, path as the application has it): (path to call, body, what each role gets)
@@ -56,7 +65,7 @@ TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
     ("GET", "/v1/datasets"): ("/v1/datasets", None, callers(200)),
     ("POST", "/v1/datasets"): ("/v1/datasets", {"name": "new", "schema": {"columns": ["x"]}}, stewards(201)),
     ("DELETE", "/v1/datasets/{dataset}"): ("/v1/datasets/none", None, stewards(404)),
-    ("GET", "/v1/datasets/{dataset}/access"): ("/v1/datasets/ward/access", None, stewards(200)),
+    ("GET", "/v1/datasets/{dataset}/access"): ("/v1/datasets/ward/access", None, readers(200)),
     ("POST", "/v1/datasets/{dataset}/access"): ("/v1/datasets/ward/access", {"analyst": "ana"}, stewards(201)),
     ("DELETE", "/v1/datasets/{dataset}/access/{analyst}"): ("/v1/datasets/ward/access/none", None, stewards(404)),
     ("GET", "/v1/datasets/{dataset}"): ("/v1/datasets/ward", None, callers(200)),
@@ -82,53 +91,53 @@ TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
         stewards(201),
     ),
     ("GET", "/v1/datasets/{dataset}/releases"): ("/v1/datasets/ward/releases", None, callers(200)),
-    ("POST", "/v1/datasets/{dataset}/plan/count"): ("/v1/datasets/ward/plan/count", ASK, callers(200)),
-    ("POST", "/v1/datasets/{dataset}/ask/count"): ("/v1/datasets/ward/ask/count", ASK, callers(200)),
-    ("POST", "/v1/datasets/{dataset}/plan/subspaces"): ("/v1/datasets/ward/plan/subspaces", SUBSPACES, callers(200)),
-    ("POST", "/v1/datasets/{dataset}/ask/subspaces"): ("/v1/datasets/ward/ask/subspaces", SUBSPACES, callers(200)),
-    ("POST", "/v1/datasets/{dataset}/plan/watch"): ("/v1/datasets/ward/plan/watch", WATCH, callers(200)),
-    ("POST", "/v1/datasets/{dataset}/ask/watch"): ("/v1/datasets/ward/ask/watch", WATCH, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/plan/count"): ("/v1/datasets/ward/plan/count", ASK, askers(200)),
+    ("POST", "/v1/datasets/{dataset}/ask/count"): ("/v1/datasets/ward/ask/count", ASK, askers(200)),
+    ("POST", "/v1/datasets/{dataset}/plan/subspaces"): ("/v1/datasets/ward/plan/subspaces", SUBSPACES, askers(200)),
+    ("POST", "/v1/datasets/{dataset}/ask/subspaces"): ("/v1/datasets/ward/ask/subspaces", SUBSPACES, askers(200)),
+    ("POST", "/v1/datasets/{dataset}/plan/watch"): ("/v1/datasets/ward/plan/watch", WATCH, askers(200)),
+    ("POST", "/v1/datasets/{dataset}/ask/watch"): ("/v1/datasets/ward/ask/watch", WATCH, askers(200)),
     ("POST", "/v1/datasets/{dataset}/plan/explain"): ("/v1/datasets/ward/plan/explain", EXPLAIN, stewards(200)),
     ("POST", "/v1/datasets/{dataset}/ask/explain"): ("/v1/datasets/ward/ask/explain", EXPLAIN, stewards(200)),
-    ("POST", "/v1/datasets/{dataset}/plan/scale"): ("/v1/datasets/ward/plan/scale", SCALE, callers(200)),
-    ("POST", "/v1/datasets/{dataset}/ask/scale"): ("/v1/datasets/ward/ask/scale", SCALE, callers(200)),
-    ("POST", "/v1/datasets/{dataset}/plan/radius"): ("/v1/datasets/ward/plan/radius", RADIUS, callers(200)),
-    ("POST", "/v1/datasets/{dataset}/ask/radius"): ("/v1/datasets/ward/ask/radius", RADIUS, callers(200)),
-    ("POST", "/v1/datasets/{dataset}/plan/profile"): ("/v1/datasets/ward/plan/profile", PROFILE, callers(200)),
-    ("POST", "/v1/datasets/{dataset}/ask/profile"): ("/v1/datasets/ward/ask/profile", PROFILE, callers(200)),
-    ("POST", "/v1/datasets/{dataset}/plan/detector"): ("/v1/datasets/ward/plan/detector", DETECTOR, callers(200)),
-    ("POST", "/v1/datasets/{dataset}/ask/detector"): ("/v1/datasets/ward/ask/detector", DETECTOR, callers(200)),
-    ("POST", "/v1/datasets/{dataset}/plan/baseline"): ("/v1/datasets/ward/plan/baseline", BASELINE, callers(200)),
-    ("POST", "/v1/datasets/{dataset}/ask/baseline"): ("/v1/datasets/ward/ask/baseline", BASELINE, callers(200)),
+    ("POST", "/v1/datasets/{dataset}/plan/scale"): ("/v1/datasets/ward/plan/scale", SCALE, askers(200)),
+    ("POST", "/v1/datasets/{dataset}/ask/scale"): ("/v1/datasets/ward/ask/scale", SCALE, askers(200)),
+    ("POST", "/v1/datasets/{dataset}/plan/radius"): ("/v1/datasets/ward/plan/radius", RADIUS, askers(200)),
+    ("POST", "/v1/datasets/{dataset}/ask/radius"): ("/v1/datasets/ward/ask/radius", RADIUS, askers(200)),
+    ("POST", "/v1/datasets/{dataset}/plan/profile"): ("/v1/datasets/ward/plan/profile", PROFILE, askers(200)),
+    ("POST", "/v1/datasets/{dataset}/ask/profile"): ("/v1/datasets/ward/ask/profile", PROFILE, askers(200)),
+    ("POST", "/v1/datasets/{dataset}/plan/detector"): ("/v1/datasets/ward/plan/detector", DETECTOR, askers(200)),
+    ("POST", "/v1/datasets/{dataset}/ask/detector"): ("/v1/datasets/ward/ask/detector", DETECTOR, askers(200)),
+    ("POST", "/v1/datasets/{dataset}/plan/baseline"): ("/v1/datasets/ward/plan/baseline", BASELINE, askers(200)),
+    ("POST", "/v1/datasets/{dataset}/ask/baseline"): ("/v1/datasets/ward/ask/baseline", BASELINE, askers(200)),
     # it takes a table with public groups, and there is none
-    ("POST", "/v1/datasets/{dataset}/plan/flags"): ("/v1/datasets/none/plan/flags", FLAGS, callers(404)),
-    ("POST", "/v1/datasets/{dataset}/ask/flags"): ("/v1/datasets/none/ask/flags", FLAGS, callers(404)),
-    ("POST", "/v1/datasets/{dataset}/watches/watch"): ("/v1/datasets/beds/watches/watch", WATCH, callers(201)),
+    ("POST", "/v1/datasets/{dataset}/plan/flags"): ("/v1/datasets/none/plan/flags", FLAGS, askers(404)),
+    ("POST", "/v1/datasets/{dataset}/ask/flags"): ("/v1/datasets/none/ask/flags", FLAGS, askers(404)),
+    ("POST", "/v1/datasets/{dataset}/watches/watch"): ("/v1/datasets/beds/watches/watch", WATCH, askers(201)),
     ("GET", "/v1/watches"): ("/v1/watches", None, callers(200)),
     ("GET", "/v1/watches/{watch}"): ("/v1/watches/{watch}", None, callers(200, other=404)),
     ("POST", "/v1/watches/{watch}/observations"): (
         "/v1/watches/{watch}/observations",
         {"rows": [[0.5]]},
-        callers(200, other=404),
+        askers(200, other=404),
     ),
     ("GET", "/v1/releases/{number}"): ("/v1/releases/{number}", None, callers(200, other=404)),
     ("GET", "/v1/releases/{number}/arrow"): ("/v1/releases/{number}/arrow", None, callers(200, other=404)),
     ("POST", "/v1/releases/{number}/scores"): (
         "/v1/releases/{detector}/scores",
         {"records": [[0.5, 0.5]]},
-        callers(200, other=404),
+        askers(200, other=404),
     ),
     ("POST", "/v1/releases/{number}/drift"): (
         "/v1/releases/{detector}/drift",
         {"records": [[0.5, 0.5]]},
-        callers(200, other=404),
+        askers(200, other=404),
     ),
     ("GET", "/v1/jobs/{job}"): ("/v1/jobs/{job}", None, callers(200, other=404)),
-    ("GET", "/v1/tokens"): ("/v1/tokens", None, stewards(200)),
+    ("GET", "/v1/tokens"): ("/v1/tokens", None, readers(200)),
     ("POST", "/v1/tokens"): ("/v1/tokens", {"name": "cy", "scope": "analyst"}, stewards(201)),
     ("DELETE", "/v1/tokens/{token}"): ("/v1/tokens/{token}", None, stewards(200)),
     ("DELETE", "/v1/tokens/{token}/factor"): ("/v1/tokens/{token}/factor", None, stewards(404)),  # it has none
-    ("POST", "/v1/datasets/{dataset}/requests"): ("/v1/datasets/ward/requests", {"reason": "study 12"}, callers(201)),
+    ("POST", "/v1/datasets/{dataset}/requests"): ("/v1/datasets/ward/requests", {"reason": "study 12"}, askers(201)),
     ("GET", "/v1/requests"): ("/v1/requests", None, callers(200)),
     ("GET", "/v1/requests/{request}"): ("/v1/requests/{request}", None, callers(200, other=404)),
     ("POST", "/v1/requests/{request}/grant"): (
@@ -137,10 +146,13 @@ TABLE: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
         stewards(201),
     ),
     ("POST", "/v1/requests/{request}/decline"): ("/v1/requests/{request}/decline", {"word": "no"}, stewards(201)),
-    ("GET", "/v1/acts"): ("/v1/acts", None, stewards(200)),
-    ("GET", "/v1/ledger/entries"): ("/v1/ledger/entries", None, stewards(200)),
-    ("GET", "/v1/ledger/verify"): ("/v1/ledger/verify", None, stewards(200)),
-    ("GET", "/v1/ledger/export"): ("/v1/ledger/export", None, stewards(200)),
+    ("GET", "/v1/people"): ("/v1/people", None, readers(200)),
+    ("POST", "/v1/people/{person}/disable"): ("/v1/people/none/disable", None, stewards(404)),
+    ("POST", "/v1/people/{person}/enable"): ("/v1/people/none/enable", None, stewards(404)),
+    ("GET", "/v1/acts"): ("/v1/acts", None, readers(200)),
+    ("GET", "/v1/ledger/entries"): ("/v1/ledger/entries", None, readers(200)),
+    ("GET", "/v1/ledger/verify"): ("/v1/ledger/verify", None, readers(200)),
+    ("GET", "/v1/ledger/export"): ("/v1/ledger/export", None, readers(200)),
 }
 
 

@@ -45,6 +45,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 @pytest.fixture(scope="module")
 def people(service: Service) -> dict[str, Browser]:
     tokens = {"analyst": service.token("ana"), "other": service.token("bo"), "steward": service.token("sue", "steward")}
+    tokens["auditor"] = service.token("aude", "auditor")
     signed = {role: Browser(service).sign_in(caller.token) for role, caller in tokens.items()}
     return {"anonymous": Browser(service), **signed}
 
@@ -61,7 +62,7 @@ def things(service: Service, people: dict[str, Browser]) -> dict[str, str]:
     request = service.app.state.requests.make(caller, "beds", "study 12").id
     watch = service.app.state.watches.open(caller, "beds", WATCH, key="one", anyway=True).id
     own = {"watch": watch, "number": asked.headers["location"].rpartition("/")[2], "job": job, "request": request}
-    return own | {"token": token.id, "form": "grants"}
+    return own | {"token": token.id, "form": "grants", "person": "none"}
 
 
 def fill_path(path: str, things: dict[str, str]) -> str:
@@ -70,7 +71,7 @@ def fill_path(path: str, things: dict[str, str]) -> str:
 
 def test_every_page_has_a_row() -> None:
     found = {(method, route.path) for route in mount.routes() for method in route.methods or () if method != "HEAD"}
-    assert found == {*TABLE, ("POST", "/sign-out")}
+    assert found == {*TABLE, ("POST", "/sign-out"), ("POST", "/sign-in/logout")}  # the last is for the directory
 
 
 @pytest.mark.slow

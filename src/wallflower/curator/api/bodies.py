@@ -195,6 +195,9 @@ class NewToken(Body):
     name: Text = Field(description="whose it is; the ledger knows an analyst by it", examples=["ana"])
     scope: Scope = Field(description="what it may do", examples=["analyst"])
     days: int | None = Field(90, ge=1, le=3650, description="how long it is valid; null: for ever")
+    groups: list[Text] = Field(
+        default_factory=list, max_length=100, description="groups of the settings whose data sets it may see"
+    )
 
 
 class NewDataset(Body):

@@ -23,7 +23,9 @@ PAGES: Final = "/ui"
 _HEALTH: Final = frozenset({"/healthz", "/readyz"})
 _OPEN: Final = frozenset({"/", "/docs", "/healthz", "/readyz", "/openapi.json"})
 _METRICS: Final = "/metrics"
+READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _FACTOR: Final = "second-factor"
+_FACTOR_ROUTE: Final = f"/v1/{_FACTOR}"
 Code = Annotated[
     str | None,
     Header(
@@ -80,6 +82,8 @@ def doorman(app: FastAPI) -> Admit:
         caller = await authenticate(app.state.desk, app.state.attempts, bearer_of(request), address_of(request))
         if not may_enter(caller, scope["path"]):
             raise Refusal("forbidden", "A token for another purpose is needed. Ask the steward.")
+        if caller.is_auditor and scope["method"] not in READING and scope["path"] != _FACTOR_ROUTE:
+            raise Refusal("forbidden", "An auditor reads and changes nothing. Ask the steward.")
         if caller.has_factor:
             code = request.headers.get(_FACTOR)
             await require_code(app.state.desk, app.state.attempts, caller, bearer_of(request), code)
@@ -145,6 +149,13 @@ async def _steward(caller: Annotated[Caller, Depends(_anybody)]) -> Caller:
     return caller
 
 
+async def _reader(caller: Annotated[Caller, Depends(_anybody)]) -> Caller:
+    if not caller.reads_all:
+        raise Refusal("forbidden", "Only a steward or an auditor may read this. Ask the steward.")
+    return caller
+
+
 AnyCaller = Annotated[Caller, Depends(_anybody)]
 Steward = Annotated[Caller, Depends(_steward)]
+Reader = Annotated[Caller, Depends(_reader)]
 TheDesk = Annotated[Desk, Depends(desk_of)]

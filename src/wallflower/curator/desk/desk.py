@@ -20,6 +20,7 @@ from anyio import CapacityLimiter
 from wallflower.curator.desk.access.acts import Acts
 from wallflower.curator.desk.access.factors import Factors
 from wallflower.curator.desk.access.grants import Access
+from wallflower.curator.desk.access.people import TOKEN_SCOPES, People, Person
 from wallflower.curator.desk.access.tokens import Caller, Token, Tokens
 from wallflower.curator.desk.budgets.others import visible_account
 from wallflower.curator.desk.datasets.shelf import Shelf
@@ -53,6 +54,7 @@ LARGE: Final = 10  # a limit above this epsilon promises next to nothing, and is
 STRANGERS: Final = 4  # threads for callers that are not authenticated
 
 FORM_KEY: Final = "page-"  # how the idempotency key of a form begins
+MAX_OWN_TOKEN_DAYS: Final = 365
 _LONGEST_KEY: Final = 100
 
 
@@ -79,7 +81,8 @@ class Desk:
         self.tokens = Tokens(self.records)
         self.factors = Factors(self.records)
         self.acts = Acts(self.records)
-        self.access = Access(self.records)
+        self.access = Access(self.records, settings.groups)
+        self.people = People(self.records)
         self.shelf = Shelf(settings.datasets, settings.roots, self.records)
         self.metrics = Metrics()
         for store in (self.ledger, self.records):
@@ -168,7 +171,7 @@ class Desk:
         facts, account = self.shelf.facts(found), self.ledger.account(found.name)
         is_hidden = found.source is not None and hides_size(found, account)
         facts |= {"rows": None} if is_hidden else {}
-        seen = account if caller.is_steward else replace(account, members=self._visible_members(caller, account))
+        seen = account if caller.reads_all else replace(account, members=self._visible_members(caller, account))
         shown = visible_account(seen, caller, self.shelf)
         standing = self.shelf.standing(found)
         return DatasetView(
@@ -177,7 +180,7 @@ class Desk:
             budget=shown,
             left=account.left_for(caller.name),
             state=standing.state,
-            reason=standing.reason if caller.is_steward else None,
+            reason=standing.reason if caller.reads_all else None,
             is_registered=found.registered is not None,
         )
 
@@ -213,6 +216,7 @@ class Desk:
         self, caller: Caller, name: str, query: Query[Any, Any], key: str | None, *, anyway: bool = False
     ) -> Admission:
         """Refuse what can be refused before the question waits in line; the budget is decided when it is charged."""
+        require_spender(caller)
         self._require_nameable(caller, name, query)
         if key is not None:
             _require_key(key)
@@ -246,14 +250,14 @@ class Desk:
         """What was released, oldest first: to a steward everything, to an analyst their own."""
         if name is not None:
             self.find(caller, name)
-        whose = None if caller.is_steward else caller.name
+        whose = None if caller.reads_all else caller.name
         entries = self.ledger.history(name, analyst=whose, event="release", before=before, last=last)
         return [Release.from_dict(entry.details) for entry in entries]
 
     def release(self, caller: Caller, number: int) -> Release[Any]:
         """The release that a charge has paid for."""
         stored = self.ledger.release(number) if 0 < number < 2**31 else None
-        if stored is None or not (caller.is_steward or stored.get("analyst") == caller.name):
+        if stored is None or not (caller.reads_all or stored.get("analyst") == caller.name):
             raise Refusal("not-found", "There is no release with this number, or it is not yours.")
         return Release.from_dict(stored)
 
@@ -300,11 +304,57 @@ class Desk:
         self.acts.note("access taken", caller, f"{found.name} from {analyst}")
         return self.access.analysts(found)
 
-    def issue_token(self, caller: Caller, name: str, scope: str, *, days: int | None) -> tuple[Token, str]:
-        """A new token, and its text."""
-        made, text = self.tokens.create(name, scope, days=days, by=caller.name)
+    def issue_token(
+        self, caller: Caller, name: str, scope: str, *, days: int | None, groups: Sequence[str] = ()
+    ) -> tuple[Token, str]:
+        """A new token, and its text; it may see the data sets of these groups of the settings."""
+        require_groups(groups, self.settings)
+        made, text = self.tokens.create(name, scope, days=days, by=caller.name, groups=groups)
         self.acts.note("token issued", caller, f"{made.id} for {made.name}, {made.scope}")
         return made, text
+
+    def issue_own_token(self, caller: Caller, scope: str, *, days: int) -> tuple[Token, str]:
+        """A token of a person who signed in, for her programs: with her rights or fewer, and with an expiry."""
+        if not caller.is_person:
+            raise Refusal("forbidden", "A token makes no token. Sign in with the account of your office.")
+        allowed = TOKEN_SCOPES[self.people.find(caller.name).role]
+        if scope not in allowed:
+            raise ParameterError(f"scope: your token may be for {', '.join(allowed)}. Choose one of them.")
+        if not 1 <= days <= MAX_OWN_TOKEN_DAYS:
+            raise ParameterError(f"days: your token is valid for 1 to {MAX_OWN_TOKEN_DAYS} days. Choose a number.")
+        made, text = self.tokens.create(caller.name, scope, days=days, by=caller.name, is_personal=True)
+        self.acts.note("own token issued", caller, f"{made.id}, {made.scope}")
+        return made, text
+
+    def own_tokens(self, caller: Caller) -> list[Token]:
+        """The personal tokens of the caller that are valid."""
+        rights = self.tokens.rights()
+        own = {key for key, right in rights.items() if right.person == caller.name}
+        return [token for token in self.tokens.all() if token.id in own and token.is_valid]
+
+    def revoke_own_token(self, caller: Caller, key: str) -> Token:
+        """End a personal token of the caller."""
+        if key not in {token.id for token in self.own_tokens(caller)}:
+            raise Refusal("not-found", "You have no valid token with this id. The list has them all.")
+        ended = self.tokens.revoke(key)
+        self.acts.note("own token revoked", caller, ended.id)
+        return ended
+
+    def disable_person(self, caller: Caller, name: str) -> Person:
+        """End the sessions and tokens of a person, and refuse her from now on."""
+        if caller.is_person and caller.name == name:
+            raise Refusal("conflict", "You cannot disable yourself. Ask another steward.")
+        person = self.people.disable(name)
+        self.tokens.forget_checks()
+        self.acts.note("person disabled", caller, name)
+        return person
+
+    def enable_person(self, caller: Caller, name: str) -> Person:
+        """Let a disabled person sign in again."""
+        person = self.people.enable(name)
+        self.tokens.forget_checks()
+        self.acts.note("person enabled", caller, name)
+        return person
 
     def revoke_token(self, caller: Caller, key: str) -> Token:
         """End a token, unless it is the last one of a steward: nobody could change anything afterwards."""
@@ -447,6 +497,21 @@ def require_confirmation(limit: Limit, *, confirm: bool) -> None:
             f"confirm: a limit above ε={LARGE} promises next to nothing to anybody in the data. Confirm it if it is "
             "meant, or set a lower one."
         )
+
+
+def require_spender(caller: Caller) -> None:
+    """Refuse an auditor: reading everything goes with spending nothing."""
+    if caller.is_auditor:
+        raise Refusal("forbidden", "An auditor reads and spends nothing. Ask with another token or account.")
+
+
+def require_groups(groups: Sequence[str], settings: Settings) -> None:
+    """Refuse a group that the settings do not have."""
+    known = [group.name for group in settings.groups]
+    for name in groups:
+        if name not in known:
+            listed = f"use {', '.join(known)}" if known else "the settings have none"
+            raise ParameterError(f"groups: {name[:40]!r} is not a group of the settings; {listed}. Correct it.")
 
 
 def own_key(caller: Caller, key: str | None) -> str | None:

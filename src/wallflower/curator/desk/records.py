@@ -1,5 +1,5 @@
-"""What the service remembers beside the ledger, in the same database: tokens and their second factors, data
-sets, jobs, watches, requests for budget and what stewards did."""
+"""What the service remembers beside the ledger, in the same database: tokens and their second factors, people,
+data sets, jobs, watches, requests for budget, limits that wait for a second steward, and what stewards did."""
 
 from __future__ import annotations
 
@@ -41,6 +41,17 @@ REQUESTS: Final = _table(
 )
 ACCESS: Final = _table("service_access", "dataset", "analyst", "by", "created", needed=("dataset", "analyst", "by"))
 SECRETS: Final = _table("service_secrets", "value", "created", needed=("value",))
+PEOPLE: Final = _table(
+    "service_people",
+    *("issuer", "subject", "role", "groups", "signed_in", "tokens_until", "disabled", "created"),
+    needed=("issuer", "subject", "role", "groups", "signed_in", "tokens_until"),
+)
+RIGHTS: Final = _table("service_token_rights", "person", "groups", "created", needed=())
+PROPOSALS: Final = _table(
+    "service_proposals",
+    *("dataset", "body", "by", "token", "request", "state", "decided", "decided_by", "entry", "created"),
+    needed=("dataset", "body", "by", "state"),
+)
 USES: Final = _table("service_token_uses", "by", "used", "created", needed=())
 
 
@@ -91,6 +102,21 @@ class Records:
         with self._store.read() as db:
             rows = db.execute(sa.select(table).where(*conditions).order_by(table.c.created, table.c.id)).mappings()
             return [dict(row) for row in rows]
+
+    def page(self, table: sa.Table, count: int, *, before: str | None = None, **wanted: str) -> list[dict[str, Any]]:
+        """Up to `count` rows with these values, latest id first; `before` is the id that the page ends before."""
+        conditions = [table.c[name] == value for name, value in wanted.items()]
+        if before is not None:
+            conditions.append(table.c.id < before)
+        query = sa.select(table).where(*conditions).order_by(table.c.id.desc()).limit(count)
+        with self._store.read() as db:
+            return [dict(row) for row in db.execute(query).mappings()]
+
+    def distinct(self, table: sa.Table, column: str) -> list[str]:
+        """The values of a column, in order."""
+        query = sa.select(table.c[column]).distinct().order_by(table.c[column])
+        with self._store.read() as db:
+            return [value for value in db.execute(query).scalars() if value is not None]
 
     def last(self, table: sa.Table, count: int) -> list[dict[str, Any]]:
         """The latest rows, oldest first."""

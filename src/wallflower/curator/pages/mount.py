@@ -24,13 +24,15 @@ from wallflower.curator.pages.analyst.samples import Samples
 from wallflower.curator.pages.assets import Assets
 from wallflower.curator.pages.figures.displays import Displays
 from wallflower.curator.pages.public import office
-from wallflower.curator.pages.steward import budgets, expenses, registration, review, tokens
-from wallflower.curator.pages.visitors import second_factor, sign_in
+from wallflower.curator.pages.steward import acts_list, budgets, expenses, registration, review, tokens
+from wallflower.curator.pages.visitors import account, directory, second_factor, sign_in
 from wallflower.curator.pages.visitors.sessions import Sessions
 from wallflower.curator.pages.visitors.visits import BASE, POLICY, page, refusal_page
 
 _ROOMS: Final = (
     sign_in,
+    directory,
+    account,
     second_factor,
     datasets,
     planner,
@@ -39,6 +41,7 @@ _ROOMS: Final = (
     lists,
     budgets,
     tokens,
+    acts_list,
     review,
     requests,
     expenses,
@@ -51,14 +54,15 @@ _ROOMS: Final = (
 class Strict:
     """Puts the policy on everything that leaves."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, form_targets: str) -> None:
         self._app = app
+        self._policy = POLICY.replace("form-action 'self'", f"form-action {form_targets}")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_policy(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers["content-security-policy"] = POLICY
+                headers["content-security-policy"] = self._policy
                 headers["x-frame-options"] = "DENY"
                 headers["cross-origin-opener-policy"] = "same-origin"
             await send(message)
@@ -79,10 +83,11 @@ def mount(service: FastAPI) -> None:
             Mount("/static", GZipMiddleware(Assets(), minimum_size=LEAST)),
             *routes(),
         ],
-        middleware=[Middleware(Strict)],
+        middleware=[Middleware(Strict, form_targets=directory.form_targets(settings))],
         exception_handlers={HTTPException: _http},
     )
     app.state.service = service
+    service.state.openid = directory.provider_of(settings)
     app.state.sessions = service.state.sessions = Sessions(
         settings.ledger, desk.records, timedelta(seconds=settings.idle)
     )

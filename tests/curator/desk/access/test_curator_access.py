@@ -78,7 +78,7 @@ def test_a_closed_data_set_does_not_exist_for_an_analyst(service: Service) -> No
 def test_a_steward_opens_and_closes_it(service: Service) -> None:
     ana, bo, sue = service.token("ana"), service.token("bo"), service.token("sue", "steward")
     at = "/v1/datasets/tax/access"
-    assert sue.get(at).json == {"dataset": "tax", "analysts": []}
+    assert sue.get(at).json == {"dataset": "tax", "analysts": [], "groups": []}
     assert sue.post(at, {"analyst": "anna"}).problem == "parameter"  # nobody has this name
     assert sue.post(at, {"analyst": "ana"}).json["analysts"] == ["ana"]
     assert (names(ana), names(bo)) == (["beds", "tax", "ward"], ["beds", "ward"])

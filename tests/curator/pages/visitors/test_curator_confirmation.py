@@ -17,8 +17,11 @@ from page_roles import TABLE
 from served import Answer, Service, run_service, settings
 
 from wallflower.curator.desk.access.tokens import token_id
+from wallflower.curator.identity import Group
 
 ACTS = {
+    "/people/{person}/disable": {},
+    "/people/{person}/enable": {},
     "/datasets/ward/budget/grants": {"epsilon": "3", "reason": 'study "12" <b>', "confirm": "yes", "pace": "1"},
     "/datasets/ward/budget/shares": {"epsilon": "0.1", "analyst": "tom"},
     "/datasets/ward/budget/declaration": {"reason": "as it is"},
@@ -61,7 +64,10 @@ def test_a_session_alone_changes_nothing(service: Service, place: str) -> None:
     sue, other = service.token("sue", "steward"), service.token("tom", "steward")
     desk, requests = service.app.state.desk, service.app.state.requests
     spare, text_of = desk.tokens.create("gone", "steward")
-    things = {"token": spare.id}
+    things = {"token": spare.id, "person": "pia"}
+    if not desk.people.all():
+        groups = [Group(name="health")]
+        desk.people.sign_in(issuer="directory", subject="1", name="pia", groups=groups, token_days=1)
     if place.endswith("factor"):
         desk.factors.enrol(spare, text_of)
     if place.endswith("retire"):

@@ -255,7 +255,7 @@ class Caller(Answer):
     """Whose token this is."""
 
     name: str = tell("its name", "ana")
-    scope: Literal["analyst", "steward", "monitor"] = tell("what it may do", "analyst")
+    scope: Literal["analyst", "steward", "auditor", "monitor"] = tell("what it may do", "analyst")
     token: str = tell("its id", "9bbbc94181ed")
 
 

@@ -12,6 +12,7 @@ class DatasetAccess(Answer):
 
     dataset: str = tell("its name", "hospital")
     analysts: list[str] = tell("names of tokens; * stands for every analyst", ["ana"])
+    groups: list[str] = tell("groups of the settings whose members may see it", ["health"])
 
 
 class Retirement(Answer):
@@ -60,7 +61,7 @@ class Token(Answer):
 
     id: str = tell("its id", "9bbbc94181ed")
     name: str = tell("whose it is", "ana")
-    scope: Literal["analyst", "steward", "monitor"] = tell("what it may do", "analyst")
+    scope: Literal["analyst", "steward", "auditor", "monitor"] = tell("what it may do", "analyst")
     created: str = tell("when it was made", MOMENT)
     expires: str | None = tell("until when it is valid", MOMENT)
     revoked: str | None = tell("when it was ended", None)
@@ -84,6 +85,7 @@ class IssuedToken(Token):
 class Act(Answer):
     """What a steward did."""
 
+    id: str = tell("its id; later acts have a greater one", "01794976445000000000-3f")
     act: str = tell("what", "limit")
     by: str = tell("who", "sue")
 
@@ -92,6 +94,23 @@ class Acts(Answer):
     """What stewards did, oldest first."""
 
     acts: list[Act]
+
+
+class PersonAnswer(Answer):
+    """Somebody who signed in with the account of an office."""
+
+    name: str = tell("the name in the ledger", "ana")
+    role: Literal["analyst", "auditor", "steward"] = tell("what she may do", "analyst")
+    groups: list[str] = tell("her groups at the last sign-in, as far as the settings have them", ["health"])
+    signed_in: str = tell("when she signed in last", MOMENT)
+    tokens_until: str = tell("until when her own tokens work without another sign-in", MOMENT)
+    disabled: str | None = tell("since when a steward refuses her", None)
+
+
+class People(Answer):
+    """Everybody who signed in with the account of an office."""
+
+    people: list[PersonAnswer]
 
 
 class BudgetRequest(Answer):

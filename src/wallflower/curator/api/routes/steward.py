@@ -20,7 +20,7 @@ from wallflower.curator.api.bodies import (
     NewToken,
     StrictRoute,
 )
-from wallflower.curator.api.callers import Steward, TheDesk
+from wallflower.curator.api.callers import Reader, Steward, TheDesk
 from wallflower.curator.api.description.answers import Dataset
 from wallflower.curator.api.description.docs import Docs, answer_docs, problem_docs
 from wallflower.curator.api.description.steward_answers import (
@@ -29,6 +29,8 @@ from wallflower.curator.api.description.steward_answers import (
     DatasetAccess,
     Entries,
     IssuedToken,
+    People,
+    PersonAnswer,
     Retirement,
     Token,
     Tokens,
@@ -36,12 +38,15 @@ from wallflower.curator.api.description.steward_answers import (
 )
 from wallflower.curator.api.routes.analyst import Before, DatasetName, Last
 from wallflower.curator.api.views import Page, Plain, change_json, dataset_json, entry_json
+from wallflower.curator.desk.access.people import Person
+from wallflower.curator.desk.desk import Desk
 from wallflower.errors import ParameterError
 from wallflower.ledger.chain import Event
 
 LINES: Final = "application/x-ndjson"
 
 TokenId = Annotated[str, Path(max_length=64, description="id of a token")]
+PersonName = Annotated[str, Path(max_length=200, description="name of a person who signed in")]
 BUDGET: Final = "/datasets/{dataset}/budget"
 
 
@@ -75,6 +80,10 @@ def router() -> APIRouter:
     made.delete("/tokens/{token}", tags=["tokens"], responses=answer_docs(Token, 403, 404))(revoke_token)
     made.delete("/tokens/{token}/factor", tags=["tokens"], responses=answer_docs(Token, 403, 404))(remove_factor)
     made.get("/acts", tags=["tokens"], responses=answer_docs(Acts, 403))(acts)
+    made.get("/people", tags=["tokens"], responses=answer_docs(People, 403))(people)
+    docs = answer_docs(PersonAnswer, 403, 404, 409)
+    made.post("/people/{person}/disable", tags=["tokens"], responses=docs)(disable_person)
+    made.post("/people/{person}/enable", tags=["tokens"], responses=docs)(enable_person)
     made.get("/ledger/entries", tags=["ledger"], responses=answer_docs(Entries, 403))(entries)
     made.get("/ledger/verify", tags=["ledger"], responses=answer_docs(Verification, 403, 409))(verify)
     lines: Docs = {200: {"description": "One entry a line", "content": {LINES: {"schema": {"type": "string"}}}}}
@@ -94,16 +103,15 @@ def retire(dataset: DatasetName, caller: Steward, desk: TheDesk) -> dict[str, An
     return {"name": desk.retire(caller, dataset), "retired": True}
 
 
-def dataset_access(dataset: DatasetName, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+def dataset_access(dataset: DatasetName, caller: Reader, desk: TheDesk) -> dict[str, Any]:
     """Who may see a data set: nobody but stewards, until it is opened to somebody."""
-    found = desk.shelf.find(dataset)
-    return {"dataset": found.name, "analysts": desk.access.analysts(found)}
+    return access_json(desk, dataset)
 
 
 def give_access(dataset: DatasetName, body: AccessBody, caller: Steward, desk: TheDesk) -> dict[str, Any]:
     """Open a data set to an analyst, or to every analyst."""
-    analysts = desk.give_access(caller, dataset, body.analyst)
-    return {"dataset": desk.shelf.find(dataset).name, "analysts": analysts}
+    desk.give_access(caller, dataset, body.analyst)
+    return access_json(desk, dataset)
 
 
 def take_access(
@@ -113,8 +121,14 @@ def take_access(
     desk: TheDesk,
 ) -> dict[str, Any]:
     """Close a data set to an analyst again. Answers that they have stay theirs."""
-    analysts = desk.take_access(caller, dataset, analyst)
-    return {"dataset": desk.shelf.find(dataset).name, "analysts": analysts}
+    desk.take_access(caller, dataset, analyst)
+    return access_json(desk, dataset)
+
+
+def access_json(desk: Desk, dataset: str) -> dict[str, Any]:
+    """The analysts and the groups of the settings that may see a data set."""
+    found, access = desk.shelf.find(dataset), desk.access
+    return {"dataset": found.name, "analysts": access.analysts(found), "groups": access.groups_of(found)}
 
 
 def grant(dataset: DatasetName, body: Grant, caller: Steward, desk: TheDesk) -> dict[str, Any]:
@@ -141,14 +155,19 @@ def allow_constrained(dataset: DatasetName, body: Allowance, caller: Steward, de
     return change_json(desk.dataset(caller, dataset), entry)
 
 
-def tokens(caller: Steward, desk: TheDesk) -> dict[str, Any]:
+def tokens(caller: Reader, desk: TheDesk) -> dict[str, Any]:
     """Every token there ever was, without its secret: by whom it was issued, and when it was used last."""
-    holders, uses = desk.factors.holders(), desk.tokens.uses()
+    holders, uses, granted = desk.factors.holders(), desk.tokens.uses(), desk.tokens.rights().items()
     more = {key: {"issued_by": one.by, "last_used": one.used} for key, one in uses.items()}
     none = {"issued_by": None, "last_used": None}
+    rights = {key: {"groups": list(right.groups), "personal": right.person is not None} for key, right in granted}
+    without = {"groups": [], "personal": False}
     return {
         "tokens": [
-            token.to_json() | {"second_factor": token.id in holders} | more.get(token.id, none)
+            token.to_json()
+            | {"second_factor": token.id in holders}
+            | more.get(token.id, none)
+            | rights.get(token.id, without)
             for token in desk.tokens.all()
         ]
     }
@@ -156,7 +175,7 @@ def tokens(caller: Steward, desk: TheDesk) -> dict[str, Any]:
 
 def create_token(body: NewToken, caller: Steward, desk: TheDesk) -> dict[str, Any]:
     """A new token. Its text is shown here and never again; `beside` are valid tokens that go by the same name."""
-    token, text = desk.issue_token(caller, body.name, body.scope, days=body.days)
+    token, text = desk.issue_token(caller, body.name, body.scope, days=body.days, groups=body.groups)
     return {**token.to_json(), "text": text, "beside": [other.id for other in desk.tokens.others(token)]}
 
 
@@ -171,13 +190,49 @@ def remove_factor(token: TokenId, caller: Steward, desk: TheDesk) -> dict[str, A
     return desk.tokens.find(token).to_json() | {"second_factor": False}
 
 
-def acts(caller: Steward, desk: TheDesk, last: Last = 100) -> dict[str, Any]:
+def acts(
+    caller: Reader,
+    desk: TheDesk,
+    last: Last = 100,
+    before: Annotated[str | None, Query(max_length=64, description="only those before this id")] = None,
+    act: Annotated[str | None, Query(max_length=64, description="of one kind only")] = None,
+    by: Annotated[str | None, Query(max_length=200, description="of one person only")] = None,
+) -> dict[str, Any]:
     """What stewards did, oldest first: when, who, with which token, from where."""
-    return {"acts": desk.acts.last(last)}
+    require_printable(before=before, act=act, by=by)
+    return {"acts": desk.acts.last(last, before=before, act=act, by=by)}
+
+
+def people(caller: Reader, desk: TheDesk) -> dict[str, Any]:
+    """Everybody who signed in with the account of an office, with the rights of the last sign-in."""
+    return {"people": [person_json(person) for person in desk.people.all()]}
+
+
+def disable_person(person: PersonName, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """End the sessions and personal tokens of a person at once, and refuse her until she is enabled."""
+    return person_json(desk.disable_person(caller, person))
+
+
+def enable_person(person: PersonName, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Let a disabled person sign in again."""
+    return person_json(desk.enable_person(caller, person))
+
+
+def person_json(person: Person) -> dict[str, Any]:
+    """A person as a steward sees her; the subject of the directory stays with the service."""
+    names = ("name", "role", "signed_in", "tokens_until", "disabled")
+    return {**{name: getattr(person, name) for name in names}, "groups": list(person.groups)}
+
+
+def require_printable(**texts: str | None) -> None:
+    """Refuse a text that no row can hold: a database may not even compare with it."""
+    for name, text in texts.items():
+        if text is not None and not text.isprintable():
+            raise ParameterError(f"{name}: it holds characters that cannot be printed. Correct it.")
 
 
 def entries(
-    caller: Steward,
+    caller: Reader,
     desk: TheDesk,
     dataset: Annotated[str | None, Query(max_length=200, description="of one data set only")] = None,
     event: Annotated[Event | None, Query(description="of one kind only")] = None,
@@ -185,15 +240,14 @@ def entries(
     before: Before = None,
 ) -> Response:
     """Declarations, limits, shares, allowances, charges and releases, oldest first."""
-    if dataset is not None and not dataset.isprintable():
-        raise ParameterError("dataset: it holds characters that no name has. Correct it.")
+    require_printable(dataset=dataset)
     found = [entry_json(entry) for entry in desk.entries(name=dataset, event=event, before=before, last=last)]
     page = Page("entries", found, found[0]["id"] if len(found) == last else None)
     return page.response("/v1/ledger/entries", dataset=dataset, event=event, last=last)
 
 
 def verify(
-    caller: Steward,
+    caller: Reader,
     desk: TheDesk,
     head: Annotated[str | None, Query(max_length=64, description="a head you noted earlier")] = None,
 ) -> dict[str, Any]:
@@ -202,7 +256,7 @@ def verify(
     return {"holds": True, "entries": found.entries, "head": found.head}
 
 
-def export(caller: Steward, desk: TheDesk) -> StreamingResponse:
+def export(caller: Reader, desk: TheDesk) -> StreamingResponse:
     """Every entry with its hashes, one JSON object a line."""
 
     def lines() -> Iterator[str]:

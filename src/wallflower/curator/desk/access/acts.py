@@ -9,7 +9,7 @@ from wallflower.curator.desk.access.tokens import Caller, new_id
 from wallflower.curator.desk.logs import tell
 from wallflower.curator.desk.records import ACTS, Records
 
-TOLD: Final = ("created", "act", "by", "token", "address", "about")
+TOLD: Final = ("id", "created", "act", "by", "token", "address", "about")
 
 
 class Acts:
@@ -25,6 +25,18 @@ class Acts:
         self._records.add(ACTS, {"id": key, "act": act, "about": about, **who})
         tell("act", act=act, **who)
 
-    def last(self, count: int) -> list[dict[str, Any]]:
-        """The latest acts, oldest first."""
-        return [{name: row[name] for name in TOLD} for row in self._records.last(ACTS, count)]
+    def last(
+        self, count: int, *, before: str | None = None, act: str | None = None, by: str | None = None
+    ) -> list[dict[str, Any]]:
+        """The latest acts, oldest first: of one kind or one person only, and before an id, if these are stated."""
+        wanted = {name: value for name, value in (("act", act), ("by", by)) if value is not None}
+        rows = self._records.page(ACTS, count, before=before, **wanted)
+        return [{name: row[name] for name in TOLD} for row in reversed(rows)]
+
+    def kinds(self) -> list[str]:
+        """The kinds of acts that happened."""
+        return self._records.distinct(ACTS, "act")
+
+    def people(self) -> list[str]:
+        """The people who did something."""
+        return self._records.distinct(ACTS, "by")

@@ -1,8 +1,8 @@
 """Who may see which data set: an analyst sees one that the settings or a steward opened to them, and no other.
 
-A data set is closed until it is opened to somebody: by `analysts` in the settings, or by a steward while the service
-runs. To an analyst without access it does not exist, in lists, by its name, and as a member of a shared account.
-Stewards see every data set.
+A data set is closed until it is opened to somebody: by `analysts` in the settings, by a group of the settings that the
+caller is in, or by a steward while the service runs. To an analyst without access it does not exist, in lists, by its
+name, and as a member of a shared account. Stewards and auditors see every data set.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 from wallflower.curator.desk.access.tokens import Caller
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.records import ACCESS, Records
+from wallflower.curator.identity import Group
 from wallflower.curator.settings import EVERYBODY, Registration
 
 _NOT_FOUND: Final = "There is no data set of this name. The list of data sets has them all."
@@ -22,22 +23,37 @@ _NOT_FOUND: Final = "There is no data set of this name. The list of data sets ha
 class Access:
     """The access of analysts to data sets, as the settings state it and as stewards have given it."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, groups: Iterable[Group] = ()) -> None:
         self._records = records
+        self._groups = {group.name: group for group in groups}
 
     def may_see(self, caller: Caller, dataset: Registration) -> bool:
         """Whether the caller may know of a data set, plan and ask about it."""
-        if caller.is_steward or {caller.name, EVERYBODY} & set(dataset.analysts):
+        if caller.reads_all or {caller.name, EVERYBODY} & set(dataset.analysts) or self._is_in_group(caller, dataset):
             return True
         return any(self._records.find(ACCESS, _key(dataset.name, name)) for name in (EVERYBODY, caller.name))
 
     def visible(self, caller: Caller, datasets: Iterable[Registration]) -> list[Registration]:
         """Those of the data sets that the caller may see, with one look at the database."""
         found = list(datasets)
-        if caller.is_steward:
+        if caller.reads_all:
             return found
         given = {row["dataset"] for name in (EVERYBODY, caller.name) for row in self._records.all(ACCESS, analyst=name)}
-        return [one for one in found if one.name in given or {caller.name, EVERYBODY} & set(one.analysts)]
+        names = {caller.name, EVERYBODY}
+        return [
+            dataset
+            for dataset in found
+            if dataset.name in given or names & set(dataset.analysts) or self._is_in_group(caller, dataset)
+        ]
+
+    def groups_of(self, dataset: Registration) -> list[str]:
+        """The groups of the settings whose members may see a data set."""
+        return sorted(name for name, group in self._groups.items() if {dataset.name, EVERYBODY} & set(group.datasets))
+
+    def _is_in_group(self, caller: Caller, dataset: Registration) -> bool:
+        """Whether a group of the caller opens the data set; a group that the settings no longer have opens none."""
+        groups = (self._groups[name] for name in caller.groups if name in self._groups)
+        return any({dataset.name, EVERYBODY} & set(group.datasets) for group in groups)
 
     def require(self, caller: Caller, dataset: Registration) -> Registration:
         """The data set, for a caller who may see it; for others there is none."""

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import re
 import secrets
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,12 +20,13 @@ from difflib import get_close_matches
 from threading import Lock
 from typing import Any, Final, Literal, Self, get_args
 
+from wallflower.curator.desk.access.people import TOKEN_SCOPES, People
 from wallflower.curator.desk.clock import moment, now
 from wallflower.curator.desk.problems import Refusal
-from wallflower.curator.desk.records import FACTORS, SECRETS, TOKENS, USES, Records
+from wallflower.curator.desk.records import FACTORS, RIGHTS, SECRETS, TOKENS, USES, Records
 from wallflower.errors import LedgerError, ParameterError
 
-Scope = Literal["analyst", "steward", "monitor"]
+Scope = Literal["analyst", "steward", "auditor", "monitor"]
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 
 _TOKEN: Final = re.compile(r"wf_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -36,17 +39,36 @@ _NOBODY: Final = hashlib.sha256(b"").hexdigest()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Whoever holds a valid token. The ledger knows an analyst by `name`; a monitor reads the metrics, no more."""
+    """The holder of a valid token, or a person who signed in. The ledger knows an analyst by `name`.
+
+    An auditor reads what a steward reads and changes nothing; a monitor reads the metrics, no more. `token` is empty
+    for a person who signed in with the account of her office.
+    """
 
     name: str
     scope: Scope
     token: str
     address: str = ""
     has_factor: bool = False
+    groups: tuple[str, ...] = ()
 
     @property
     def is_steward(self) -> bool:
         return self.scope == "steward"
+
+    @property
+    def is_auditor(self) -> bool:
+        return self.scope == "auditor"
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether the caller may read what belongs to others: the ledger, acts, budgets, every release."""
+        return self.scope in ("steward", "auditor")
+
+    @property
+    def is_person(self) -> bool:
+        """Whether the caller signed in with the account of an office, and not with a token."""
+        return not self.token
 
     @property
     def is_monitor(self) -> bool:
@@ -85,24 +107,49 @@ class TokenUse:
     used: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRights:
+    """The groups of a token; `person` is the owner of a personal one, who has her own groups."""
+
+    person: str | None
+    groups: tuple[str, ...]
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> Self:
+        return cls(person=row["person"], groups=tuple(json.loads(row["groups"] or "[]")))
+
+
 class Tokens:
     """The tokens of one service."""
 
     def __init__(self, records: Records) -> None:
-        self._records = records
+        self._records, self._people = records, People(records)
         self._checked: OrderedDict[str, tuple[float, Caller]] = OrderedDict()
         self._noted: dict[str, float] = {}
         self._lock = Lock()
 
-    def create(self, name: str, scope: str, *, days: int | None = 90, by: str | None = None) -> tuple[Token, str]:
+    def create(
+        self,
+        name: str,
+        scope: str,
+        *,
+        days: int | None = 90,
+        by: str | None = None,
+        groups: Sequence[str] = (),
+        is_personal: bool = False,
+    ) -> tuple[Token, str]:
         """A new token and its text, which is never shown again; without `days` it does not expire. `by` is the steward
-        who issued it; None: whoever runs the service."""
+        who issued it; None: the person who runs the service. `groups` are groups of the settings whose data sets it may
+        see. A personal token is of the person of this name and has her groups, as long as she may use tokens."""
         _require(name, scope, days)
         key, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         expires = None
         if days is not None:
             expires = (moment() + timedelta(days=days)).isoformat(timespec="milliseconds")
         row = {"id": key, "digest": _digest(secret), "name": name, "scope": scope, "expires": expires}
+        if groups or is_personal:
+            stated = {"person": name if is_personal else None, "groups": json.dumps(list(groups))}
+            self._records.add(RIGHTS, {"id": key, **stated})  # before the token, which without them would have more
         self._records.add(TOKENS, row)
         self._records.add(USES, {"id": key, "by": by})
         found = self._records.find(TOKENS, key)
@@ -115,6 +162,10 @@ class Tokens:
     def uses(self) -> dict[str, TokenUse]:
         """Who issued each token and when it was used last, as far as it was noted."""
         return {row["id"]: TokenUse(by=row["by"], used=row["used"]) for row in self._records.all(USES)}
+
+    def rights(self) -> dict[str, TokenRights]:
+        """The groups of tokens that have some, and whose personal token is which, by the id of the token."""
+        return {row["id"]: TokenRights.of(row) for row in self._records.all(RIGHTS)}
 
     def find(self, key: str) -> Token:
         """The token with this id."""
@@ -139,7 +190,8 @@ class Tokens:
 
     def require_person(self, name: str) -> None:
         """Refuse a name that no valid token has: what is kept for it could not be spent."""
-        names = {token.name for token in self.all() if token.is_valid and token.scope != "monitor"}
+        names = {token.name for token in self.all() if token.is_valid and token.scope not in ("monitor", "auditor")}
+        names |= {person.name for person in self._people.all() if person.disabled is None and person.role != "auditor"}
         if name not in names:
             near = get_close_matches(name, names, 1)
             advice = f"Did you mean {near[0]}?" if near else "Issue a token for it first, or correct the name."
@@ -179,14 +231,30 @@ class Tokens:
         is_right = hmac.compare_digest(_digest(secret), row["digest"] if row else _NOBODY)
         if row is None or not is_right or not Token.of(row).is_valid:
             return None
+        groups = self.groups_of(row)
+        if groups is None:
+            return None
         has_factor = self._records.find(FACTORS, key) is not None
-        caller = Caller(name=row["name"], scope=row["scope"], token=row["id"], has_factor=has_factor)
+        caller = Caller(name=row["name"], scope=row["scope"], token=row["id"], has_factor=has_factor, groups=groups)
         with self._lock:
             self._checked[_digest(text)] = (time.monotonic(), caller)
             while len(self._checked) > _MOST_CACHED:
                 self._checked.popitem(last=False)
         self._note_use(caller.token)
         return caller
+
+    def groups_of(self, row: dict[str, Any]) -> tuple[str, ...] | None:
+        """The groups of a token; None: it is personal, and its owner has lost the right to it."""
+        stored = self._records.find(RIGHTS, row["id"])
+        if stored is None:
+            return ()
+        rights = TokenRights.of(stored)
+        if rights.person is None:
+            return rights.groups
+        person = self._people.active(rights.person)
+        if person is None or not person.may_use_tokens or row["scope"] not in TOKEN_SCOPES[person.role]:
+            return None
+        return person.groups
 
     def _note_use(self, key: str) -> None:
         """Write down that a token is used, once in a while: a call must not cost a write, nor fail for want of one."""

@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 
 from wallflower.curator.desk.access.tokens import Caller
 from wallflower.curator.desk.clock import moment, now
-from wallflower.curator.desk.desk import Desk
+from wallflower.curator.desk.desk import Desk, require_spender
 from wallflower.curator.desk.problems import Refusal
 from wallflower.curator.desk.records import REQUESTS
 from wallflower.errors import ParameterError, PrivacyError
@@ -74,6 +74,7 @@ class Requests:
         self, caller: Caller, dataset: str, reason: str, *, epsilon: Exact | None = None, question: str | None = None
     ) -> BudgetRequest:
         """Ask for more. One request for a data set waits at a time, so that nobody can flood a steward."""
+        require_spender(caller)
         name = self._desk.find(caller, dataset).name
         words = _require_words("reason", reason)
         wanted = None if epsilon is None else exact(epsilon, "epsilon")
@@ -100,7 +101,7 @@ class Requests:
 
     def all(self, caller: Caller, *, dataset: str | None = None) -> list[BudgetRequest]:
         """The caller's requests, the latest first; a steward sees all."""
-        whose = {} if caller.is_steward else {"analyst": caller.name}
+        whose = {} if caller.reads_all else {"analyst": caller.name}
         where = {} if dataset is None else {"dataset": dataset}
         return [BudgetRequest.of(row) for row in reversed(self._desk.records.all(REQUESTS, **whose, **where))]
 
@@ -111,7 +112,7 @@ class Requests:
     def find(self, caller: Caller, key: str) -> BudgetRequest:
         """One request, for whoever made it or a steward."""
         row = self._desk.records.find(REQUESTS, key)
-        if row is None or not (caller.is_steward or row["analyst"] == caller.name):
+        if row is None or not (caller.reads_all or row["analyst"] == caller.name):
             raise Refusal("not-found", "There is no request with this id, or it is not yours.")
         return BudgetRequest.of(row)
 

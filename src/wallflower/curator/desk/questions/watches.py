@@ -17,7 +17,7 @@ from threading import Lock, RLock
 from typing import Any, Final
 
 from wallflower.curator.desk.access.tokens import Caller, new_id
-from wallflower.curator.desk.desk import Desk
+from wallflower.curator.desk.desk import Desk, require_spender
 from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.problems import Refusal, unanswered_refusal, unrecorded_refusal
 from wallflower.curator.desk.records import WATCHES
@@ -89,7 +89,7 @@ class Watches:
 
     def all(self, caller: Caller) -> list[dict[str, Any]]:
         """The caller's watches; a steward sees all."""
-        whose = {} if caller.is_steward else {"analyst": caller.name}
+        whose = {} if caller.reads_all else {"analyst": caller.name}
         rows = self._desk.records.all(WATCHES, **whose)
         return [{name: row[name] for name in ("id", "dataset", "kind", "analyst", "created")} for row in rows]
 
@@ -103,6 +103,7 @@ class Watches:
         self, caller: Caller, key: str, rows: Sequence[Any], first: int | None, times: Sequence[str] | None = None
     ) -> Decisions:
         """Decide a batch; whatever was decided before is told again."""
+        require_spender(caller)
         row = self._find_row(caller, key)
         with self._take(row) as watch:
             before = watch.position
@@ -144,7 +145,7 @@ class Watches:
     def _find_row(self, caller: Caller, key: str) -> dict[str, Any]:
         """A watch that was paid for, and whose state is still there: to look for one never pays."""
         row = self._desk.records.find(WATCHES, key)
-        if row is None or not (caller.is_steward or row["analyst"] == caller.name):
+        if row is None or not (caller.reads_all or row["analyst"] == caller.name):
             raise Refusal("not-found", "There is no watch with this id, or it is not yours.")
         self._desk.find(caller, row["dataset"])
         if key not in self._open and not self._place(key).exists():

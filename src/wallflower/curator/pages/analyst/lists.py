@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, get_args
 from urllib.parse import urlencode
@@ -13,18 +10,17 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 from starlette.routing import Route
 
-from wallflower.curator.api.views import Plain, entry_json
+from wallflower.curator.api.views import entry_json
 from wallflower.curator.desk.problems import problem
+from wallflower.curator.pages.visitors.files import csv_file, json_file
 from wallflower.curator.pages.visitors.visits import Visit, number_of, page
 from wallflower.curator.pages.words.standing import author_of, event_words, loss_words
 from wallflower.errors import ChainBroken, ParameterError
 from wallflower.ledger.chain import GENESIS, Entry, Event, Verification, require_head
 from wallflower.release import Release
-from wallflower.release.rows import sheet_cell
 
 ENTRIES: Final = 100
 RELEASES: Final = 50
-_CELL: Final = 30_000  # letters that a spreadsheet takes in a cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +57,9 @@ class Check:
 def routes() -> list[Route]:
     """Lists and their files."""
     return [
-        Route("/ledger", page(ledger, "steward")),
-        Route("/ledger/csv", page(ledger_csv, "steward")),
-        Route("/ledger/json", page(ledger_json, "steward")),
+        Route("/ledger", page(ledger, "reader")),
+        Route("/ledger/csv", page(ledger_csv, "reader")),
+        Route("/ledger/json", page(ledger_json, "reader")),
         Route("/releases", page(releases)),
         Route("/releases.csv", page(releases_csv)),
         Route("/releases.json", page(releases_json)),
@@ -168,25 +164,6 @@ def releases_json(visit: Visit) -> Response:
     return json_file("releases", {"releases": [_release(entry).to_dict() for entry in found]})
 
 
-def csv_file(name: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Response:
-    """A table to download. No cell begins as a formula does: a spreadsheet would run it."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(head)
-    writer.writerows([_cell(value) for value in row] for row in rows)
-    headers = {"content-disposition": f'attachment; filename="{name}.csv"'}
-    return Response("\ufeff" + text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
-
-
-def json_file(name: str, content: Mapping[str, Any]) -> Response:
-    """The same for programs."""
-    return Plain(content, headers={"content-disposition": f'attachment; filename="{name}.json"'})
-
-
-def _cell(value: object) -> object:
-    return sheet_cell(value[:_CELL].replace("\x00", "") if isinstance(value, str) else value)
-
-
 def _filter(visit: Visit) -> Filter:
     """What the address asks for; what it cannot ask for is left out."""
     given = {name: text.strip()[:200] or None for name, text in visit.request.query_params.items()}
@@ -198,7 +175,7 @@ def _filter(visit: Visit) -> Filter:
 
 def _choices(visit: Visit) -> dict[str, Any]:
     analysts: list[str] = []
-    if visit.by.is_steward:
+    if visit.by.reads_all:
         analysts = sorted({token.name for token in visit.desk.tokens.all()})
     return {"datasets": visit.desk.visible_names(visit.by), "analysts": analysts, "questions": visit.desk.questions}
 
@@ -207,7 +184,7 @@ def _entries(
     visit: Visit, wanted: Filter, *, before: int | None = None, last: int | None = None, released: bool = False
 ) -> list[Entry]:
     """Entries, oldest first; of somebody who is no steward never those of others."""
-    analyst = wanted.analyst if visit.by.is_steward else visit.by.name
+    analyst = wanted.analyst if visit.by.reads_all else visit.by.name
     label = next((one.label for one in visit.desk.questions if one.kind == wanted.question), wanted.question)
     event: Event | None = "release" if released else wanted.event
     return visit.desk.ledger.history(

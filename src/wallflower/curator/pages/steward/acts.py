@@ -18,6 +18,8 @@ _DONE: Final = {
     "declaration": "The declaration is written into the ledger.",
     "constrained": "The allowance is written into the ledger.",
     "factor": "The second factor is removed: the token alone is enough from now on.",
+    "disabled": "The person is disabled: her sessions and her own tokens have ended.",
+    "enabled": "The person may sign in again.",
     "revoke": "The token is revoked, and whoever was signed in with it is signed out.",
 }
 

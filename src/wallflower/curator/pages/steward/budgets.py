@@ -28,7 +28,7 @@ from wallflower.ledger.chain import Entry
 def routes() -> list[Route]:
     """The page of a budget, and its acts."""
     return [
-        Route("/datasets/{dataset}/budget", page(budget, "steward")),
+        Route("/datasets/{dataset}/budget", page(budget, "reader")),
         act_route("/datasets/{dataset}/budget/grants", grant),
         act_route("/datasets/{dataset}/budget/shares", allocate),
         act_route("/datasets/{dataset}/budget/declaration", declare),

@@ -45,7 +45,7 @@ class Overview:
 
 def routes() -> list[Route]:
     """The page of spending."""
-    return [Route("/spending", page(show_expenses, "steward"))]
+    return [Route("/spending", page(show_expenses, "reader"))]
 
 
 def show_expenses(visit: Visit) -> Response:

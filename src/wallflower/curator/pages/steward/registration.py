@@ -56,7 +56,7 @@ def routes() -> list[Route]:
     return [
         Route("/register", page(choose_source, "steward")),
         Route("/register", page(with_token(register), "steward"), methods=["POST"]),
-        Route("/datasets/{dataset}/access", page(show_access, "steward")),
+        Route("/datasets/{dataset}/access", page(show_access, "reader")),
         act_route("/datasets/{dataset}/access", change_access),
         Route("/datasets/{dataset}/retire", page(confirm_retirement, "steward")),
         act_route("/datasets/{dataset}/retire", retire),
@@ -89,14 +89,16 @@ def change_access(visit: Visit) -> Response:
 
 def _access(visit: Visit, status: int, words: str | None) -> Response:
     found = visit.desk.shelf.find(visit.path("dataset"))
-    people = sorted({token.name for token in visit.desk.tokens.all() if token.is_valid and token.scope == "analyst"})
+    people = {token.name for token in visit.desk.tokens.all() if token.is_valid and token.scope == "analyst"}
+    people |= {person.name for person in visit.desk.people.all() if person.role == "analyst" and not person.disabled}
     return visit.render(
         "access.html",
         status,
         name=found.name,
         analysts=visit.desk.access.analysts(found),
         stated=found.analysts,
-        people=people,
+        groups=visit.desk.access.groups_of(found),
+        people=sorted(people),
         words=words,
     )
 

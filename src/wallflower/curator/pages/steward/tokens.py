@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -14,18 +13,18 @@ from wallflower.curator.pages.steward.acts import act_route, done_words
 from wallflower.curator.pages.visitors.visits import Visit, page, to
 from wallflower.errors import ParameterError, PrivacyError
 
-_PAGE: Final = 100
-
 
 def routes() -> list[Route]:
     """The pages of tokens."""
     return [
-        Route("/tokens", page(tokens, "steward")),
+        Route("/tokens", page(tokens, "reader")),
         act_route("/tokens", create_token),
         Route("/tokens/{token}/revoke", page(confirm_revocation, "steward")),
         act_route("/tokens/{token}/revoke", revoke_token),
         Route("/tokens/{token}/factor", page(confirm_removal, "steward")),
         act_route("/tokens/{token}/factor", remove_factor),
+        act_route("/people/{person}/disable", disable_person),
+        act_route("/people/{person}/enable", enable_person),
     ]
 
 
@@ -48,7 +47,8 @@ def create_token(visit: Visit) -> Response:
         if not (days.isascii() and days.isdigit() and len(days) < 8):
             raise ParameterError("days: a token lives 1 to 3,650 days. Choose a whole number.")
         name, scope = visit.form.get("name", "").strip(), visit.form.get("scope", "")
-        _, text = visit.desk.issue_token(visit.by, name, scope, days=int(days))
+        groups = [value for field, value in visit.form.items() if field.startswith("group-")]
+        _, text = visit.desk.issue_token(visit.by, name, scope, days=int(days), groups=groups)
     except PrivacyError as refusal:
         stated = problem(refusal)
         return _tokens(visit, stated["status"], words=stated["detail"])
@@ -66,6 +66,18 @@ def revoke_token(visit: Visit) -> Response:
     """End a token."""
     visit.desk.revoke_token(visit.by, visit.path("token"))
     return to("/tokens?done=revoke")
+
+
+def disable_person(visit: Visit) -> Response:
+    """End the sessions and personal tokens of a person."""
+    visit.desk.disable_person(visit.by, visit.path("person"))
+    return to("/tokens?done=disabled")
+
+
+def enable_person(visit: Visit) -> Response:
+    """Let a disabled person sign in again."""
+    visit.desk.enable_person(visit.by, visit.path("person"))
+    return to("/tokens?done=enabled")
 
 
 def confirm_removal(visit: Visit) -> Response:
@@ -96,7 +108,8 @@ def _tokens(
         scopes=SCOPES,
         holders=visit.desk.factors.holders(),
         uses=visit.desk.tokens.uses(),
-        acts=list(reversed(visit.desk.acts.last(_PAGE))),
+        people=visit.desk.people.all(),
+        groups=[group.name for group in visit.desk.settings.groups],
         words=words,
         text=text,
         name=name,

@@ -1,7 +1,8 @@
 """Before a sensitive act the token is entered again: a session that somebody else has got hold of is not enough.
 
 Whoever entered it a short while ago (`fresh` in the settings) is not asked. Otherwise a page asks for it, and carries
-what the form said; a wrong token loses nothing, and is counted and logged as one at the sign-in is.
+what the form said; a wrong token loses nothing, and is counted and logged as one at the sign-in is. A person without a
+token is authenticated once more by the directory that signed her in, in another tab.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def with_token(handler: Callable[[Visit], Response]) -> Callable[[Visit], Awaita
             except Refusal as refusal:
                 stated = problem(refusal)
                 return await run_sync(_ask, kept, stated["status"], stated["detail"])
-        elif not await run_sync(visit.sessions.is_fresh, visit.cookie, _window(visit)):
+        elif not _is_vouched_for(visit) and not await run_sync(visit.sessions.is_fresh, visit.cookie, _window(visit)):
             return await run_sync(_ask, kept, 401, None)
         return await run_sync(handler, kept)
 
@@ -43,6 +44,8 @@ def with_token(handler: Callable[[Visit], Response]) -> Callable[[Visit], Awaita
 
 async def _confirm(visit: Visit, entered: str, code: str) -> None:
     """Refuse whatever is not the very token of this session, with its second factor if it has one."""
+    if visit.by.is_person:
+        raise Refusal("forbidden", "You signed in without a token. Confirm at your office's directory.")
     attempts = visit.app.state.attempts
     caller = await authenticate(visit.desk, attempts, entered, address_of(visit.request))
     if caller.token != visit.by.token:
@@ -53,12 +56,17 @@ async def _confirm(visit: Visit, entered: str, code: str) -> None:
     await run_sync(visit.sessions.confirm, visit.cookie)
 
 
+def _is_vouched_for(visit: Visit) -> bool:
+    """Whether a trusted proxy has authenticated the person of this very request."""
+    return visit.by.is_person and visit.desk.settings.trusted_header is not None
+
+
 def _window(visit: Visit) -> timedelta:
     return timedelta(seconds=visit.desk.settings.fresh)
 
 
 def _ask(visit: Visit, status: int, words: str | None) -> Response:
-    enrolled = visit.desk.factors.is_enrolled(visit.by.token)
+    enrolled = not visit.by.is_person and visit.desk.factors.is_enrolled(visit.by.token)
     made = visit.render("confirm.html", status, words=words, given=visit.form, enrolled=enrolled)
     if status == 429:
         made.headers["retry-after"] = "60"

@@ -29,6 +29,8 @@ def routes() -> list[Route]:
 
 def show_factor(visit: Visit) -> Response:
     """Whether the token has a second factor, or a new secret to enrol."""
+    if visit.by.is_person:
+        return to("/account")
     return _show(visit, new_factor_secret(), 200, None)
 
 

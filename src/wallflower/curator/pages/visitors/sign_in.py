@@ -10,6 +10,7 @@ from wallflower.curator.api.callers import address_of, authenticate, require_cod
 from wallflower.curator.desk.logs import tell
 from wallflower.curator.desk.problems import Refusal, problem
 from wallflower.curator.pages.visitors.comeback import NEXT, safe_place
+from wallflower.curator.pages.visitors.directory import REFUSALS, logout_url
 from wallflower.curator.pages.visitors.visits import Visit, page, to
 
 
@@ -27,7 +28,8 @@ def sign_in_form(visit: Visit) -> Response:
     place = safe_place(visit.request.query_params.get(NEXT, ""))
     if visit.caller is not None:
         return RedirectResponse(place, 303)
-    return visit.render("sign-in.html", words=None, place=place)
+    refused = REFUSALS.get(visit.request.query_params.get("refused", ""))
+    return visit.render("sign-in.html", words=refused, place=place)
 
 
 async def sign_in(visit: Visit) -> Response:
@@ -47,9 +49,12 @@ async def sign_in(visit: Visit) -> Response:
     return found
 
 
-def sign_out(visit: Visit) -> Response:
-    """The session ends here, not only in the browser."""
-    visit.sessions.end(visit.cookie)
-    found = to("/sign-in")
-    visit.forget(found)
-    return found
+async def sign_out(visit: Visit) -> Response:
+    """The session ends here, not only in the browser; a person who signed in at the directory signs out there too."""
+    session = await run_sync(visit.sessions.person_session, visit.cookie)
+    await run_sync(visit.sessions.end, visit.cookie)
+    id_token = None if session is None else session.id_token
+    url = None if id_token is None else await logout_url(visit, id_token)
+    response = to("/sign-in") if url is None else RedirectResponse(url, 303)
+    visit.forget(response)
+    return response

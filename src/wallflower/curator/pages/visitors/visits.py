@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from wallflower.curator.api.callers import PAGES, address_of
+from wallflower.curator.api.callers import PAGES, READING, address_of
 from wallflower.curator.api.gate import is_large
 from wallflower.curator.desk.access.tokens import Caller
 from wallflower.curator.desk.desk import Desk
@@ -26,6 +26,12 @@ from wallflower.curator.desk.logs import log_failure
 from wallflower.curator.desk.problems import PREFIX, Refusal, problem, unanswered_refusal
 from wallflower.curator.desk.questions.jobs import Jobs
 from wallflower.curator.pages.visitors.comeback import sign_in_at, wanted_place
+from wallflower.curator.pages.visitors.person_sessions import (
+    HeaderPerson,
+    is_current,
+    open_header_session,
+    person_in_header,
+)
 from wallflower.curator.pages.visitors.sessions import Sessions, new_cookie
 from wallflower.curator.pages.words.environments import LANGUAGES, environment_of
 from wallflower.curator.pages.words.languages import ENGLISH, best_of
@@ -42,7 +48,10 @@ POLICY: Final = (
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 
-Who = Literal["anybody", "caller", "steward"]
+Who = Literal["anybody", "caller", "reader", "steward"]
+
+# Forms that an auditor may send: they change nothing but the auditor's own sign-in.
+_OWN_FORMS: Final = frozenset({"/sign-in", "/sign-out", "/language", "/second-factor", "/account", "/account/revoke"})
 
 _HANDED: Final = "wallflower-issued"
 _MOST_FIELDS: Final = 200
@@ -117,7 +126,7 @@ class Visit:
             "version": self.app.version,
         }
         catalogue = LANGUAGES[self.language]
-        known |= {"office": self.desk.settings.office, "place": self.place}
+        known |= {"office": self.desk.settings.office, "place": self.place, "openid": self.desk.settings.openid}
         known |= {"language": catalogue.code, "languages": list(LANGUAGES.values())}
         page = HTMLResponse(environment_of(catalogue.code).get_template(template).render({**known, **context}), status)
         if self.request.cookies.get(cookie_name(self.request)) != self.cookie:
@@ -126,26 +135,26 @@ class Visit:
 
     def keep(self, response: Response, cookie: str) -> None:
         """Have the browser keep this cookie, for this service alone."""
-        response.set_cookie(cookie_name(self.request), cookie, **_cookie_flags(self.request))
+        response.set_cookie(cookie_name(self.request), cookie, **cookie_flags(self.request))
 
     @property
     def token_to_show(self) -> str:
         """The token that this page is given to show; whoever reads it checks that it is one."""
         return self.request.cookies.get(_HANDED, "")
 
-    def hand_over(self, response: Response, token: str | None) -> None:
-        """Have the browser bring a token to the page of tokens, once, within a minute; None takes it back."""
-        flags = {**_cookie_flags(self.request), "path": f"{BASE}/tokens"}
+    def hand_over(self, response: Response, token: str | None, to_page: str = "tokens") -> None:
+        """Have the browser bring a token to a page that shows it, once, within a minute; None takes it back."""
+        flags = {**cookie_flags(self.request), "path": f"{BASE}/{to_page}"}
         response.set_cookie(_HANDED, token or "", max_age=60 if token else 0, **flags)
 
     def speak(self, response: Response, code: str) -> None:
         """Have the browser keep a language."""
-        flags = {**_cookie_flags(self.request), "path": BASE}
+        flags = {**cookie_flags(self.request), "path": BASE}
         response.set_cookie(LANGUAGE, code, max_age=31_536_000, **flags)
 
     def forget(self, response: Response) -> None:
         """Have the browser forget the cookie."""
-        response.delete_cookie(cookie_name(self.request), **_cookie_flags(self.request))
+        response.delete_cookie(cookie_name(self.request), **cookie_flags(self.request))
 
 
 def page(
@@ -165,14 +174,18 @@ def page(
         try:
             is_signed = visit.sessions.is_signed(visit.cookie)
             known = await run_sync(visit.sessions.caller, visit.cookie) if is_signed else None
+            if visit.desk.settings.trusted_header is not None:
+                person = person_in_header(request, visit.desk.settings)
+                known = known if known is not None and is_current(known, person, visit.desk.settings) else None
+                if known is None and person is not None and request.method == "GET":
+                    return await _sign_in_by_header(visit, person)
             visit = replace(visit, caller=known and replace(known, address=address_of(request)))
             request.state.visitor = visit.caller  # for the log
             if who != "anybody" and visit.caller is None:
                 return await _sign_in_first(visit)
             if request.method == "POST":
                 visit = replace(visit, form=await _form(visit))
-            if who == "steward" and not visit.by.is_steward:
-                raise Refusal("forbidden", "Only a steward may do this. Ask the steward.")
+            _require_role(visit, who)
             if inspect.iscoroutinefunction(handler):
                 answered: Response = await handler(visit)
                 return answered
@@ -189,6 +202,18 @@ def page(
     return endpoint
 
 
+def _require_role(visit: Visit, who: Who) -> None:
+    """Refuse a visitor whose role does not reach; an auditor sends no form but those of her own sign-in."""
+    if who == "steward" and not visit.by.is_steward:
+        raise Refusal("forbidden", "Only a steward may do this. Ask the steward.")
+    if who == "reader" and not visit.by.reads_all:
+        raise Refusal("forbidden", "Only a steward or an auditor may read this. Ask the steward.")
+    is_form = visit.request.method not in READING
+    path = visit.request.url.path.removeprefix(BASE)
+    if is_form and visit.caller is not None and visit.caller.is_auditor and path not in _OWN_FORMS:
+        raise Refusal("forbidden", "An auditor reads and changes nothing. Ask the steward.")
+
+
 async def _compute(visit: Visit, work: Callable[[], Response]) -> Response:
     """Work in the turn of the visitor, unless the browser has given up meanwhile."""
     queue = visit.desk.computations
@@ -196,6 +221,15 @@ async def _compute(visit: Visit, work: Callable[[], Response]) -> Response:
         if await visit.request.is_disconnected():
             return Response(status_code=204)
         return await queue.run_in_thread(work)
+
+
+async def _sign_in_by_header(visit: Visit, person: HeaderPerson) -> Response:
+    """Open a session for the person whom a trusted proxy names, and come back to the page with its cookie."""
+    request = visit.request
+    cookie = await run_sync(open_header_session, visit.desk, visit.sessions, person, address_of(request))
+    response = RedirectResponse(wanted_place(request, {}), 303)
+    visit.keep(response, cookie)
+    return response
 
 
 async def _sign_in_first(visit: Visit) -> Response:
@@ -216,7 +250,8 @@ def cookie_name(request: Request) -> str:
     return f"__Host-{COOKIE}" if is_secure(request) else COOKIE
 
 
-def _cookie_flags(request: Request) -> Any:
+def cookie_flags(request: Request) -> Any:
+    """How every cookie of ours is set: for this host, our own pages and no script; over TLS alone if there is TLS."""
     secure = is_secure(request)
     return {"path": "/" if secure else BASE, "httponly": True, "samesite": "strict", "secure": secure}
 
