@@ -21,3 +21,30 @@ class Scripted:
 
     def flip(self, exponent):
         return self._draw.random() < math.exp(-float(exponent))
+
+
+class RecordedScript(Scripted):
+    """The same, with a list of what was asked for: laws, scales, bounds, and choices among how many at which rate."""
+
+    def __init__(self, seed=11):
+        super().__init__(seed)
+        self.asked = []
+
+    def laplace(self, scale):
+        self.asked.append(("laplace", scale))
+        return super().laplace(scale)
+
+    def gaussian(self, scale):
+        self.asked.append(("gaussian", scale))
+        return super().gaussian(scale)
+
+    def below(self, bound):
+        self.asked.append(("below", bound))
+        return super().below(bound)
+
+    def flip(self, exponent):
+        self.asked.append(("flip", exponent))
+        return super().flip(exponent)
+
+    def note_choice(self, law, rate, gaps, counts):
+        self.asked.append((law, rate, sum(counts)))

@@ -13,7 +13,7 @@ from sparks import assert_that_kills_change_nothing, itself, mortal_tasks, spark
 from typer.testing import CliRunner
 
 import wallflower as wf
-from scripted_noise import Scripted
+from scripted_noise import RecordedScript
 from wallflower.cli import build
 from wallflower.data import Schema, TiledTable, load
 from wallflower.data import fingerprints as prints
@@ -281,12 +281,14 @@ ASKED = {
 
 
 @pytest.mark.parametrize("question", ASKED)
-def test_the_same_noise_gives_the_answer_of_memory(question, engine, records):
+def test_the_same_noise_is_asked_for_and_gives_the_answer_of_memory(question, engine, records):
     query = ASKED[question]
     named = records.append_column("id", pa.array([f"p{at}" for at in range(N)]))
     tables = load(named, schema=GROUPED), load_into(named, engine, schema=GROUPED)
-    told = [query.answer(view_of(query, table), Scripted()) for table in tables]
-    assert told[0] == told[1]
+    scripts = RecordedScript(), RecordedScript()
+    answers = [query.answer(view_of(query, table), noise) for table, noise in zip(tables, scripts, strict=True)]
+    assert answers[0] == answers[1]
+    assert scripts[0].asked == scripts[1].asked
 
 
 def test_a_record_is_not_named_by_its_row_where_records_can_move_others(engine, records):
