@@ -27,8 +27,8 @@ import numpy as np
 
 import wallflower as wf
 from wallflower.machine.lazy import Lazy
+from wallflower.streams import watching
 from wallflower.synthetic import Floats, mixture
-from wallflower.watching import watching
 
 _anomaly = Lazy("river.anomaly")
 _ecod = Lazy("pyod.models.ecod")

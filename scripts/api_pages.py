@@ -90,7 +90,7 @@ SERVING: Final = {
     "Table": ("require", "points", "rescale", "codes", "coordinates", "cells", "row", "times"),
     "Loss": ("account", "to_json", "from_json"),
     "Protection": ("to_json", "from_json", "neighbours", "words_but"),
-    "Watching": ("let_go",),
+    "Watching": ("detach",),
     "Model": ("score", "ends", "thresholds", "parts", "split_score", "score_column", "map_scores", "of", "from_json"),
     "PerturbedReadings": ("decode_frames", "tag_key", "sizes"),
     "RemoteQuote": ("from_json",),
@@ -105,7 +105,7 @@ COST: Final = (
     "protects another unit, what it is there is booked ([the ledger](ledger.md))."
 )
 ABOVE: Final = "see above"
-_LATE: Final = ("wallflower.watching", "wallflower.watching.fleet")  # functions of the same names hide these modules
+_LATE: Final = ("wallflower.streams", "wallflower.streams.fleet")  # functions of the same names hide these modules
 _ROOMS: Final = (
     data,
     errors,

@@ -16,7 +16,7 @@ NEEDS: Final = ("hypothesis", "pytest", "pytest-xdist", "pyyaml")
 CORE: Final = (
     *("tests/test_config.py", "tests/test_contract.py", "tests/test_mechanisms.py", "tests/test_noise.py"),
     *("tests/test_privacy.py", "tests/test_release.py", "tests/cli", "tests/data", "tests/ledger", "tests/queries"),
-    *("tests/report", "tests/watching"),
+    *("tests/report", "tests/streams"),
 )
 
 

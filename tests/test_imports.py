@@ -27,8 +27,8 @@ DRAWERS = {
     "release/__init__.py",
     "release/steward_key.py",  # a key, which is no noise
     "rehearsal.py",  # for answers of made-up records
-    "watching/__init__.py",
-    "watching/fleet.py",
+    "streams/watch.py",
+    "streams/fleet.py",
     "sensors/simulation.py",
     "sensors/audit/*.py",
     "sensors/parties/party.py",

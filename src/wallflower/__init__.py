@@ -27,9 +27,9 @@ from wallflower.release import Release, release
 from wallflower.release.answer import compare
 from wallflower.remote import connect
 from wallflower.report import plans
+from wallflower.streams import watching
+from wallflower.streams.fleet import fleet
 from wallflower.units import Protection
-from wallflower.watching import watching
-from wallflower.watching.fleet import fleet
 
 if TYPE_CHECKING:
     from wallflower.queries.explain.draws.utilities import CustomUtility

@@ -12,7 +12,7 @@ from wallflower.cli.show import notice, say_cap
 from wallflower.data.fleets import VALUE, Batch, fleet_batches
 from wallflower.errors import BudgetExhausted, ParameterError
 from wallflower.ledger import Ledger
-from wallflower.watching.fleet import Fleet, FleetDecisions, fleet
+from wallflower.streams.fleet import Fleet, FleetDecisions, fleet
 
 _UNFIT: Final = {"goes_on": "--continue", "state_key": "--state-key", "server": "--server"}
 

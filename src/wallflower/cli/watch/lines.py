@@ -22,7 +22,7 @@ from wallflower.ledger import Ledger
 from wallflower.queries.watch.seasons import Seasons
 from wallflower.query.forms import Question
 from wallflower.schema.columns import Selection, call_or_refuse, list_names
-from wallflower.watching import Decisions, Watching, watching
+from wallflower.streams import Decisions, Watching, watching
 
 _ASK: Final[Mapping[str, Any]] = {
     "json_lines": Annotated[

@@ -22,8 +22,8 @@ from wallflower.release import declaration_of, plan_for, require_room
 from wallflower.release.scales import rescale
 from wallflower.release.views import view_of
 from wallflower.schema.rows import bounds_rows, require_secret_rows
+from wallflower.streams import DEFAULT_PLAN_ROWS
 from wallflower.units import Claim, Protection
-from wallflower.watching import USUAL
 
 AT_A_TIME: Final = 1 << 20  # records of a table that an engine keeps, about as many as a tile has
 _MOST_OUTLINES: Final = 1024
@@ -93,11 +93,11 @@ class Outlines:
         bound of it never meets the table, since a refusal by the table could tell it."""
         name, columns = found.name, getattr(query, "columns", None)
         if found.source is None:
-            return Sight(view=self._shelf.stream(name, columns), n=found.schema.rows or USUAL)
+            return Sight(view=self._shelf.stream(name, columns), n=found.schema.rows or DEFAULT_PLAN_ROWS)
         if is_hidden:
             require_secret_rows(found.schema, Protection(unit="membership"), name)
         if is_hidden and query.cost().neighbours is not Neighbours.ADD_REMOVE:
-            return Sight(view=self._shelf.stream(name, columns), n=USUAL, is_blind=True)
+            return Sight(view=self._shelf.stream(name, columns), n=DEFAULT_PLAN_ROWS, is_blind=True)
         if is_hidden:
             query.require_bound(found.schema.rows)
         view = view_of(query, rescale(query, self._shelf.table(name), self._ledger), self._ledger)

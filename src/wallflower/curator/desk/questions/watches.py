@@ -33,7 +33,7 @@ from wallflower.privacy import Loss
 from wallflower.query import Query
 from wallflower.release import require_use
 from wallflower.schema import Schema
-from wallflower.watching import Decisions, Watching, watching
+from wallflower.streams import Decisions, Watching, watching
 
 _PATIENCE: Final = 5.0  # for another worker to put a watch down
 _PAUSE: Final = 0.02

@@ -19,7 +19,7 @@ from wallflower.curator.pages.figures.timeline import Block, timeline
 from wallflower.curator.pages.visitors.visits import BASE, Visit, page, place, refusal_page, to
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.query import Query
-from wallflower.watching import USUAL, Decisions
+from wallflower.streams import DEFAULT_PLAN_ROWS, Decisions
 
 SHOWN: Final = 10_000  # decisions on a page
 _BLOCKS: Final = 40
@@ -135,7 +135,7 @@ def _watch_page(visit: Visit, key: str, status: int = 200, words: str | None = N
 
 
 def _expectation(visit: Visit, state: WatchView, query: Query[Any, Any]) -> Expectation:
-    rows = visit.desk.shelf.find(state.dataset).schema.rows or USUAL
+    rows = visit.desk.shelf.find(state.dataset).schema.rows or DEFAULT_PLAN_ROWS
     plan = query.plan(n=rows, dimension=len(state.columns))
     chosen = next((option for option in plan.options if option.mechanism == plan.chosen), None)
     figures = {} if chosen is None else chosen.figures

@@ -23,10 +23,10 @@ from wallflower.ledger import Ledger
 from wallflower.queries.watch.detectors import Staircase
 from wallflower.queries.watch.seasons import Seasons
 from wallflower.queries.watch.seasons.phases import Phases
-from wallflower.watching.fleet import LATEST, Fleet, place_of
-from wallflower.watching.fleet_store import FleetStore
+from wallflower.streams.fleet import LATEST, Fleet, place_of
+from wallflower.streams.fleet_store import FleetStore
 
-module: Any = import_module("wallflower.watching.fleet")
+module: Any = import_module("wallflower.streams.fleet")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

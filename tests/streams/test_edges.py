@@ -13,10 +13,9 @@ from watches import COIN, opened
 
 from wallflower.errors import EpochClosed, PrivacyError, StateUnreachable
 from wallflower.ledger import Block, Ledger
-from wallflower.watching import Watching
-from wallflower.watching.hold import Hold, bounded_spending
-from wallflower.watching.payer import Payer
-from wallflower.watching.state import Epoch, State
+from wallflower.streams import Watching
+from wallflower.streams.payer import Hold, Payer, bounded_spending
+from wallflower.streams.state import Epoch, State
 
 FIRST = Block(charge=1, epoch="e", number=3, settled=4, last=10, spent=2, holder="other", hash="row 3")
 
@@ -136,7 +135,7 @@ def test_a_state_goes_on_between_what_is_settled_and_what_is_noted(
         analyst="a",
         ledger=LedgerOf(FIRST),  # type: ignore[arg-type]
         state=blank,
-        heed=lambda: None,
+        check_useful=lambda: None,
     )
     epoch = Epoch(number=1, about={"charge": 1, "epoch": "e"}, secret=(), position=position, exhausted=exhausted)
     if refused is None or exhausted:

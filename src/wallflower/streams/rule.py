@@ -1,9 +1,14 @@
-"""From an observation to a decision, by public facts alone: how entries are read, measured and judged."""
+"""From an observation to a decision, by public facts alone: how entries are read, measured and judged.
+
+A frame (pandas, polars, Arrow) is read by the names of its columns. No cell raises: one that is not a number is NaN,
+which counts as the middle of its bounds.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -18,7 +23,6 @@ from wallflower.queries.watch.gauge import Gauge
 from wallflower.queries.watch.modes import mode_of
 from wallflower.queries.watch.staircase import Table
 from wallflower.schema.columns import list_names, pick
-from wallflower.watching.frames import times_of
 
 Floats = NDArray[np.float64]
 Observation = float | Sequence[Any] | Mapping[str, Any] | NDArray[Any] | None
@@ -177,3 +181,58 @@ def names_of(query: Watch, columns: Sequence[str] | None, schema: Schema | None)
             "Pass columns=[...], or state them in the query or the schema."
         )
     return pick(names, names if stated is None else stated)
+
+
+def rows_of(given: Any, columns: Sequence[str]) -> Any:
+    """Observations one after another: a frame as numbers in the order of `columns`, everything else as it came."""
+    if isinstance(given, Mapping | str | bytes):
+        raise DataError(
+            f"a batch is a list of observations, one after another ({list_names(columns)}), or a frame. "
+            "Put a single one into a list."
+        )
+    cells = _cells(given)
+    if cells is not None:
+        return _numbers(cells, columns)
+    return given if isinstance(given, Sequence) or hasattr(given, "__array__") else list(given)
+
+
+def times_of(given: Any, column: str) -> list[str] | None:
+    """The times of a frame, or of observations that come by name, as text; None if they have none."""
+    cells = _cells(given)
+    if cells is not None:
+        return next((list(map(str, found)) for name, found in cells if name == column), None)
+    if isinstance(given, Sequence) and given and all(isinstance(row, Mapping) and column in row for row in given):
+        return [str(row[column]) for row in given]
+    return None
+
+
+def _cells(given: Any) -> list[tuple[str, Any]] | None:
+    """The columns of a frame with their names; None if it is none."""
+    if hasattr(given, "itertuples"):  # pandas
+        return [(str(name), given.iloc[:, place]) for place, name in enumerate(given.columns)]
+    if hasattr(given, "get_columns"):  # polars
+        return list(zip(given.columns, given.get_columns(), strict=True))
+    if hasattr(given, "column_names"):  # Arrow
+        return list(zip(given.column_names, given.columns, strict=True))
+    return None
+
+
+def _numbers(cells: Iterable[tuple[str, Any]], columns: Sequence[str]) -> Floats:
+    """The wanted columns side by side; others, such as one of times, are left unread."""
+    known = list(cells)
+    counts = Counter(name for name, _ in known)
+    if any(counts[name] != 1 for name in columns):
+        raise DataError(
+            f"a frame is read by the names of its columns, and it needs each of {list_names(columns)} once. "
+            "Rename its columns, or pass its values in this order."
+        )
+    found = dict(known)
+    return np.column_stack([_column(found[name]) for name in columns])
+
+
+def _column(cells: Any) -> Floats:
+    values = np.asarray(cells)
+    if values.dtype.kind in "biuf":
+        with np.errstate(over="ignore"):
+            return values.astype(np.float64)
+    return np.array([number(cell) for cell in values], dtype=np.float64)

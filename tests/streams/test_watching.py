@@ -27,9 +27,9 @@ from wallflower.queries.watch.detectors import Sparse
 from wallflower.queries.watch.gauge import Gauge
 from wallflower.queries.watch.staircase import Table
 from wallflower.release import release
-from wallflower.watching import watching
+from wallflower.streams import watching
 
-door: Any = import_module("wallflower.watching")  # the function of this name stands before it in the package
+door: Any = import_module("wallflower.streams.watch")  # the function of this name stands before it in the package
 
 
 class Scripted:
@@ -144,9 +144,9 @@ def test_single_rows_are_decided_as_those_of_a_batch(public: Any) -> None:
 
 
 def test_words_drawn_ahead_are_used_once_and_in_order(book: Ledger, monkeypatch: Any) -> None:
-    script = [int(word) for word in system_noise().words(4 * door.BLOCK)]
+    script = [int(word) for word in system_noise().words(4 * door.WORDS_DRAWN_AHEAD)]
     monkeypatch.setattr(door, "system_noise", lambda: Scripted(script))
-    xs = np.linspace(-5, 5, 2 * door.BLOCK + 1)
+    xs = np.linspace(-5, 5, 2 * door.WORDS_DRAWN_AHEAD + 1)
     with opened(book, key="one") as one, opened(book, key="many") as many:
         singly = [one.decide(x) for x in xs.tolist()]
         assert one.position == len(xs)

@@ -22,7 +22,7 @@ from wallflower.errors import StateError
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
-from wallflower.watching import watching
+from wallflower.streams import watching
 
 WALLFLOWER = Path(sys.executable).with_name("wallflower")
 OPTIONS = ("--threshold", "2", "--low", "-5", "--high", "5", "--epsilon", "0.01", "--dataset", "ward", "--anyway")
@@ -35,9 +35,9 @@ SCRIPT = textwrap.dedent(
     from wallflower.privacy import Loss
     from wallflower.queries.watch import Watch
     from wallflower.queries.watch.detectors import Staircase
-    from wallflower.watching import watching
-    from wallflower.watching.hold import Hold
-    from wallflower.watching.state import State
+    from wallflower.streams import watching
+    from wallflower.streams.payer import Hold
+    from wallflower.streams.state import State
 
     ledger, state, point = sys.argv[1:]
 
@@ -228,10 +228,10 @@ STORM = textwrap.dedent(
     import sys
     from wallflower.privacy import Loss
     from wallflower.queries.watch import Watch
-    from wallflower.watching import hold, watching
+    from wallflower.streams import payer as hold, watching
 
     ledger, state = sys.argv[1:]
-    hold.SHARE = 1  # long blocks: a copy is taken in the middle of one
+    hold.OBSERVATIONS_PER_BLOCK = 1  # long blocks: a copy is taken in the middle of one
     query = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.00001"), scores=True)
     with watching(query, columns=["x"], dataset="ward", ledger=ledger, state=state) as watch:
         for _ in sys.stdin:

@@ -14,7 +14,8 @@ from wallflower.errors import ChainBroken, EpochClosed, KeyConflict, LedgerError
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
-from wallflower.watching import Watching, hold
+from wallflower.streams import Watching
+from wallflower.streams import payer as hold
 
 SPARSE: dict[str, Any] = {"threshold": 2.0, "low": -5.0, "high": 5.0, "level": "person", "loss": Loss("0.5")}
 
@@ -165,7 +166,7 @@ def test_of_two_copies_one_goes_on(ledger: Ledger, tmp_path: Path) -> None:
 def test_a_copy_of_a_running_watch_keeps_off_its_block(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hold, "SHARE", 1)
+    monkeypatch.setattr(hold, "OBSERVATIONS_PER_BLOCK", 1)
     state = tmp_path / "s"
     first = opened(ledger, EVENT, state=state)
     first.decide_many(FAR[:10])
@@ -267,12 +268,12 @@ def test_notes_are_few_and_free(book: Ledger, tmp_path: Path) -> None:
         notes = len(labels(book))
         for x in range(30):
             watch.decide(float(x % 5))
-        assert len(labels(book)) - notes == -(-30 // (len(FAR) // hold.SHARE))
+        assert len(labels(book)) - notes == -(-30 // (len(FAR) // hold.OBSERVATIONS_PER_BLOCK))
         spent = book.spent("ward")
         die(watch)
     assert spent.amount == EVENT.cost().amount
     with opened(book, EVENT, state=tmp_path / "s") as again:
-        assert again.passed_over <= len(FAR) // hold.SHARE
+        assert again.passed_over <= len(FAR) // hold.OBSERVATIONS_PER_BLOCK
     assert book.spent("ward") == spent
 
 

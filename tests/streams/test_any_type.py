@@ -26,7 +26,7 @@ from wallflower.errors import DataError
 from wallflower.ledger import Ledger
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.detectors import Staircase
-from wallflower.watching.frames import rows_of
+from wallflower.streams.rule import rows_of
 
 PAIR = Watch(threshold=2.0, low=-5.0, high=5.0, loss=wf.Loss("0.25"))
 

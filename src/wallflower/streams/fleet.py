@@ -35,15 +35,11 @@ from wallflower.ledger import Ledger
 from wallflower.noise import Noise, system_noise
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.modes import mode_of
-from wallflower.watching.fleet_store import FleetStore, Key, Mark
-from wallflower.watching.frames import rows_of
-from wallflower.watching.hold import Hold
-from wallflower.watching.payer import OpenEpoch, Payer
-from wallflower.watching.rule import Observation, Rule
-from wallflower.watching.state import Row
-from wallflower.watching.subject import Subject, new_holder
-
-__all__ = ["Fleet", "FleetDecisions", "fleet"]
+from wallflower.streams.fleet_store import FleetStore, Key, Mark
+from wallflower.streams.payer import Hold, OpenEpoch, Payer
+from wallflower.streams.rule import Observation, Rule, rows_of
+from wallflower.streams.state import Row
+from wallflower.streams.watch import WatchTarget, new_holder
 
 LATEST: Final = 2**62
 NAME_BYTES: Final = 1024  # of a stream's name; an index of PostgreSQL takes no more than 2,704 in all
@@ -117,7 +113,7 @@ def fleet(
     _require_events(query)
     if look_ahead is not None and (type(look_ahead) is not int or not 0 <= look_ahead < LATEST):
         raise ParameterError("look_ahead must be a whole number from 0. Omit it for the default.")
-    watched = Subject.of(query, dataset, columns, schema)
+    watched = WatchTarget.of(query, dataset, columns, schema)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     kept = FleetStore(store, dataset)
     rule, noise = watched.rule, system_noise()

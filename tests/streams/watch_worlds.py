@@ -13,8 +13,8 @@ import numpy as np
 from wallflower.errors import EpochClosed
 from wallflower.ledger import Block, Ledger
 from wallflower.queries.watch.detectors import Decisions as Found
-from wallflower.watching import Decisions, Watching, watching
-from wallflower.watching.state import Epoch
+from wallflower.streams import Decisions, Watching, watching
+from wallflower.streams.state import Epoch
 
 A, B = "a", "b"  # two machines, each with a state file of its own
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import index
 from pathlib import Path
 from threading import RLock
@@ -30,22 +30,19 @@ from numpy.typing import NDArray
 
 from wallflower.data import Schema
 from wallflower.errors import LedgerError, ParameterError, StateError
-from wallflower.ledger import Ledger
+from wallflower.ledger import Declaration, Ledger
 from wallflower.machine.vault import read_vault
 from wallflower.noise import Noise, system_noise, words
 from wallflower.queries.watch import Watch
-from wallflower.queries.watch.detectors import Decisions as Found
-from wallflower.watching.decisions import Decisions
-from wallflower.watching.frames import rows_of
-from wallflower.watching.hold import Hold
-from wallflower.watching.payer import OpenEpoch, Payer
-from wallflower.watching.rule import Observation, Rule
-from wallflower.watching.state import Epoch, State
-from wallflower.watching.subject import USUAL, Subject, new_holder
+from wallflower.queries.watch.claims import LiveStream
+from wallflower.queries.watch.detectors import Decisions as DetectorDecisions
+from wallflower.release import declaration_of, default_analyst, require_use
+from wallflower.streams.payer import Hold, Memory, OpenEpoch, Payer
+from wallflower.streams.rule import Observation, Rule, names_of, rows_of
+from wallflower.streams.state import Epoch, State
 
-__all__ = ["USUAL", "Decisions", "Watching", "watching"]
-
-BLOCK: Final = 4096  # words drawn ahead of single decisions
+DEFAULT_PLAN_ROWS: Final = 1000  # observations that a plan assumes if the schema states no number of rows
+WORDS_DRAWN_AHEAD: Final = 4096  # for single decisions
 
 
 def watching(
@@ -79,7 +76,7 @@ def watching(
     renew      an epoch that is closed or exhausted is followed by a new one, which is paid for and begins with 1
     anyway     decisions of no use are refused where False, and warned about where None
     """
-    watched = Subject.of(query, dataset, columns, schema)
+    watched = WatchTarget.of(query, dataset, columns, schema)
     if query.relearn is not None:
         raise ParameterError(
             "relearn: a watch over observations as they come keeps its baseline. Leave it out, and open a new watch by "
@@ -109,6 +106,92 @@ def _open_state(state: str | Path | None, key: str | Path | None) -> State | Non
     if state is None and key is not None:
         raise ParameterError("state_key: it seals a state, and none is given. Name a state too, or leave it out.")
     return None if state is None else State(state, read_vault(None if key is None else Path(key)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decisions:
+    """What a batch came to.
+
+    first      the number of its first observation
+    flags      whether each is flagged
+    scores     noisy scores, if the query has them
+    exhausted  these are the last there will be; if fewer than were asked for, the rest was not looked at
+    skipped    where nobody looked, or nobody knows any more what was found: flag and score mean nothing there
+    """
+
+    first: int
+    flags: NDArray[np.bool_]
+    scores: NDArray[np.int64] | None
+    exhausted: bool
+    skipped: NDArray[np.bool_]
+
+    @property
+    def outliers(self) -> list[bool | None]:
+        """The flags, None where an observation was skipped."""
+        return self._blank_skipped(self.flags)
+
+    @property
+    def noisy_scores(self) -> list[int | None] | None:
+        """The scores, if there are any, None where an observation was skipped."""
+        return None if self.scores is None else self._blank_skipped(self.scores)
+
+    def _blank_skipped(self, values: NDArray[Any]) -> list[Any]:
+        return [
+            None if skipped else value for value, skipped in zip(values.tolist(), self.skipped.tolist(), strict=True)
+        ]
+
+    def __len__(self) -> int:
+        return len(self.flags)
+
+    def and_then(self, later: Decisions) -> Decisions:
+        """These decisions, followed by later ones."""
+        scores = None
+        if self.scores is not None and later.scores is not None:
+            scores = np.concatenate([self.scores, later.scores])
+        flags, skipped = ((self.flags, later.flags), (self.skipped, later.skipped))
+        return Decisions(self.first, np.concatenate(flags), scores, later.exhausted, np.concatenate(skipped))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchTarget:
+    """A query, and the stream that it is asked of."""
+
+    dataset: str
+    facts: Schema
+    rule: Rule
+    declared: Declaration | None
+
+    @classmethod
+    def of(cls, query: Watch, dataset: str, columns: Sequence[str] | None, schema: Schema | str | Path | None) -> Self:
+        """Hold a query to what is public of the stream."""
+        public = Schema.read(schema) if isinstance(schema, str | Path) else schema
+        names = names_of(query, columns, public)
+        facts = Schema.of(names) if public is None or public.columns is None else public.only(names)
+        rule = Rule(query, facts)
+        if query.season is not None:
+            query.season.require_same(dataset, names)
+        return cls(dataset=dataset, facts=facts, rule=rule, declared=declaration_of(dataset, public or Schema()))
+
+    def payer(self, ledger: Ledger, state: Memory | None, *, analyst: str | None, anyway: bool | None) -> Payer:
+        """Who pays for it, and remembers in `state`, if there is one."""
+        query, facts, names = self.rule.query, self.facts, tuple(self.rule.columns)
+        return Payer(
+            query=query,
+            claim=query.claim(LiveStream(columns=names, schema=facts)),
+            declared=self.declared,
+            dataset=self.dataset,
+            analyst=analyst or default_analyst(),
+            ledger=ledger,
+            state=state,
+            check_useful=lambda: require_use(
+                query.plan(n=facts.rows or DEFAULT_PLAN_ROWS, dimension=len(names)), anyway=anyway
+            ),
+        )
+
+
+def new_holder(kind: str, noise: Noise) -> str:
+    """A name for whoever holds an epoch, and the key of its charge unless another is given: no other ledger has it."""
+    return f"{kind}-" + "".join(f"{word:016x}" for word in words(noise, 2).tolist())
 
 
 class Watching:
@@ -204,8 +287,8 @@ class Watching:
         """Put the watch down. Without a state nothing is left of it."""
         with self._lock:
             if self._is_open:
-                self._retire()
-                self._put_down()
+                self._stop()
+                self._release_hold()
 
     def __enter__(self) -> Self:
         return self
@@ -264,7 +347,7 @@ class Watching:
             self._state.keep(after, [(None, None)] * skipped + list(zip(flags.tolist(), kept, strict=True)))
         return after
 
-    def _looks(self, distances: NDArray[np.int64], last: int) -> Iterator[Found]:
+    def _looks(self, distances: NDArray[np.int64], last: int) -> Iterator[DetectorDecisions]:
         """Decide about these, the last of which has this number: nothing is looked at before it is held.
 
         What was spent counts at once, since a note in the ledger may show it, even if nothing of it is kept.  (B)
@@ -300,8 +383,8 @@ class Watching:
         """The first word of a new block; the rest is kept for later."""
         with self._lock:
             self._require_open()
-            word, *rest = words(self._noise, BLOCK).tolist()
-            self._epoch = replace(self._epoch, position=self._epoch.position + BLOCK)
+            word, *rest = words(self._noise, WORDS_DRAWN_AHEAD).tolist()
+            self._epoch = replace(self._epoch, position=self._epoch.position + WORDS_DRAWN_AHEAD)
             self._ahead.extend(reversed(rest))
             return int(word)
 
@@ -312,21 +395,21 @@ class Watching:
                 "closed. Open it again, or in the child."
             )
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """In a forked child: the watch stays with the parent."""
         if self._is_open:
-            self._retire()
+            self._stop()
             if self._state is not None:
                 self._state.abandon()
 
-    def _put_down(self) -> None:
+    def _release_hold(self) -> None:
         state = self._state
         if state is not None:
             with suppress(LedgerError, StateError):  # what is held and not given back is passed over
                 self._hold.put_down(state.position_of(self._epoch), self._epoch.spent)
             state.close()
 
-    def _retire(self) -> None:
+    def _stop(self) -> None:
         """Decide nothing any more, and forget what was drawn ahead: a child would use it a second time."""
         self._epoch, self._is_open = replace(self._epoch, position=self.position), False
         self._ahead.clear()
@@ -341,7 +424,7 @@ _OPEN: Final[WeakSet[Watching]] = WeakSet()
 
 def _forget() -> None:
     for watch in _OPEN:
-        watch.let_go()
+        watch.detach()
 
 
 os.register_at_fork(after_in_child=_forget)

@@ -30,8 +30,8 @@ from wallflower.queries.watch import Watch
 from wallflower.queries.watch.gauge import Gauge
 from wallflower.queries.watch.seasons import Seasons
 from wallflower.queries.watch.seasons.phases import Phases
-from wallflower.watching.fleet import Fleet, place_of
-from wallflower.watching.rule import Rule
+from wallflower.streams.fleet import Fleet, place_of
+from wallflower.streams.rule import Rule
 
 pytestmark = pytest.mark.slow  # together more than `make check` has room for
 
@@ -90,7 +90,7 @@ def test_decisions_are_those_of_a_watch(book: Ledger, tmp_path: Path, monkeypatc
     rows = np.linspace(-6, 6, 500)
     rule = Rule(EVENT, Schema.of(["x"]))
     expected = rule.detector.decide(rule.measure(rows), (), 0, Scripted(script[2:])).flags
-    monkeypatch.setattr(import_module("wallflower.watching.fleet"), "system_noise", lambda: Scripted(script))
+    monkeypatch.setattr(import_module("wallflower.streams.fleet"), "system_noise", lambda: Scripted(script))
     with opened(book, tmp_path / "s") as fleet:
         told = fleet.decide_many([f"m{place % 7}" for place in range(500)], list(range(500)), rows)
     assert told.flags.tolist() == expected.tolist()
@@ -232,8 +232,8 @@ SCRIPT = textwrap.dedent(
     import wallflower as wf
     from wallflower.ledger import Ledger
     from wallflower.queries.watch.detectors import Staircase
-    from wallflower.watching.fleet_store import FleetStore
-    from wallflower.watching.hold import Hold
+    from wallflower.streams.fleet_store import FleetStore
+    from wallflower.streams.payer import Hold
 
     folder, where = sys.argv[1:]
     query = wf.Watch(threshold=2.0, low=-5.0, high=5.0, loss=wf.Loss("0.001"), scores=True)
@@ -264,7 +264,7 @@ SCRIPT = textwrap.dedent(
     def open_fleet(dataset):
         return wf.fleet(query, columns=["x"], dataset=dataset, ledger=folder + "/ledger.db", store=where)
 
-    from wallflower.watching.fleet import Fleet
+    from wallflower.streams.fleet import Fleet
     for number, point in enumerate(sys.stdin.read().split("\\n")):
         if not (child := os.fork()):
             work(point, f"d{number}")

@@ -7,7 +7,7 @@ from typing import Any
 from wallflower.ledger import Ledger
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
-from wallflower.watching import Watching, watching
+from wallflower.streams import Watching, watching
 
 EVENT = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.25"))
 COIN = Watch(threshold=2.0, low=-5.0, high=5.0, loss=Loss("0.001"), scores=True)  # about as often true as false

@@ -16,9 +16,9 @@ from watch_worlds import BookInMemory, StateInMemory, World, unlike_any
 from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.queries.watch.detectors import Sparse, Staircase
-from wallflower.watching import hold, payer
+from wallflower.streams import payer
 
-door: Any = import_module("wallflower.watching")
+door: Any = import_module("wallflower.streams.watch")
 
 ACTIONS = (
     "decide a 1",
@@ -49,7 +49,7 @@ WATCHES = {  # with the most flags that are paid for; at so large a loss every o
 def _in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(door, "State", StateInMemory)
     monkeypatch.setattr(Staircase, "decide", unlike_any(count(1)))
-    monkeypatch.setattr(hold, "SHARE", 1)  # short streams, and blocks that go beyond what was asked for
+    monkeypatch.setattr(payer, "OBSERVATIONS_PER_BLOCK", 1)  # blocks that reach beyond what was asked for
 
 
 def short() -> Iterator[tuple[str, ...]]:
@@ -107,11 +107,11 @@ def test_a_crash_costs_one_flag_at_most_and_a_clean_stop_none() -> None:
 
 
 def look_at_all(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(hold.Hold, "count_barred", lambda *_: 0)
+    patch.setattr(payer.Hold, "count_barred", lambda *_: 0)
 
 
 def note_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(hold.Hold, "cover", lambda *_: True)
+    patch.setattr(payer.Hold, "cover", lambda *_: True)
 
 
 def let_two_go_on(patch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def give_back_what_was_told(patch: pytest.MonkeyPatch) -> None:
     def put_down(held: Any, position: int, spent: int) -> None:
         held._note(settled=held._begun_at, last=held._begun_at, spent=spent)
 
-    patch.setattr(hold.Hold, "put_down", put_down)
+    patch.setattr(payer.Hold, "put_down", put_down)
 
 
 BROKEN = (

@@ -20,7 +20,7 @@ from wallflower.errors import EpochClosed, LedgerError, StateError, StateUnreach
 from wallflower.ledger.chain import canonical
 from wallflower.ledger.store import open_engine
 from wallflower.machine.lazy import Lazy
-from wallflower.watching.state import Epoch, Row, lock_file
+from wallflower.streams.state import Epoch, Row, lock_file
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

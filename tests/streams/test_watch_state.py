@@ -20,7 +20,7 @@ from wallflower.privacy import Loss
 from wallflower.queries.watch import Watch
 from wallflower.release import release
 
-door: Any = import_module("wallflower.watching")  # the function of this name stands before it in the package
+door: Any = import_module("wallflower.streams.watch")  # the function of this name stands before it in the package
 
 
 # Remembering
