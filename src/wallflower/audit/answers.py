@@ -331,7 +331,7 @@ class LawCheck:
     coupled: Callable[[Any], Sequence[int]] | None = None  # released numbers that both tables are given alike
     shifts: Mapping[int, int] | None = None  # instead of those of the case
     rare: tuple[float, float] = (0.0, 0.0)  # on each table, branches less likely than this are skipped
-    law: Callable[[Query[Any, Any], Any], Law] | None = None  # of a query and a view, where branches are too many
+    law: Callable[[Any, Any], Law] | None = None  # of a query and a view, where branches are too many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

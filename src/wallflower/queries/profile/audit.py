@@ -48,7 +48,7 @@ def _law(query: Profile, records: list[float], short: Fraction = Fraction(1)) ->
     return law_of_two_radii(query, query.view(Points.from_array(np.array(records)[:, None])), short)
 
 
-def law_of_two_radii(query: Any, view: Any, short: Fraction = Fraction(1)) -> Law:
+def law_of_two_radii(query: Profile, view: Any, short: Fraction = Fraction(1)) -> Law:
     """The law of an answer of two numbers, by the law of its noise: P(z) proportional to exp(-max|z| / scale).
 
     The scale is the one that `answer` asks for. Noisy numbers are rounded to whole records, so that all noise that
@@ -77,7 +77,7 @@ def law_of_two_radii(query: Any, view: Any, short: Fraction = Fraction(1)) -> La
     return PartialLaw(law, max(0.0, 1 - float(chances.sum())))
 
 
-def _answer_with(query: Any, view: Any, noise: list[int]) -> Any:
+def _answer_with(query: Profile, view: Points, noise: list[int]) -> Any:
     """The numbers of the real answer with this cube noise: its level by one draw, then each number within it."""
     level = max(map(abs, noise))
     numbers = {1: level, 2: 0, 3: 0} | {4 + place: number + level for place, number in enumerate(noise)}

@@ -32,7 +32,7 @@ class _TwoWords:
         return found
 
 
-def bracket(query: Any, case: Any) -> Law:
+def bracket(query: Explain, case: Any) -> Law:
     """The chances of two contexts, the smaller one's from below; what is not known of them is the rest."""
     at = np.concatenate([[0.0], -np.expm1(-np.geomspace(1e-6, 40.0, CELLS)), [1.0]])
     chances = np.array([_chance(query, case, min(int(u * 2.0**BITS), 2**BITS - 1) << 1) for u in at])
