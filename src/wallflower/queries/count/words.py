@@ -20,10 +20,7 @@ ONE_SIDED: Final = (
     "Only the upper end is proved: the mechanism overcounts where many records have barely enough neighbours. "
     "interval='two-sided' proves both ends."
 )
-MUTE: Final = (
-    "Whether there is any outlier cannot be told at this loss: yes begins above the number of records, so that a no "
-    "means nothing."
-)
+MUTE: Final = "At this ε the test whether there is any outlier has no power: it could never say yes."
 TOTALS: Final[Mapping[str, str]] = {"total": "expected error, calm ±", "crowded": "crowded ±"}
 HEADINGS: Final[Mapping[str, str]] = {
     **TOTALS,

@@ -185,7 +185,7 @@ class Flags(Query[FlagView, list[Row]]):
         law = NoiseLaw.of(self.law)
         highest = rank_highest(((self._name(row), int(row[FLAGGED])) for row in value), law)
         most = max(value, key=lambda row: int(row[FLAGGED]))
-        low, high = self._intervals([most], facts.n)[0]
+        low, high = self._intervals([most], facts.n, groups=len(value))[0]  # of all: it is picked by its number
         rank = "the highest numbers of flags differ by no more than noise explains"
         if highest is not None:
             rank = f"{highest[0]} has the most flags, by more than noise explains (p = {highest[1]:.2g})"
@@ -193,11 +193,12 @@ class Flags(Query[FlagView, list[Row]]):
             mechanism="histogram",
             interval=None,
             words=f"{len(value):,} groups by {' and '.join(self.by)}: {rank}. In {self._name(most)} {low:,} to "
-            f"{high:,} of about {most[FLAGGED] + most[OTHERS]:,} records are flagged (95 % confidence); estimate "
-            f"{most[FLAGGED]:,}. The noise of each number is within ±{width:.3g} (95 %).",
+            f"{high:,} of about {most[FLAGGED] + most[OTHERS]:,} records are flagged (95 % confidence, all groups "
+            f"together); estimate {most[FLAGGED]:,}. The noise of each number is within ±{width:.3g} (95 %).",
             extras={
                 "groups": len(value),
                 "intervals": [list(ends) for ends in self._intervals(value, facts.n)],
+                "highest_interval": [low, high],
                 "noise_law": law.to_json(),
                 "highest": None if highest is None else {"group": highest[0], "p_value": highest[1]},
             },
@@ -252,8 +253,9 @@ class Flags(Query[FlagView, list[Row]]):
     def example(cls) -> Self:
         return cls(detector=1, by=("ward",), loss=Loss("1"))
 
-    def _intervals(self, value: list[Row], n: int) -> list[tuple[int, int]]:
-        off = math.ceil(self.reach)
+    def _intervals(self, value: list[Row], n: int, *, groups: int = 1) -> list[tuple[int, int]]:
+        """Each with 95 %; with `groups`, all of that many at once, by a union bound."""
+        off = math.ceil(self.law.half_width(1 - (1 - SURE) / groups))
         return [(max(0, row[FLAGGED] - off), min(n, row[FLAGGED] + off)) for row in value]
 
     def _name(self, row: Row) -> str:

@@ -46,6 +46,8 @@ def reading(query: Settings, value: Value) -> str:
         return "None: no context was found in which this record is an outlier."
     found = "; or ".join(_among(item["context"]) for item in value)
     hedge = "" if query.mode == "ocdp" else " (unless the draw was unlucky)"
+    if query.mode == "dp" and not query.doubt:
+        return f"If the record is an outlier anywhere, then in {query.metric} among {found}{hedge}."
     return f"In {query.metric}, the record is an outlier among {found}{hedge}."
 
 
