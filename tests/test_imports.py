@@ -38,6 +38,7 @@ DRAWERS = {
     "evidence.py",
     "audit/__init__.py",
     "papers/okada2015/accuracy.py",
+    "papers/studies/statements.py",
     "papers/pcor2021/searches.py",
     "papers/degue2020/detection.py",
     "papers/boehler2017/modes.py",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,6 @@ from wallflower.errors import DataError, ParameterError
 from wallflower.names import name_callable
 from wallflower.progress import Effort
 from wallflower.schema import Schema
-
-if TYPE_CHECKING:
-    from wallflower.neighbours.pairs import Tree
-    from wallflower.neighbours.relation import Relation
 
 Floats = NDArray[np.float64]
 Metric = str | Callable[[Floats, Floats], Any]
@@ -28,16 +24,6 @@ PAIR_NANOSECONDS: Final = 5.0  # of one column
 CALL_NANOSECONDS: Final = 1_000.0  # of a function, about
 MAX_RECORDS: Final = 20_000  # whose pairs are all compared by a named metric: 50 MB of bits
 MAX_RECORDS_OF_FUNCTION: Final = 2_000  # four million calls
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RelatedPoints:
-    """Records of which only their relation matters: the facts of `Points` that a count goes by, and who is near."""
-
-    n: int
-    dimension: int
-    places: tuple[tuple[int, ...], ...]
-    values: Tree | Relation
 
 
 def check_metric(metric: object) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallflower.data import Points
-from wallflower.neighbours.metrics import HAVERSINE, Metric, RelatedPoints, freeze_record, read_verdict
+from wallflower.neighbours.metrics import HAVERSINE, Metric, freeze_record, read_verdict
 from wallflower.neighbours.pairs import Floats, Index, Ints, Tree, matrix, plant
 
 Bits = NDArray[np.uint8]
@@ -62,6 +62,16 @@ class Relation:
 
     def _near(self, record: int) -> Bits:
         return np.unpackbits(self.rows[record], count=self.n)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RelatedPoints:
+    """Records of which only their relation matters: the facts of `Points` that a count goes by, and who is near."""
+
+    n: int
+    dimension: int
+    places: tuple[tuple[int, ...], ...]
+    values: Tree | Relation
 
 
 def relate(values: Floats, metric: Metric, radius: float) -> Tree | Relation:

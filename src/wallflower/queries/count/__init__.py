@@ -15,11 +15,10 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from wallflower.data import Points, TiledPoints, TiledTable
 from wallflower.errors import EngineMismatch, ParameterError
-from wallflower.machine.lazy import Lazy
 from wallflower.mechanisms import Additive
 from wallflower.neighbours.limits import (
     SCALE_HELP,
@@ -37,7 +36,6 @@ from wallflower.neighbours.metrics import (
     EUCLIDEAN,
     HAVERSINE,
     METRICS,
-    RelatedPoints,
     check_metric,
     check_relatable,
     metric_name,
@@ -57,6 +55,7 @@ from wallflower.neighbours.noisy_count import (
 )
 from wallflower.neighbours.noisy_count import interval as noise_interval
 from wallflower.neighbours.radii import read_share
+from wallflower.neighbours.relation import RelatedPoints, relate_points
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
 from wallflower.progress import Effort
@@ -90,11 +89,6 @@ from wallflower.query import (
 from wallflower.query.accuracy import NoiseLaw, check_distances, check_share, check_slack_size, rate_number
 from wallflower.query.picture import Dot, Picture
 from wallflower.units import Claim
-
-if TYPE_CHECKING:
-    import wallflower.neighbours.relation as _relation
-else:
-    _relation = Lazy("wallflower.neighbours.relation")
 
 INTERVALS: Final = ("noise", "two-sided")
 
@@ -318,7 +312,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
             return CountAtRadius(self.at_radius(radius).answer(data, noise), radius)
         if not self.is_euclidean:
             assert isinstance(data, Points)
-            return self._count_records(_relation.relate_points(data, self.metric, self.reach), noise)  # (R)
+            return self._count_records(relate_points(data, self.metric, self.reach), noise)  # (R)
         return self._count_records(data, noise)
 
     def _count_records(self, data: Points | TiledPoints | RelatedPoints, noise: Noise) -> Any:

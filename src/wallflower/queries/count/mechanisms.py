@@ -14,8 +14,8 @@ from wallflower.data import Points, TiledPoints
 from wallflower.machine.lazy import Lazy
 from wallflower.mechanisms import Additive, calibrate, smooth_additive, smooth_beta
 from wallflower.neighbours.limits import rounding_bound
-from wallflower.neighbours.metrics import RelatedPoints
 from wallflower.neighbours.noisy_count import GAP, STEP, count_noise, noisy_steps, whole
+from wallflower.neighbours.relation import RelatedPoints
 from wallflower.noise import Noise
 from wallflower.privacy import Loss
 from wallflower.queries.count.by_tiles import CountTerms, count_exactly
