@@ -52,12 +52,15 @@ from wallflower.papers.degue2020.figures import (
 )
 from wallflower.papers.degue2020.items import compare_items
 from wallflower.papers.degue2020.outlierdetect import (
+    ENTRIES,
     FACTS,
     LENGTH,
     RHO,
+    SPREAD,
     TRUTH,
     Simulation,
     expected_flags,
+    input_perturbation_at,
     own_epsilon,
     simulate,
     theorem_2,
@@ -251,9 +254,21 @@ def test_the_table_of_what_is_really_spent(
     at_a_hundredth: tuple[float, ...],
 ) -> None:
     for allowed, expected in ((0.1, at_a_tenth), (0.01, at_a_hundredth)):
-        own, *rest = table[total, allowed]
+        own, at_h, real, noisy_entries, *rest = table[total, allowed]
+        assert allowed < noisy_entries < real  # thirty draws of noise where one is enough
+        rest = [at_h, real, *rest]
         assert rest == pytest.approx(expected, abs=6e-4)
         assert rest[0] <= own < rest[1]  # by the flags expected it finds a little more, and still next to nothing
+
+
+def test_input_perturbation_finds_what_a_simulation_finds() -> None:
+    rng, size, epsilon = np.random.default_rng(1), 400_000, 1.0
+    sums = rng.normal(0.0, SPREAD, size)
+    noisy = np.abs(sums + rng.laplace(0.0, RHO / epsilon, (size, ENTRIES)).sum(axis=1))
+    outliers = np.abs(sums) >= TRUTH
+    for allowed in (0.1, 0.01):
+        at = np.quantile(noisy[~outliers], 1 - allowed)
+        assert float((noisy[outliers] >= at).mean()) == pytest.approx(input_perturbation_at(allowed, epsilon), abs=0.01)
 
 
 # Real streams

@@ -8,7 +8,16 @@ from typing import Final
 import numpy as np
 
 from wallflower.papers.degue2020.figures import FALSE_POSITIVE, TWO, Kind, Runs, rates_at
-from wallflower.papers.degue2020.outlierdetect import LENGTH, TRUTH, Simulation, own_epsilon, simulate, world
+from wallflower.papers.degue2020.outlierdetect import (
+    ENTRIES,
+    LENGTH,
+    TRUTH,
+    Simulation,
+    input_perturbation_at,
+    own_epsilon,
+    simulate,
+    world,
+)
 from wallflower.papers.page import Section, Sheet
 from wallflower.papers.panels import Curve, Panel, Spots
 from wallflower.queries.watch.rates import Mechanism, rates, roc, run_interval, staircase_at, true_positive_at
@@ -86,7 +95,7 @@ def spending_section() -> Section:
     """What the paper does not show: outliers found against the privacy really spent."""
     found = {(total, allowed): _spent_row(total, allowed) for allowed in ALLOWED for total in SPENT}
     own = f"own_{NO_GUARANTEE.replace(' ', '_')}"
-    heading = ("E", "false_positive", own, "own_at_h", "true_cost", "laplace", "staircase")
+    heading = ("E", "false_positive", own, "own_at_h", "true_cost", "input", "laplace", "staircase")
     return Section(
         name="spent",
         title="Ours: outliers found against the privacy spent",
@@ -94,8 +103,10 @@ def spending_section() -> Section:
         "flagged; outliers found, by the total E that one entry of one observation pays. By the paper's own "
         "accounting, (K+1)ε/2 for K flags, ε is what makes E of the flags expected (own), or of those expected at the "
         "only threshold the paper allows (own_at_h), where half of everything is flagged. For the neighbours the paper "
-        "defines the same mechanism costs ε/4 however many flags there are (true cost); plain Laplace noise is a "
-        "little better, and the staircase, with a coin between two thresholds, is the best there is.",
+        "defines the same mechanism costs ε/4 however many flags there are (true cost). Its introduction names input "
+        f"and output perturbation: noise on every entry (input) adds up {ENTRIES} times and finds fewer; noise on the "
+        "distance (laplace) finds a little more than OUTLIERDETECT, and the staircase, with a coin between two "
+        "thresholds, is the best there is.",
         sheet=Sheet(heading=heading, rows=tuple((*key, *row) for key, row in found.items())),
         panels=tuple(_spent_panel(found, allowed) for allowed in ALLOWED),
     )
@@ -191,11 +202,12 @@ def _spent_row(total: float, allowed: float) -> tuple[float, ...]:
     own = [true_positive_at("paper", allowed, epsilon=own_epsilon(total, at), **world())[1] for at in (allowed, None)]
     real = true_positive_at("paper", allowed, epsilon=4 * total, **world())[1]
     plain = true_positive_at("laplace", allowed, epsilon=total, **world())[1]
-    return *own, real, plain, staircase_at(allowed, epsilon=total, **world()).true_positive
+    noisy_entries = input_perturbation_at(allowed, total)
+    return *own, real, noisy_entries, plain, staircase_at(allowed, epsilon=total, **world()).true_positive
 
 
 def _spent_panel(found: Mapping[tuple[float, float], tuple[float, ...]], allowed: float) -> Panel:
-    own, _, real, plain, ours = zip(*(found[total, allowed] for total in SPENT), strict=True)
+    own, _, real, noisy_entries, plain, ours = zip(*(found[total, allowed] for total in SPENT), strict=True)
     why = (
         "(K+1)ε/2 is known only when the flags K are, so no loss can be stated before they are seen; it is what a "
         "person present in every observation pays, and far more than the neighbours of the paper need"
@@ -206,7 +218,8 @@ def _spent_panel(found: Mapping[tuple[float, float], tuple[float, ...]], allowed
         curves=(
             Curve(label=f"OUTLIERDETECT by the paper's own accounting: {NO_GUARANTEE}", values=own, why=why),
             Curve(label="OUTLIERDETECT at its true cost, ε = 4E: E-DP", values=real),
-            Curve(label="Laplace noise on the distance: E-DP", values=plain),
+            Curve(label="input perturbation, Laplace noise on every entry: E-DP", values=noisy_entries),
+            Curve(label="output perturbation, Laplace noise on the distance: E-DP", values=plain),
             Curve(label="wallflower's default, the staircase: E-DP", values=ours, ours=True),
         ),
         across="E, what one entry of one observation pays",

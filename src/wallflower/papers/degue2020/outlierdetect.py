@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -25,8 +25,10 @@ from wallflower.queries.watch.rates import rates, true_positive_at
 from wallflower.synthetic import mixture
 
 if TYPE_CHECKING:
+    import scipy.optimize as _optimize
     import scipy.special as _special
 else:
+    _optimize = Lazy("scipy.optimize")
     _special = Lazy("scipy.special")
 
 FACTS: Final = printed_facts("degue2020")
@@ -37,7 +39,41 @@ VARIANCE: Final = FACTS["1 Sigma 1"].number
 RHO: Final = FACTS["rho = Delta"].number
 TRUTH: Final = FACTS["h"].number
 SPREAD: Final = math.sqrt(VARIANCE)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 REACH: Final = 1e4  # entries are clipped this far from their mean, ten of their deviations: hardly ever
+
+
+def input_perturbation_at(false_positive: float, epsilon: float) -> float:
+    """The outliers found by noise on every entry [Deg20, I], at the threshold with this false positive rate.
+
+    Each entry of the example gets Laplace noise for a change by ρ, which costs `epsilon` for one entry, and the sum of
+    the noisy entries is compared with the threshold on either side. Computed, not simulated.
+
+    >>> round(input_perturbation_at(0.1, 100.0), 3)
+    1.0
+    """
+    usual, outliers = (_quantiles(from_, to) for from_, to in ((0.0, 1 - outlier_share()), (1 - outlier_share(), 1.0)))
+    tail = partial(_laplace_total_tail, scale=RHO / epsilon)
+
+    def flagged(threshold: float, distances: Floats) -> float:
+        return float(np.average(tail(threshold - distances) + tail(threshold + distances), weights=_WEIGHTS))
+
+    reach = 10 * SPREAD + 40 * ENTRIES * RHO / epsilon
+    at = _optimize.brentq(lambda threshold: flagged(threshold, usual) - false_positive, 0.0, reach)
+    return flagged(at, outliers)
+
+
+def _quantiles(low: float, high: float) -> Floats:
+    """The distances of usual observations or of outliers, at the nodes of a quadrature over their probabilities."""
+    probabilities = low + (high - low) * (1 + _NODES) / 2
+    return np.asarray(SPREAD * _special.ndtri((1 + probabilities) / 2))
+
+
+def _laplace_total_tail(t: Floats, scale: float) -> Floats:
+    """The chance that as many Laplace draws as there are entries add up to more than t: a difference of two gammas."""
+    nodes, weights = _special.roots_genlaguerre(60, ENTRIES - 1)
+    above = _special.gammaincc(ENTRIES, np.abs(t)[:, None] / scale + nodes) @ (weights / weights.sum())
+    return np.asarray(np.where(t >= 0, above, 1 - above))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
