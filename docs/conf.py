@@ -82,7 +82,13 @@ SIDEBAR: Final[dict[str, tuple[str, ...]]] = {
         "docs/reproduce",
         "docs/references",
     ),
-    "Evidence": ("docs/audit", "src/wallflower/*", "src/wallflower/ledger/*", "src/wallflower/queries/*/proof"),
+    "Evidence": (
+        "docs/audit",
+        "docs/machine-checked",
+        "src/wallflower/*",
+        "src/wallflower/ledger/*",
+        "src/wallflower/queries/*/proof",
+    ),
     "The project": (
         "CONTRIBUTING",
         "docs/adding-a-query",

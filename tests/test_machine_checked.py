@@ -6,12 +6,20 @@ import re
 import shutil
 import subprocess
 import sys
+from fractions import Fraction
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+import wallflower as wf
+from wallflower.data import Points
+from wallflower.privacy import Kind, Loss
+from wallflower.theorems import COVERAGE as COVERAGE_OF_LABELS
+from wallflower.theorems import find_evidence, sort_by_evidence
 
 ROOT = Path(__file__).parents[1]
 PROOFS = ROOT / "proofs"
@@ -88,6 +96,58 @@ def test_every_lemma_and_definition_says_what_it_is_for() -> None:
         for above, line in pairwise(lines):
             if re.match(r"(Theorem|Lemma|Corollary|Definition|Fixpoint|Record|Inductive) ", line):
                 assert above.rstrip().endswith("*)"), f"{path.name}: {line[:60]} has no comment above it"
+
+
+def test_the_shipped_table_is_the_map() -> None:
+    owners = {row.proof: row.proof.removesuffix("/proof.md").removesuffix(".md").split("/")[-1] for row in ROWS}
+    coverage = {f"({row.label}) of {owners[row.proof]}": row.coverage for row in ROWS}
+    assert coverage == COVERAGE_OF_LABELS
+
+
+def stated_labels(owner: str) -> set[str]:
+    folder = {"mechanisms": SOURCE / "mechanisms.md", "ledger": SOURCE / "ledger" / "proof.md"}
+    path = folder.get(owner, SOURCE / "queries" / owner / "proof.md")
+    return set(STATED.findall(path.read_text(encoding="utf-8")))
+
+
+LINE = Points.from_array(np.arange(50.0)[:, None], name="line")
+QUERIES = [
+    wf.Count(neighbours=2, radius=1.0, loss=Loss("1")),
+    wf.Count(neighbours=2, radius=1.0, loss=Loss.zcdp("1/2"), slack=3),
+    wf.Count(neighbours=2, radius=1.0, loss=Loss("1", delta="1e-6"), slack=3),
+    wf.Count(neighbours=2, radius=1.0, loss=Loss("1"), mechanism="global"),
+    wf.Count(neighbours=2, radius=1.0, loss=Loss("1", delta="1e-6"), mechanism="smooth"),
+    wf.Count(neighbours=2, radius=1.0, loss=Loss("1"), interval="two-sided"),
+    wf.Count(neighbours=2, share=Fraction(1, 10), loss=Loss("1")),
+    wf.Count(neighbours=2, radius=1.0, loss=Loss("1"), by=("ward",)),
+    wf.Radius(neighbours=2, share=Fraction(1, 10), loss=Loss("1")),
+    wf.Profile(neighbours=2, radii=(1.0, 2.0), loss=Loss("1")),
+    wf.Profile(neighbours=2, shares=("1/10",), loss=Loss("1")),
+    wf.Scale(loss=Loss("1")),
+    wf.Scale(loss=Loss("1"), location=True),
+    wf.Detector(loss=Loss("1")),
+]
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=str)
+def test_a_release_names_labels_that_exist_and_no_more_than_is_checked(query: Any) -> None:
+    labels = query.rests_on(LINE)
+    assert labels
+    for label in labels:
+        name, owner = re.fullmatch(r"\((\w+)\) of (\w+)", label).groups()
+        assert name in stated_labels(owner), label
+    evidence = sort_by_evidence(labels, query.cost().kind)
+    checked = evidence.get("machine-checked theorem", ())
+    assert all(COVERAGE_OF_LABELS[label] in ("whole", "epsilon") for label in checked)
+    assert set(checked) | set(evidence["proved on paper"]) == set(labels)
+    assert evidence["tested"]
+
+
+def test_what_is_checked_for_epsilon_is_not_claimed_for_rho() -> None:
+    assert str(find_evidence("(L) of mechanisms", Kind.PURE)) == "machine-checked theorem"
+    assert str(find_evidence("(L) of mechanisms", Kind.ZCDP)) == "proved on paper"
+    assert str(find_evidence("(X) of count", Kind.PURE)) == "proved on paper"
+    assert str(find_evidence("(S) of count", Kind.PURE)) == "proved on paper"
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from wallflower.query.accuracy import CHECK_FIRST
 from wallflower.release import Release, starter_note
 from wallflower.release.words import as_words, readable, rows_of, symbol
 from wallflower.schema.description import TableWords, names_of
+from wallflower.theorems import Evidence
 
 _WIDE: Final = 160
 _SHADES: Final = {"low noise": "green", "moderate noise": "yellow", "mostly noise": "bold red"}
@@ -158,6 +159,7 @@ def _(release: Release) -> RenderableType:  # type: ignore[type-arg]
         *([("asked", Text(release.terms))] if release.terms else []),
         ("guarantee", Text(promise.words)),
         ("mechanism", Text(f"{release.mechanism}; {release.proof}; {release.status}")),
+        *([("theorems", Text(promise.evidence))] if Evidence.MACHINE_CHECKED in promise.theorems else []),
         ("data set", Text(f"{release.dataset}: {release.facts}")),
         ("ledger", Text(f"{_entry_words(release)}. {release.price}")),
         *([("protects", Text(release.protects))] if release.protects else []),

@@ -144,6 +144,11 @@ class Query(ABC, Generic[D, A]):
     def cost(self) -> Loss:
         """What one answer spends; depends on the parameters only."""
 
+    def rests_on(self, data: D) -> tuple[str, ...]:
+        """Name the labels that the guarantee of an answer rests on, as `wallflower.theorems` writes them; from public
+        facts only. Without any, the theorem of its `proof`."""
+        return ()
+
     def claim(self, facts: PublicFacts) -> Claim:
         """What one answer states of its loss in any unit; from parameters and public facts only.
 

@@ -34,6 +34,7 @@ from wallflower.release.scales import rescale
 from wallflower.release.steward_key import steward_key
 from wallflower.release.views import Records, view_of
 from wallflower.schema.rows import require_secret_rows
+from wallflower.theorems import sort_by_evidence
 from wallflower.units import Protection
 
 __all__ = [
@@ -107,6 +108,10 @@ class Payment(Generic[D, A]):
         _record(self.ledger, self.receipt, made.to_dict())
         return made
 
+    def _sort_theorems(self) -> Mapping[str, tuple[str, ...]]:
+        labels = self.query.rests_on(self.view) or (f"the theorem of {self.query.proof}",)
+        return sort_by_evidence(labels, self.receipt.cost.kind)
+
     def _make_release(self, value: A, facts: Facts) -> Release[A]:
         query, receipt, reading = self.query, self.receipt, self.query.reading(value, facts)
         starter = (starter_note(receipt.dataset),) if receipt.starter else ()
@@ -116,7 +121,9 @@ class Payment(Generic[D, A]):
             interval=reading.interval,
             covers=reading.covers,
             words=reading.words,
-            guarantee=Guarantee(receipt.cost, receipt.public, change, receipt.booked if change else None),
+            guarantee=Guarantee(
+                receipt.cost, receipt.public, change, receipt.booked if change else None, self._sort_theorems()
+            ),
             mechanism=reading.mechanism,
             proof=query.proof,
             status=str(reading.status or query.status),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final, Self
 
@@ -23,6 +23,7 @@ class Guarantee:
     change  the change that is hidden at this loss, in words, where a query assumes one that is smaller than the public
             range; empty: the change of the loss's adjacency
     booked  with a change: what the budget was charged, which covers changes within the whole public range
+    theorems  what the promise rests on, by how it was checked (`wallflower.theorems`)
 
     >>> Guarantee(Loss("0.5")).words.split(":")[0]
     'Pure differential privacy at ε=1/2'
@@ -32,6 +33,7 @@ class Guarantee:
     public: tuple[str, ...] = ()
     change: str = ""
     booked: Loss | None = None
+    theorems: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def kind(self) -> Kind:
@@ -75,6 +77,11 @@ class Guarantee:
             f"{words} Larger changes, up to the whole public range, are covered by the {self.booked} that was charged."
         )
 
+    @property
+    def evidence(self) -> str:
+        """How what it rests on was checked, in words."""
+        return "; ".join(f"{name}: {', '.join(labels)}" for name, labels in self.theorems.items())
+
     def to_json(self) -> dict[str, Any]:
         said = {"kind": str(self.kind), "epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
         exact = {name: str(value) for name, value in self.loss.to_json().items()}
@@ -83,6 +90,7 @@ class Guarantee:
             "words": self.words,
             "exact": str(self.loss),
             "loss": exact,
+            **({"theorems": {name: list(labels) for name, labels in self.theorems.items()}} if self.theorems else {}),
             **({"public": list(self.public)} if self.public else {}),
             **({"change": self.change} if self.change else {}),
             **({"booked": {name: str(value) for name, value in self.booked.to_json().items()}} if self.booked else {}),
@@ -96,6 +104,7 @@ class Guarantee:
             public=tuple(stored.get("public", ())),
             change=stored.get("change", ""),
             booked=None if booked is None else Loss.from_json(booked),
+            theorems={name: tuple(labels) for name, labels in stored.get("theorems", {}).items()},
         )
 
 

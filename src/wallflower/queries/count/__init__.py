@@ -72,6 +72,7 @@ from wallflower.queries.count.parameters import (
     check_terms_of_metric,
 )
 from wallflower.queries.count.shares import CountAtRadius, RadiusDraw, check_drawable, halves, plan_share
+from wallflower.queries.count.theorems import name_theorems
 from wallflower.query import (
     COVERS,
     Condition,
@@ -323,6 +324,17 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
             return value if chosen is None else CappedCount(value, chosen)
         assert not isinstance(data, RelatedPoints)
         return BoundedCount(value, noisy_floor(capped, data, noise), chosen)
+
+    def rests_on(self, data: Points | TiledPoints | GroupView) -> tuple[str, ...]:
+        return name_theorems(
+            self.mechanism,
+            self.loss.kind,
+            is_tiled=isinstance(data, TiledPoints),
+            may_test=self.slack is None,
+            two_sided=self.interval != "noise",
+            at_share=self.share is not None,
+            groups="" if self.by is None else "B4" if self.public_groups else "B1 B2 B3",
+        )
 
     def rule(self, n: int, dimension: int | None) -> CapRule:
         """How the degree cap is chosen.  (X)"""

@@ -52,6 +52,7 @@ from wallflower.query import (
 from wallflower.query.accuracy import LOW, Quality, percent, rate_errors, rate_number
 from wallflower.query.picture import Figures, Picture
 from wallflower.schema.columns import list_names
+from wallflower.theorems import name_labels
 from wallflower.units import Claim
 
 KEY: Final = 2**128
@@ -130,6 +131,10 @@ class Detector(Query[Points | TiledPoints, Value]):
 
     def cost(self) -> Loss:
         return self.loss
+
+    def rests_on(self, data: Any) -> tuple[str, ...]:
+        measured = name_labels("scale", "P") + name_labels("mechanisms", "U")
+        return (*name_labels("detector", "K S C H D"), *measured, *name_labels("mechanisms", "L J1 J2 E2 E3"))
 
     def claim(self, facts: PublicFacts) -> Claim:
         split = self.split(facts.n, facts.dimension)

@@ -47,6 +47,7 @@ from wallflower.query.accuracy import (
     unverified_share,
 )
 from wallflower.query.picture import Curve
+from wallflower.theorems import name_labels
 from wallflower.units import Claim
 
 RADII: Final = tuple(0.18 * math.sqrt(2) ** place for place in range(12))
@@ -134,6 +135,14 @@ class Profile(Query[Points | TiledPoints, Value]):
 
     def cost(self) -> Loss:
         return self.loss
+
+    def rests_on(self, data: Points | TiledPoints) -> tuple[str, ...]:
+        curve = name_labels("count", "P E C1 C2 N F T C4" if isinstance(data, TiledPoints) else "P E C1 C2 N F")
+        if self.shares:
+            return (*curve, *name_labels("radius", "C E T"), *name_labels("mechanisms", "J1 J2 E2 E3"))
+        tested = name_labels("profile", "C P X" if self.slack is None else "C P") + name_labels("radius", "C")
+        crowding = name_labels("count", "X") + name_labels("mechanisms", "L") if self.slack is None else ()
+        return (*curve, *tested, *crowding, *name_labels("mechanisms", "K1 K2"))
 
     def effort(self, *, n: int, dimension: int) -> Effort:
         each = search_effort(n, dimension, self.neighbours)

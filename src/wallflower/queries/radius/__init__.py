@@ -67,6 +67,7 @@ from wallflower.query.accuracy import (
     unverified_share,
 )
 from wallflower.query.picture import Dot
+from wallflower.theorems import name_labels
 from wallflower.units import Claim
 
 ENOUGH: Final = 11  # times what one record moves: so many records times ε must the share be
@@ -147,6 +148,11 @@ class Radius(Query[Points | TiledPoints, Value]):
 
     def cost(self) -> Loss:
         return self.loss
+
+    def rests_on(self, data: Points | TiledPoints) -> tuple[str, ...]:
+        curve = name_labels("count", "P E C1 C2 N F T C4" if isinstance(data, TiledPoints) else "P E C1 C2 N F")
+        choice = name_labels("radius", "C E T V" if self.verify else "C E T")
+        return (*curve, *choice, *name_labels("mechanisms", "J1 J2 E2 E3 L" if self.verify else "J1 J2 E2 E3"))
 
     def effort(self, *, n: int, dimension: int) -> Effort:
         each = search_effort(n, dimension, self.neighbours)

@@ -46,6 +46,7 @@ from wallflower.query.accuracy import CONFIDENCE, percent, rate_errors
 from wallflower.query.picture import Figures
 from wallflower.schema import Column, Schema
 from wallflower.schema.columns import list_names, pick
+from wallflower.theorems import name_labels
 from wallflower.units import Claim
 
 ENOUGH: Final = 50  # records times ε for each spread, from which nearly all are right within a factor of 2
@@ -124,6 +125,11 @@ class Scale(Query[Points | TiledPoints, Value]):
 
     def cost(self) -> Loss:
         return self.loss
+
+    def rests_on(self, data: Any) -> tuple[str, ...]:
+        return name_labels("scale", "P S M T" if self.location else "P S T") + name_labels(
+            "mechanisms", "J1 J2 E2 E3 U"
+        )
 
     def claim(self, facts: PublicFacts) -> Claim:
         spreads = self.spread_epsilon(facts.n, facts.dimension)

@@ -54,6 +54,9 @@ class Guarantee(Answer):
     public: list[str] | None = maybe("public columns, whose cells the hidden change leaves as they are", ["ward"])
     change: str | None = maybe("the change that is hidden at this loss, where a smaller one than any is assumed", None)
     booked: Loss | None = maybe("with a change: what the budget was charged", None)
+    theorems: dict[str, list[str]] | None = maybe(
+        "what the promise rests on, by how it was checked", {"machine-checked theorem": ["(E) of count"]}
+    )
 
 
 class Facts(Answer):
