@@ -66,7 +66,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 	$(BIN)/python scripts/benchmarks_page.py
 
-# A service on either database under honest and hostile calls and kills, for so many seconds each, and then the bill.
+# Services on either database under honest and hostile calls and kills, SECONDS each, and then the bill.
 SECONDS ?= 600
 soak: $(VENV)/.dev postgresql
 	$(BIN)/python benchmarks/soak.py --seconds $(SECONDS)

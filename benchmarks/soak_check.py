@@ -40,19 +40,24 @@ class Failure:
     began: float
     ended: float
     is_retryable: bool = False
+    at: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
-    """Who was killed, when, when all was well again, and how many questions it can have cost at most."""
+    """Who was killed, when, when all was well again, and how many questions it can have cost at most.
+
+    `at` is the machine, as in `Failure`; empty: all of them, as when their database is restarted.
+    """
 
     who: str
     began: float
     ended: float
     cost: int
+    at: str = ""
 
     def explains(self, failure: Failure) -> bool:
-        return failure.began <= self.ended and self.began <= failure.ended
+        return self.at in ("", failure.at) and failure.began <= self.ended and self.began <= failure.ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

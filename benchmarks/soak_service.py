@@ -32,7 +32,9 @@ from wallflower.curator.settings import Settings
 serve(Settings.from_json(sys.argv[1]), lambda url: print(url, flush=True))
 """
 ANALYSTS = tuple(f"analyst {number}" for number in range(1, 7))
+VISITORS = ("visitor 1", "visitor 2")
 STEWARDS = ("sue", "stan")
+REGISTRAR = "rita"
 WIDE, TIGHT, STREAM = "wide", "tight", "beds"  # two tables, one of which is soon spent, and a stream
 SLOWEST = 2.0  # seconds that a head or a body may take to arrive
 TIMEOUT = 120.0  # of a call: longer than the service may take, so that one that hangs is found
@@ -109,6 +111,31 @@ class Victim:
         self._running = self._start()
         return self._ended("service", began, self._settings.workers)
 
+    def terminate(self) -> Kill:
+        """Stop the service well and start it again: what is under way comes to its end, so nothing may be lost."""
+        began = time.monotonic()
+        self._running.terminate()
+        code = self._running.wait(120)
+        if code:
+            raise SystemExit(f"the service, told to stop, ended with {code}: see {self._log}")
+        self._running = self._start()
+        return self._ended("service by SIGTERM", began, 0)
+
+    def wait(self) -> None:
+        """Until it answers."""
+        self._wait()
+
+    @property
+    def answers_at_once(self) -> int:
+        """How many queries can be under way in it."""
+        return self._settings.workers * self._settings.answering
+
+    def kill(self) -> None:
+        """End it, however it is."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._running.pid, signal.SIGKILL)
+        self._running.wait()
+
     def stop(self) -> int:
         """Let it end well; gives its exit code."""
         self._running.terminate()
@@ -124,9 +151,14 @@ class Victim:
                         found.append(int(child))
         return found
 
+    def processes(self) -> list[int]:
+        """The processes that answer, also where there is only one."""
+        return [self._running.pid] if self._settings.workers == 1 else self.workers()
+
     def _ended(self, who: str, began: float, workers: int) -> Kill:
         self._wait()
-        return Kill(who=who, began=began, ended=time.monotonic(), cost=workers * self._settings.answering)
+        cost = workers * self._settings.answering
+        return Kill(who=who, began=began, ended=time.monotonic(), cost=cost, at=self.url)
 
     def _start(self) -> subprocess.Popen[str]:
         """A new service on the same port, which those that were killed may hold for a moment."""
@@ -162,32 +194,48 @@ class Victim:
             raise SystemExit(f"the service has ended by itself with {self._running.returncode}: see {self._log}")
 
 
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The machines that are killed, the folder of sources of each, and a token for each of the people."""
+
+    machines: list[Victim]
+    roots: tuple[str, ...]
+    tokens: dict[str, str]
+
+
 @contextmanager
-def victim(folder: Path, place: str, *, workers: int) -> Iterator[tuple[Victim, dict[str, str]]]:
-    """A service with two tables, a stream and budgets, and a token for each of its people."""
+def site(folder: Path, place: str, *, workers: int, machines: int, slowest: float = SLOWEST) -> Iterator[Site]:
+    """Machines with one ledger and folders of their own, two tables, a stream and budgets."""
+    os.environ["XDG_DATA_HOME"] = str(folder)
+    tokens = _prepare(place)
+    roots = tuple(str(folder / f"machine-{number}") for number in range(machines))
+    running: list[Victim] = []
+    try:
+        for root in roots:
+            Path(root).mkdir()
+            stated = _settings(Path(root), place, watches=folder / "watches", workers=workers, slowest=slowest)
+            running.append(Victim(stated, Path(root) / "service.log"))
+        yield Site(running, roots, tokens)
+    finally:
+        for machine in running:
+            machine.kill()
+
+
+def _settings(folder: Path, place: str, *, watches: Path, workers: int, slowest: float) -> Settings:
     datasets = (_table(folder, WIDE), _table(folder, TIGHT), _stream())
-    settings = Settings(
+    return Settings(
         port=_free_port(),
         workers=workers,
         ledger=place,
         roots=(str(folder),),
-        watches=str(folder / "watches"),
+        watches=str(watches),
         tick=0.02,
         patience=5.0,
         grace=30,
-        header_seconds=SLOWEST,
-        body_seconds=SLOWEST,
+        header_seconds=slowest,
+        body_seconds=slowest,
         datasets=datasets,
     )
-    os.environ["XDG_DATA_HOME"] = str(folder)
-    tokens = _prepare(place)
-    made = Victim(settings, folder / "service.log")
-    try:
-        yield made, tokens
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(made._running.pid, signal.SIGKILL)
-        made._running.wait()
 
 
 def _prepare(place: str) -> dict[str, str]:
@@ -196,8 +244,8 @@ def _prepare(place: str) -> dict[str, str]:
         ledger.grant(STREAM, Loss("5"), by="sue", reason="soak")
     records = Records(place)
     tokens = Tokens(records)
-    made = {name: tokens.create(name, "analyst")[1] for name in ANALYSTS}
-    made |= {name: tokens.create(name, "steward")[1] for name in STEWARDS}
+    made = {name: tokens.create(name, "analyst")[1] for name in (*ANALYSTS, *VISITORS)}
+    made |= {name: tokens.create(name, "steward")[1] for name in (*STEWARDS, REGISTRAR)}
     records.close()
     return made
 

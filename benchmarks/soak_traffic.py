@@ -31,13 +31,18 @@ PAUSE = 0.2
 
 @dataclass(slots=True)
 class Scene:
-    """Where it happens: the service, when calls begin no more, and what was seen."""
+    """Where it happens: the machines of the service, when calls begin no more, and what was seen."""
 
-    url: str
+    urls: tuple[str, ...]
+    roots: tuple[str, ...]
     tokens: dict[str, str]
     until: float
     seen: Evidence = field(default_factory=Evidence)
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def choose(self, chance: random.Random) -> str:
+        """One of the machines."""
+        return chance.choice(self.urls)
 
     @property
     def is_over(self) -> bool:
@@ -82,21 +87,30 @@ class Person:
             except Exception as error:  # noqa: BLE001 - a thread that dies in silence would hide what it met
                 self._surprise(act.__name__, f"{type(error).__name__}: {error}")
 
-    def call(self, act: str, method: str, path: str, *expected: str, body: Any = None, **more: str) -> Answer | None:
-        """One call; None if it broke. What is not expected is noted."""
-        began = time.monotonic()
+    def call(
+        self,
+        act: str,
+        method: str,
+        path: str,
+        *expected: str,
+        body: Any = None,
+        with_token: bool = True,
+        **more: str,
+    ) -> Answer | None:
+        """One call to one of the machines; None if it broke. What is not expected is noted."""
+        began, url = time.monotonic(), self.scene.choose(self.chance)
         try:
-            answer = call(self.scene.url, method, path, token=self.token, body=body, **more)
+            answer = call(url, method, path, token=self.token if with_token else None, body=body, **more)
         except (OSError, HTTPException) as error:
             if act not in self.may_break:
-                self._fail(act, type(error).__name__, began)
+                self._fail(act, type(error).__name__, began, url)
             time.sleep(PAUSE)
             return None
         with self.scene.lock:
             self.scene.seen.statuses[act, answer.said] += 1
         is_retryable = "retry-after" in answer.headers
         if answer.status >= 500:
-            self._fail(act, answer.said, began, is_retryable=is_retryable)
+            self._fail(act, answer.said, began, url, is_retryable=is_retryable)
         elif not (answer.said in expected or (answer.said[:3] in BACKWARD and is_retryable)):
             self._surprise(act, answer.said)
         return answer
@@ -115,8 +129,9 @@ class Person:
     def new_key(self) -> str:
         return f"{self.name.replace(' ', '-')}-{self.turn}"
 
-    def _fail(self, act: str, what: str, began: float, *, is_retryable: bool = False) -> None:
-        failure = Failure(act=act, what=what, began=began, ended=time.monotonic(), is_retryable=is_retryable)
+    def _fail(self, act: str, what: str, began: float, at: str, *, is_retryable: bool = False) -> None:
+        ended = time.monotonic()
+        failure = Failure(act=act, what=what, began=began, ended=ended, is_retryable=is_retryable, at=at)
         with self.scene.lock:
             self.scene.seen.failures.append(failure)
 
@@ -327,7 +342,7 @@ class Stranger(Person):
             self.token = kept
 
     def _connected(self) -> socket.socket:
-        host, _, port = self.scene.url.removeprefix("http://").partition(":")
+        host, _, port = self.scene.choose(self.chance).removeprefix("http://").partition(":")
         return socket.create_connection((host, int(port)), timeout=10)
 
 

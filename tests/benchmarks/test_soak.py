@@ -171,6 +171,15 @@ def test_a_kill_explains_what_broke_meanwhile_and_so_many_lost_answers(bill: tup
     assert found(seen, rows) == {"lost answer"}
 
 
+def test_a_kill_of_one_machine_explains_nothing_on_another(bill: tuple[Evidence, Rows]) -> None:
+    seen, rows = bill
+    seen.kills.append(Kill(who="worker", began=10.0, ended=11.0, cost=2, at="http://127.0.0.1:1"))
+    seen.failures.append(Failure(act="ask", what="500 unanswered", began=10.0, ended=10.5, at="http://127.0.0.1:2"))
+    assert found(seen, rows) == {"unexplained failure"}
+    seen.kills.append(Kill(who="database", began=10.0, ended=11.0, cost=2))
+    assert found(seen, rows) == set()
+
+
 @pytest.mark.slow
 def test_a_short_soak_ends_without_a_difference() -> None:
     command = [sys.executable, str(FOLDER / "soak.py"), "--seconds", "6", "--ledger", "sqlite", "--workers", "2"]

@@ -365,3 +365,14 @@ def test_an_address_is_believed_from_a_proxy_that_is_named_alone(tmp_path: Path,
 def test_a_proxy_is_an_address(tmp_path: Path, proxy: Any) -> None:
     with pytest.raises(ParameterError, match="an address or a network"):
         settings(tmp_path, proxies=(proxy,))
+
+
+def test_bounds_outside_the_public_range_are_refused_before_the_charge(tmp_path: Path) -> None:
+    body = {"threshold": 2.0, "low": 34.5, "high": 39.5, "epsilon": "1", "anyway": True}
+    with run_service(settings(tmp_path)) as running:
+        ana = running.token("ana")
+        for path in ("/v1/datasets/beds/plan/watch", "/v1/datasets/beds/watches/watch"):
+            answer = ana.post(path, body)
+            assert (answer.status, answer.problem) == (422, "parameter"), path
+            assert "outside the public range" in answer.json["detail"]
+        assert running.app.state.desk.entries(event="charge") == []

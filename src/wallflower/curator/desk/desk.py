@@ -139,10 +139,13 @@ class Desk:
 
     def names(self) -> list[str]:
         """What may be asked about: registered, with a name that a budget can hang on."""
-        names = self.shelf.names()
-        odd = {name for name in names if account_name(name) is None}
+        return [found.name for found in self._registrations()]
+
+    def _registrations(self) -> list[Registration]:
+        registrations = self.shelf.registrations()
+        odd = {found.name for found in registrations if account_name(found.name) is None}
         unfit = odd - set(self.ledger.datasets()) if odd else set()
-        return [name for name in names if name not in unfit]
+        return [found for found in registrations if found.name not in unfit]
 
     def datasets(self, caller: Caller) -> list[DatasetView]:
         """Every data set; one that is not read yet is not waited for, and one that cannot be read is listed so."""
@@ -157,7 +160,7 @@ class Desk:
         return self.access.require(caller, self.shelf.find(name))
 
     def _visible(self, caller: Caller) -> list[Registration]:
-        return self.access.visible(caller, map(self.shelf.find, self.names()))
+        return self.access.visible(caller, self._registrations())
 
     def dataset(self, caller: Caller, name: str) -> DatasetView:
         """One data set."""

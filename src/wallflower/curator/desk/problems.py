@@ -165,8 +165,12 @@ def without_folders(words: str) -> str:
 
 def response(stated: Mapping[str, Any]) -> JSONResponse:
     """A problem document on its way out."""
-    headers = dict(_HEADERS.get(str(stated["type"]).removeprefix(PREFIX), {}))
-    return JSONResponse(dict(stated), stated["status"], headers=headers, media_type=MEDIA)
+    return JSONResponse(dict(stated), stated["status"], headers=headers_of(stated), media_type=MEDIA)
+
+
+def headers_of(stated: Mapping[str, Any]) -> dict[str, str]:
+    """The headers that go with a problem, such as when to come again."""
+    return dict(_HEADERS.get(str(stated["type"]).removeprefix(PREFIX), {}))
 
 
 def loss_json(loss: Loss) -> dict[str, str]:

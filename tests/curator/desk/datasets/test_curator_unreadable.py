@@ -13,7 +13,8 @@ import pytest
 from page_client import Browser, words
 from served import Caller, process, run_service, settings, workers
 
-from wallflower.curator.settings import Settings
+from wallflower.curator.desk.problems import Refusal
+from wallflower.curator.settings import Registration, Settings
 
 SCHEMA = {"columns": {"x": {"low": 0, "high": 9}}}
 SURVEY = {"name": "survey", "source": "survey.csv", "schema": SCHEMA}
@@ -179,3 +180,19 @@ def test_a_source_of_the_settings_that_is_missing_stops_the_start(stated: Settin
     (tmp_path / "ward.csv").unlink()
     with pytest.raises(Exception, match="ward"), run_service(stated):
         pass
+
+
+def test_a_data_set_that_is_retired_meanwhile_fails_no_list(stated: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    with run_service(stated) as running:
+        ana, shelf = running.token("ana"), running.app.state.desk.shelf
+        find = shelf.find
+
+        def find_retired(name: str) -> Registration:
+            if name == "survey":
+                raise Refusal("not-found", "as if another process had retired it after the list was read")
+            return find(name)
+
+        monkeypatch.setattr(shelf, "find", find_retired)
+        assert "ward" in listed(ana)
+        assert ana.get("/v1/datasets/ward/budget").status == 200
+        assert Browser(running).sign_in(ana.token).get("/ui/").status == 200

@@ -19,8 +19,9 @@ def visible_account(account: Account, caller: Caller, shelf: Shelf) -> Account:
     """An account as the caller may see it: of others only sums, of records only those that may be named."""
     if caller.reads_all:
         return account
-    members = [name for name in shelf.names() if (account_name(name) or name) in account.members]
-    opened = {record for name in members for record in shelf.find(name).records}
+    datasets = shelf.registrations()
+    members = [one for one in datasets if (account_name(one.name) or one.name) in account.members]
+    opened = {record for dataset in members for record in dataset.records}
     hidden = (OTHERS,) if set(account.names) - opened else ()
     names = (*(name for name in account.names if name in opened), *hidden)
     spenders = _merge_spenders(account, caller.name)

@@ -133,10 +133,18 @@ class Shelf:
             self._failures.pop(found.name, None)
         return found.name
 
+    def registrations(self) -> list[Registration]:
+        """Every data set, in order of the names, by one look at the database.
+
+        A list that is made by looking up each name fails as a whole when one of them is retired meanwhile.
+        """
+        registered = {row["id"]: _registration(row) for row in self._records.all(DATASETS)}
+        stated = {dataset.name: dataset for dataset in self._stated.values()}
+        return [dataset for _, dataset in sorted((registered | stated).items())]
+
     def names(self) -> list[str]:
         """What is registered, in order of its names."""
-        stated = (dataset.name for dataset in self._stated.values())
-        return sorted({*stated, *(row["id"] for row in self._records.all(DATASETS))})
+        return [dataset.name for dataset in self.registrations()]
 
     def find(self, name: str) -> Registration:
         """The data set of this name, however it is spelt."""

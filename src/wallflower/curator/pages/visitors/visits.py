@@ -23,7 +23,7 @@ from wallflower.curator.api.gate import is_large
 from wallflower.curator.desk.access.tokens import Caller
 from wallflower.curator.desk.desk import Desk
 from wallflower.curator.desk.logs import log_failure
-from wallflower.curator.desk.problems import PREFIX, Refusal, problem, unanswered_refusal
+from wallflower.curator.desk.problems import PREFIX, Refusal, headers_of, problem, unanswered_refusal
 from wallflower.curator.desk.questions.jobs import Jobs
 from wallflower.curator.pages.visitors.comeback import sign_in_at, wanted_place
 from wallflower.curator.pages.visitors.person_sessions import (
@@ -294,8 +294,8 @@ def problem_page(visit: Visit, stated: Mapping[str, Any], **context: Any) -> Res
     losses = {name: Loss.from_json(stated[name]) for name in ("asked", "left", "booked") if stated.get(name)}
     advice = ADVICE.get(stated.get("part") or "epsilon")
     made = visit.render("problem.html", stated["status"], problem=stated, kind=kind, advice=advice, **losses, **context)
-    if kind == "too-many-attempts":
-        made.headers["retry-after"] = "60"
+    if "retry-after" in headers_of(stated):
+        made.headers["retry-after"] = headers_of(stated)["retry-after"]
     return made
 
 
