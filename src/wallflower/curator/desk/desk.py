@@ -174,8 +174,11 @@ class Desk:
         facts, account = self.shelf.facts(found), self.ledger.account(found.name)
         is_hidden = found.source is not None and hides_size(found, account)
         facts |= {"rows": None} if is_hidden else {}
-        seen = account if caller.reads_all else replace(account, members=self._visible_members(caller, account))
-        shown = visible_account(seen, caller, self.shelf)
+        shown = (
+            account
+            if caller.reads_all
+            else visible_account(account, caller, self._visible_members(caller, found, account))
+        )
         standing = self.shelf.standing(found)
         return DatasetView(
             name=found.name,
@@ -193,10 +196,12 @@ class Desk:
         is_told = bounds_rows(found.schema) or not hides_size(found, self.ledger.account(found.name))
         return schema if is_told or found.source is None else replace(schema, rows=None)
 
-    def _visible_members(self, caller: Caller, account: Account) -> dict[str, Protection]:
-        """The data sets of a shared account that the caller may see."""
-        names = {account_name(name) or name for name in self.visible_names(caller)}
-        return {name: unit for name, unit in account.members.items() if name in names}
+    def _visible_members(self, caller: Caller, found: Registration, account: Account) -> list[Registration]:
+        """The data sets of an account that the caller may see. Most accounts have one member, the data set itself:
+        then nothing is looked up, since on PostgreSQL every look opens a connection."""
+        is_alone = set(account.members) <= {account_name(found.name) or found.name}
+        candidates = [found] if is_alone else self._visible(caller)
+        return [one for one in candidates if (account_name(one.name) or one.name) in account.members]
 
     def is_charged(self, name: str) -> bool:
         """Whether anything was ever asked of a data set: its unit stays then."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from wallflower.curator.desk.access.tokens import Caller
-from wallflower.curator.desk.datasets.shelf import Shelf
+from wallflower.curator.settings import Registration
 from wallflower.ledger import Account
 from wallflower.ledger.account import Share
 from wallflower.ledger.limits import Spending
@@ -15,17 +16,17 @@ from wallflower.names import account_name
 OTHERS: Final = "(others)"
 
 
-def visible_account(account: Account, caller: Caller, shelf: Shelf) -> Account:
-    """An account as the caller may see it: of others only sums, of records only those that may be named."""
-    if caller.reads_all:
-        return account
-    datasets = shelf.registrations()
-    members = [one for one in datasets if (account_name(one.name) or one.name) in account.members]
-    opened = {record for dataset in members for record in dataset.records}
+def visible_account(account: Account, caller: Caller, datasets: Sequence[Registration]) -> Account:
+    """An account as an analyst may see it: of others only sums, of its members only `datasets`, of records only those
+    that may be named."""
+    shown = {account_name(dataset.name) or dataset.name for dataset in datasets}
+    members = {name: unit for name, unit in account.members.items() if name in shown}
+    opened = {record for dataset in datasets for record in dataset.records}
     hidden = (OTHERS,) if set(account.names) - opened else ()
     names = (*(name for name in account.names if name in opened), *hidden)
     spenders = _merge_spenders(account, caller.name)
-    return replace(account, shares=_merge_shares(account, caller.name), spenders=spenders, names=names)
+    shares = _merge_shares(account, caller.name)
+    return replace(account, members=members, shares=shares, spenders=spenders, names=names)
 
 
 def _merge_shares(account: Account, analyst: str) -> tuple[Share, ...]:
