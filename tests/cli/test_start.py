@@ -345,6 +345,19 @@ def chains(gaps: tuple[str, ...] = ()) -> Path:
     return Path("chains.parquet")
 
 
+def test_rows_of_time_are_offered_a_free_plan_and_no_count(capsys: Any) -> None:
+    """The statement that was false: the printed step spent 0.9 on a count over columns without a scale."""
+    bounds = ["--bounds", "age=0,120"]
+    assert main(["init", str(chains()), "--no-ask", "--rows", "time", *bounds]) == 0
+    shown = capsys.readouterr().out
+    assert shown.split()[:3] == ["wallflower", "plan", "baseline"]
+    assert main(shlex.split(shown)[1:]) == 0
+    assert main(["init", str(chains()), "--no-ask", "--rows", "time", "--force"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.strip() == ""
+    assert "--bounds COLUMN=LOW,HIGH" in shown.err
+
+
 def test_unscaled_columns_are_measured_before_anything_is_counted(capsys: Any) -> None:
     """The statement that was false: the printed step spent 0.9 on columns without a scale."""
     assert main(["init", str(chains()), "--no-ask"]) == 0

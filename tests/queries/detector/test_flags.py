@@ -60,6 +60,17 @@ def test_with_much_loss_they_are_the_flags_of_each_group(people):
     assert people.flags(detector=model, by="ward", epsilon="1").guarantee.loss == wf.Loss("1")
 
 
+def test_the_group_with_the_most_flags_has_an_interval_that_holds_for_all_groups():
+    """It is picked by its number, so among 100 groups without a flag an interval of its own would miss 0 nearly
+    always."""
+    query = Flags(detector=1, by=("ward",), loss=wf.Loss("1"))
+    rows = [{"ward": str(at), "flagged": at // 99 * 9, "others": 50} for at in range(100)]
+    found = query.reading(rows, TABLE).extras
+    width = query.law.half_width(1 - 0.05 / 100)
+    assert found["highest_interval"] == [max(0, 9 - width), 9 + width]
+    assert found["intervals"][99][1] < found["highest_interval"][1]
+
+
 def test_what_is_refused_is_refused_before_anything_is_charged(people):
     model = people.detector(epsilon="10", contamination="4%", columns=("x", "y"))
     bare = people.detector(epsilon="10", columns=("x", "y"))

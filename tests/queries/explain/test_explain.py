@@ -334,6 +334,7 @@ def test_notes_tell_what_naming_a_context_or_none_is_worth():
     facts = asked().view(wf.load(frame(), schema=asked().wants()))
     assert "in at most 1.1 % of answers" in asked().reading(NAMED, facts).notes[0]
     assert "whether or not" in asked(doubt=0).reading(NAMED, facts).quality.conditions[0]
+    assert asked(doubt=0).reading(NAMED, facts).words.startswith("If the record is an outlier anywhere")
     assert asked().reading([], facts).notes == ()
     assert "at least 98 % of the time" in asked(detector="bins").reading([], facts).notes[0]
     assert asked(mode="ocdp").reading([], facts).notes == ()
