@@ -352,6 +352,7 @@ def test_rows_of_time_are_offered_a_free_plan_and_no_count(capsys: Any) -> None:
     shown = capsys.readouterr().out
     assert shown.split()[:3] == ["wallflower", "plan", "baseline"]
     assert main(shlex.split(shown)[1:]) == 0
+    capsys.readouterr()
     assert main(["init", str(chains()), "--no-ask", "--rows", "time", "--force"]) == 0
     shown = capsys.readouterr()
     assert shown.out.strip() == ""

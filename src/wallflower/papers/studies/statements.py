@@ -1,7 +1,8 @@
 """How often what an answer says about its accuracy is true: on tables that are made to be hard, and on real ones.
 
-Every label, verdict and headline is a statement. Each is released many times through `release`, on a ledger that is
-thrown away, and compared with the exact answer, which only a study may look at. `STATEMENTS` lists them with the
+Every label, verdict and headline is a statement. Each is made many times and compared with the exact answer, which only
+a study may look at: through `release`, on a ledger that is thrown away, or by `answer` and `reading` alone, where the
+study has to see the pairing, a stream or a context. `STATEMENTS` lists them with the
 sentences that make them: a sentence of a release that no entry matches fails a test.
 """
 
@@ -71,7 +72,7 @@ OBSERVATIONS: Final = 3000  # of a stream
 TOLERANCE: Final = 4.0  # standard deviations by which a share of observations may miss a stated chance
 TITLE: Final = "How often what answers say about their accuracy is true"
 LEAD: Final = (
-    "Every statement was released many times at ε = 1 on each table and compared with the exact answer. A statement "
+    "Every statement was made many times on each table and compared with the exact answer. A statement "
     "with 95 % or 97.5 % confidence may be false in as many of a hundred runs as are left; a condition that is "
     "missing, and a ranking that is wrong, count as false."
 )
@@ -250,7 +251,7 @@ STATEMENTS: Final[Mapping[str, Statement]] = {
     ),
     "forecast": Statement(
         query="watch",
-        says="for observations as stated, p of outliers and q of the others are flagged, r of flags are right",
+        says="for observations as stated, p of outliers and q of the others are flagged",
         allowed=0.05,
         sentences=(
             r"for observations as stated, .* of outliers and .* of the others",
