@@ -34,6 +34,9 @@ TABLE: dict[tuple[str, str], tuple[dict[str, str] | None, dict[str, int]]] = {
     ("GET", "/account"): (None, callers(404)),  # a token has no account
     ("POST", "/account"): ({"scope": "analyst", "days": "1"}, callers(404)),
     ("POST", "/account/revoke"): ({"token": "none"}, callers(404)),
+    ("GET", "/proposals"): (None, readers(200)),
+    ("POST", "/proposals/{proposal}/confirm"): ({}, stewards(404)),  # there is none
+    ("POST", "/proposals/{proposal}/decline"): ({}, stewards(404)),
     ("GET", "/acts"): (None, readers(200)),
     ("GET", "/acts/csv"): (None, readers(200)),
     ("GET", "/acts/json"): (None, readers(200)),

@@ -62,7 +62,7 @@ def things(service: Service, people: dict[str, Browser]) -> dict[str, str]:
     request = service.app.state.requests.make(caller, "beds", "study 12").id
     watch = service.app.state.watches.open(caller, "beds", WATCH, key="one", anyway=True).id
     own = {"watch": watch, "number": asked.headers["location"].rpartition("/")[2], "job": job, "request": request}
-    return own | {"token": token.id, "form": "grants", "person": "none"}
+    return own | {"token": token.id, "form": "grants", "person": "none", "proposal": "none"}
 
 
 def fill_path(path: str, things: dict[str, str]) -> str:

@@ -23,6 +23,7 @@ from wallflower.curator.desk.access.grants import Access
 from wallflower.curator.desk.access.people import TOKEN_SCOPES, People, Person
 from wallflower.curator.desk.access.tokens import Caller, Token, Tokens
 from wallflower.curator.desk.budgets.others import visible_account
+from wallflower.curator.desk.budgets.proposals import Proposal, Proposals
 from wallflower.curator.desk.datasets.shelf import Shelf
 from wallflower.curator.desk.datasets.views import DatasetView
 from wallflower.curator.desk.logs import log_failure, tell
@@ -87,6 +88,7 @@ class Desk:
         self.metrics = Metrics()
         for store in (self.ledger, self.records):
             store.observe_errors(partial(self.metrics.count, "ledger_errors"))
+        self.proposals = Proposals(settings, self.records, self.ledger, self.tokens)
         self.outlines = Outlines(settings, self.shelf, self.ledger)
         room = {"waiting": settings.waiting, "waiting_each": settings.computing_waiting_each}
         meters = {name: self.metrics.queue(name) for name in ("computations", "large_bodies")}
@@ -395,12 +397,16 @@ class Desk:
         convert: Exact | None = None,
         pace: Exact | None = None,
         expires: date | None = None,
-    ) -> Entry:
-        """Set the limit of a data set's account, in all."""
-        self.shelf.find(name)
+    ) -> Entry | Proposal:
+        """Set the limit of a data set's account, in all; above the ε of the settings it waits for a second steward."""
+        found = self.shelf.find(name)
         _require_reason(reason)
-        require_confirmation(limit_of(loss, convert=convert, accounting=accounting), confirm=confirm)
+        limit = limit_of(loss, convert=convert, accounting=accounting)
+        require_confirmation(limit, confirm=confirm)
         terms: dict[str, Any] = {"accounting": accounting, "convert": convert, "pace": pace, "expires": expires}
+        if self.proposals.needs_second_steward(name, limit):
+            stated = {**terms, "reason": reason}
+            return self._note_proposal(caller, self.proposals.propose_limit(caller, found.name, loss, limit, stated))
         return self._note_entry("limit", caller, self.ledger.grant(name, loss, by=caller.name, reason=reason, **terms))
 
     def allocate(self, caller: Caller, name: str, analyst: str, loss: Loss, *, reason: str = "") -> Entry:
@@ -435,12 +441,34 @@ class Desk:
             "declaration", caller, self.ledger.declare(name, protection, by=caller.name, **stated_too)
         )
 
-    def allow_constrained(self, caller: Caller, name: str, epsilon: Exact, *, reason: str) -> Entry:
-        """Open output-constrained answers up to an epsilon in all; 0 closes them."""
-        self.shelf.find(name)
+    def allow_constrained(self, caller: Caller, name: str, epsilon: Exact, *, reason: str) -> Entry | Proposal:
+        """Open output-constrained answers up to an epsilon in all; 0 closes them. Above the ε of the settings it waits
+        for a second steward."""
+        found = self.shelf.find(name)
         _require_reason(reason)
+        if self.proposals.needs_second_steward_for(epsilon):
+            proposal = self.proposals.propose_allowance(caller, found.name, epsilon, reason)
+            return self._note_proposal(caller, proposal)
         entry = self.ledger.allow_constrained(name, epsilon, by=caller.name, reason=reason)
         return self._note_entry("allowance", caller, entry)
+
+    def confirm_proposal(self, caller: Caller, key: str) -> tuple[Proposal, Entry]:
+        """Confirm what another steward proposed: it is written into the ledger now."""
+        proposal, entry = self.proposals.confirm(caller, key)
+        about = f"{proposal.dataset}, proposed by {proposal.by}, entry {entry.id} of the ledger"
+        self.acts.note(f"{proposal.kind} confirmed", caller, about)
+        return proposal, entry
+
+    def decline_proposal(self, caller: Caller, key: str) -> Proposal:
+        """Refuse what another steward proposed, or take one's own proposal back."""
+        proposal = self.proposals.decline(caller, key)
+        self.acts.note(f"{proposal.kind} declined", caller, f"{proposal.dataset}, proposed by {proposal.by}")
+        return proposal
+
+    def _note_proposal(self, caller: Caller, proposal: Proposal) -> Proposal:
+        about = f"{proposal.dataset}, ε = {proposal.epsilon}, {proposal.id}"
+        self.acts.note(f"{proposal.kind} proposed", caller, about)
+        return proposal
 
     def _note_entry(self, act: str, caller: Caller, entry: Entry) -> Entry:
         self.acts.note(act, caller, f"{entry.dataset}, entry {entry.id} of the ledger")

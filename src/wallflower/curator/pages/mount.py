@@ -24,7 +24,7 @@ from wallflower.curator.pages.analyst.samples import Samples
 from wallflower.curator.pages.assets import Assets
 from wallflower.curator.pages.figures.displays import Displays
 from wallflower.curator.pages.public import office
-from wallflower.curator.pages.steward import acts_list, budgets, expenses, registration, review, tokens
+from wallflower.curator.pages.steward import acts_list, budgets, expenses, proposals, registration, review, tokens
 from wallflower.curator.pages.visitors import account, directory, second_factor, sign_in
 from wallflower.curator.pages.visitors.sessions import Sessions
 from wallflower.curator.pages.visitors.visits import BASE, POLICY, page, refusal_page
@@ -42,6 +42,7 @@ _ROOMS: Final = (
     budgets,
     tokens,
     acts_list,
+    proposals,
     review,
     requests,
     expenses,

@@ -21,6 +21,8 @@ from wallflower.curator.identity import Group
 
 ACTS = {
     "/people/{person}/disable": {},
+    "/proposals/{proposal}/confirm": {},
+    "/proposals/{proposal}/decline": {},
     "/people/{person}/enable": {},
     "/datasets/ward/budget/grants": {"epsilon": "3", "reason": 'study "12" <b>', "confirm": "yes", "pace": "1"},
     "/datasets/ward/budget/shares": {"epsilon": "0.1", "analyst": "tom"},
@@ -68,6 +70,9 @@ def test_a_session_alone_changes_nothing(service: Service, place: str) -> None:
     if not desk.people.all():
         groups = [Group(name="health")]
         desk.people.sign_in(issuer="directory", subject="1", name="pia", groups=groups, token_days=1)
+    if "proposals" in place:
+        proposer = desk.tokens.caller(text_of)
+        things["proposal"] = desk.proposals.propose_allowance(proposer, "ward", "1", "study 12").id
     if place.endswith("factor"):
         desk.factors.enrol(spare, text_of)
     if place.endswith("retire"):

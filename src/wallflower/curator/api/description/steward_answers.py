@@ -113,6 +113,29 @@ class People(Answer):
     people: list[PersonAnswer]
 
 
+class ProposalAnswer(Answer):
+    """A change of a budget that a second steward confirms."""
+
+    id: str = tell("its id", "8bd209384abc1add7deb2614")
+    dataset: str = tell("of which data set", "hospital")
+    kind: Literal["limit", "allowance"] = tell("what is to be changed", "limit")
+    epsilon: str = tell("the ε that is proposed, in all", "6")
+    reason: str = tell("why", "study 12")
+    by: str = tell("who proposed it", "sue")
+    state: Literal["waiting", "confirmed", "declined", "expired"] = tell("what became of it", "waiting")
+    created: str = tell("when it was proposed", MOMENT)
+    expires: str = tell("until when it can be confirmed", MOMENT)
+    decided_by: str | None = tell("who confirmed or declined it", None)
+    decided: str | None = tell("when", None)
+    entry: int | None = tell("the entry of the ledger, once it is confirmed", None)
+
+
+class ProposalAnswers(Answer):
+    """Changes of budgets that a second steward confirms."""
+
+    proposals: list[ProposalAnswer]
+
+
 class BudgetRequest(Answer):
     """What an analyst asked for, and what became of it."""
 

@@ -14,6 +14,7 @@ from wallflower.curator.api.description.docs import answer_docs
 from wallflower.curator.api.description.steward_answers import BudgetRequest, BudgetRequests
 from wallflower.curator.api.routes.analyst import DatasetName
 from wallflower.curator.api.views import Plain
+from wallflower.curator.desk.budgets.proposals import Proposal
 from wallflower.curator.desk.budgets.requests import Requests
 from wallflower.ledger.chain import Entry
 
@@ -86,7 +87,7 @@ def grant_request(
     """Set the limit of the data set's account, in all, and tell the analyst."""
     wanted = found.require_open(caller, request)
 
-    def change() -> Entry:
+    def change() -> Entry | Proposal:
         return desk.grant(caller, wanted.dataset, body.loss("grant"), **body.terms())
 
     return found.grant(caller, request, change, dataset=wanted.dataset, word=body.word).to_json()

@@ -31,21 +31,27 @@ from wallflower.curator.api.description.steward_answers import (
     IssuedToken,
     People,
     PersonAnswer,
+    ProposalAnswer,
+    ProposalAnswers,
     Retirement,
     Token,
     Tokens,
     Verification,
 )
 from wallflower.curator.api.routes.analyst import Before, DatasetName, Last
+from wallflower.curator.api.routes.requests import TheRequests
 from wallflower.curator.api.views import Page, Plain, change_json, dataset_json, entry_json
 from wallflower.curator.desk.access.people import Person
+from wallflower.curator.desk.access.tokens import Caller
+from wallflower.curator.desk.budgets.proposals import Proposal
 from wallflower.curator.desk.desk import Desk
 from wallflower.errors import ParameterError
-from wallflower.ledger.chain import Event
+from wallflower.ledger.chain import Entry, Event
 
 LINES: Final = "application/x-ndjson"
 
 TokenId = Annotated[str, Path(max_length=64, description="id of a token")]
+ProposalId = Annotated[str, Path(max_length=64, description="id of a proposal")]
 PersonName = Annotated[str, Path(max_length=200, description="name of a person who signed in")]
 BUDGET: Final = "/datasets/{dataset}/budget"
 
@@ -72,6 +78,8 @@ def router() -> APIRouter:
         ("constrained", allow_constrained),
     ):
         docs = answer_docs(Change, 403, 404, status=201)
+        if name in ("grants", "constrained"):
+            docs = docs | answer_docs(ProposalAnswer, status=202)
         made.post(f"{BUDGET}/{name}", status_code=201, tags=["budgets"], responses=docs)(change)
     made.get("/tokens", tags=["tokens"], responses=answer_docs(Tokens, 403))(tokens)
     made.post("/tokens", status_code=201, tags=["tokens"], responses=answer_docs(IssuedToken, 403, status=201))(
@@ -80,6 +88,10 @@ def router() -> APIRouter:
     made.delete("/tokens/{token}", tags=["tokens"], responses=answer_docs(Token, 403, 404))(revoke_token)
     made.delete("/tokens/{token}/factor", tags=["tokens"], responses=answer_docs(Token, 403, 404))(remove_factor)
     made.get("/acts", tags=["tokens"], responses=answer_docs(Acts, 403))(acts)
+    made.get("/proposals", tags=["budgets"], responses=answer_docs(ProposalAnswers, 403))(proposals)
+    docs = answer_docs(ProposalAnswer, 403, 404, 409)
+    made.post("/proposals/{proposal}/confirm", tags=["budgets"], responses=docs)(confirm_proposal)
+    made.post("/proposals/{proposal}/decline", tags=["budgets"], responses=docs)(decline_proposal)
     made.get("/people", tags=["tokens"], responses=answer_docs(People, 403))(people)
     docs = answer_docs(PersonAnswer, 403, 404, 409)
     made.post("/people/{person}/disable", tags=["tokens"], responses=docs)(disable_person)
@@ -131,10 +143,16 @@ def access_json(desk: Desk, dataset: str) -> dict[str, Any]:
     return {"dataset": found.name, "analysts": access.analysts(found), "groups": access.groups_of(found)}
 
 
-def grant(dataset: DatasetName, body: Grant, caller: Steward, desk: TheDesk) -> dict[str, Any]:
-    """Set the limit of a data set's account, in all: it may be lower than before, and what was spent still counts."""
-    entry = desk.grant(caller, dataset, body.loss("grant"), **body.terms())
-    return change_json(desk.dataset(caller, dataset), entry)
+def grant(dataset: DatasetName, body: Grant, caller: Steward, desk: TheDesk) -> Response:
+    """Set the limit of a data set's account, in all: it may be lower than before, and what was spent still counts.
+    Above the ε of the settings the answer is 202 and a proposal, which a second steward confirms."""
+    return _change_response(desk, caller, dataset, desk.grant(caller, dataset, body.loss("grant"), **body.terms()))
+
+
+def _change_response(desk: Desk, caller: Caller, dataset: str, made: Entry | Proposal) -> Response:
+    if isinstance(made, Proposal):
+        return Plain(made.to_json(), 202)
+    return Plain(change_json(desk.dataset(caller, dataset), made), 201)
 
 
 def allocate(dataset: DatasetName, body: Allocation, caller: Steward, desk: TheDesk) -> dict[str, Any]:
@@ -149,10 +167,28 @@ def declare(dataset: DatasetName, body: DeclarationBody, caller: Steward, desk: 
     return change_json(desk.dataset(caller, dataset), entry)
 
 
-def allow_constrained(dataset: DatasetName, body: Allowance, caller: Steward, desk: TheDesk) -> dict[str, Any]:
-    """Open output-constrained answers, which are no differential privacy and stand outside the sum."""
-    entry = desk.allow_constrained(caller, dataset, body.epsilon, reason=body.reason)
-    return change_json(desk.dataset(caller, dataset), entry)
+def allow_constrained(dataset: DatasetName, body: Allowance, caller: Steward, desk: TheDesk) -> Response:
+    """Open output-constrained answers, which are no differential privacy and stand outside the sum. Above the ε of the
+    settings the answer is 202 and a proposal, which a second steward confirms."""
+    made = desk.allow_constrained(caller, dataset, body.epsilon, reason=body.reason)
+    return _change_response(desk, caller, dataset, made)
+
+
+def proposals(caller: Reader, desk: TheDesk) -> dict[str, Any]:
+    """Changes of budgets that wait for a second steward, and those that were decided, the latest first."""
+    return {"proposals": [proposal.to_json() for proposal in desk.proposals.all()]}
+
+
+def confirm_proposal(proposal: ProposalId, caller: Steward, desk: TheDesk, requests: TheRequests) -> dict[str, Any]:
+    """Confirm what another steward proposed."""
+    confirmed, entry = desk.confirm_proposal(caller, proposal)
+    requests.settle_proposal(caller, confirmed, entry)
+    return confirmed.to_json()
+
+
+def decline_proposal(proposal: ProposalId, caller: Steward, desk: TheDesk) -> dict[str, Any]:
+    """Refuse what another steward proposed, or take an own proposal back."""
+    return desk.decline_proposal(caller, proposal).to_json()
 
 
 def tokens(caller: Reader, desk: TheDesk) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any, Final, Self
 
 from wallflower.curator.desk.access.tokens import Caller
+from wallflower.curator.desk.budgets.proposals import Proposal
 from wallflower.curator.desk.clock import moment, now
 from wallflower.curator.desk.desk import Desk, require_spender
 from wallflower.curator.desk.problems import Refusal
@@ -126,17 +127,30 @@ class Requests:
         return found
 
     def grant(
-        self, caller: Caller, key: str, change: Callable[[], Entry], *, dataset: str, word: str = ""
+        self, caller: Caller, key: str, change: Callable[[], Entry | Proposal], *, dataset: str, word: str = ""
     ) -> BudgetRequest:
         """Have a limit or a share written for it, and note the entry of the ledger. It is taken in hand before: of two
-        stewards at once one changes the budget, and the other nothing."""
+        stewards at once one changes the budget, and the other nothing. If a second steward has to confirm the limit,
+        the request stays open until then."""
         taken = self._take(caller, key, dataset)
         try:
             entry = change()
         except PrivacyError:
             self._desk.records.swap(REQUESTS, key, _state(taken), by=None, decided=None)
             raise
+        if isinstance(entry, Proposal):
+            self._desk.proposals.link_request(entry.id, key)
+            self._desk.records.swap(REQUESTS, key, _state(taken), by=None, decided=None)
+            return self.find(caller, key)
         return self._settle(caller, taken, "granted", word=word.strip()[:LONGEST] or None, entry=str(entry.id))
+
+    def settle_proposal(self, caller: Caller, proposal: Proposal, entry: Entry) -> None:
+        """Note on the request that a proposal answers, if it is still open, that the limit was written."""
+        if proposal.request is None:
+            return
+        request = self.find(caller, proposal.request)
+        if request.is_open:
+            self._settle(caller, request, "granted", entry=str(entry.id))
 
     def decline(self, caller: Caller, key: str, word: str) -> BudgetRequest:
         """Decline it, and say why."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from starlette.responses import Response
 from starlette.routing import Route
 
+from wallflower.curator.desk.budgets.proposals import Proposal
 from wallflower.curator.desk.budgets.requests import Requests
 from wallflower.curator.desk.desk import LARGE
 from wallflower.curator.desk.problems import problem
@@ -44,7 +45,7 @@ def budget(visit: Visit) -> Response:
 def grant(visit: Visit) -> Response:
     """Set the limit of a data set's account."""
 
-    def change() -> Entry:
+    def change() -> Entry | Proposal:
         loss, terms = read_limit(visit)
         return visit.desk.grant(visit.by, visit.path("dataset"), loss, reason=read_reason(visit), **terms)
 
@@ -79,14 +80,14 @@ def declare(visit: Visit) -> Response:
 def allow_constrained(visit: Visit) -> Response:
     """Open output-constrained answers, or close them."""
 
-    def change() -> Entry:
+    def change() -> Entry | Proposal:
         epsilon = read_text(visit, "epsilon") or ""
         return visit.desk.allow_constrained(visit.by, visit.path("dataset"), epsilon, reason=read_reason(visit))
 
     return _make_change(visit, "constrained", change)
 
 
-def _make_change(visit: Visit, form: str, change: Callable[[], Entry]) -> Response:
+def _make_change(visit: Visit, form: str, change: Callable[[], Entry | Proposal]) -> Response:
     """Make a change to a budget: then the page says that it was made, or why not; whoever asked for it is told."""
     requests: Requests = visit.app.state.requests
     key = visit.form.get("request", "")
@@ -95,7 +96,8 @@ def _make_change(visit: Visit, form: str, change: Callable[[], Entry]) -> Respon
             name, word = visit.desk.shelf.find(visit.path("dataset")).name, visit.form.get("word", "")
             requests.grant(visit.by, key, change, dataset=name, word=word)
             return to(place("requests", key))
-        change()
+        if isinstance(change(), Proposal):
+            return to("/proposals?done=proposed")
     except PrivacyError as refusal:
         return budget_refusal(visit, refusal, form)
     shown = visit.desk.dataset(visit.by, visit.path("dataset"))

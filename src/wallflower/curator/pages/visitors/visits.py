@@ -127,6 +127,7 @@ class Visit:
         }
         catalogue = LANGUAGES[self.language]
         known |= {"office": self.desk.settings.office, "place": self.place, "openid": self.desk.settings.openid}
+        known |= {"has_proposals": self.desk.settings.four_eyes_above is not None}
         known |= {"language": catalogue.code, "languages": list(LANGUAGES.values())}
         page = HTMLResponse(environment_of(catalogue.code).get_template(template).render({**known, **context}), status)
         if self.request.cookies.get(cookie_name(self.request)) != self.cookie:
