@@ -64,6 +64,11 @@ def clusters() -> Floats:
     return np.repeat(np.random.default_rng(0).uniform(0, 1000, (200, 2)), 6, axis=0)
 
 
+def micro_clusters(n: int, neighbours: int) -> Floats:
+    """Groups in which everybody has just enough neighbours."""
+    return np.repeat(10.0 * np.arange(n // (neighbours + 1)), neighbours + 1)[:, None]
+
+
 def adbench(name: str) -> Callable[[], Floats]:
     def read() -> Floats:
         values = np.load(DATA / "adbench" / name)["X"].astype(np.float64)
@@ -88,17 +93,34 @@ CASES = {
         f"by the rule: uniform {n:,}, {k}, {share:.0%}": Case(lambda n=n: uniform(n, 2), k, None, share=share)
         for n, k, share in (
             (6_000, 20, 0.3),
+            (6_000, 20, 0.86),
+            (6_000, 50, 0.86),
             (12_500, 20, 0.02),
             (12_500, 10, 0.3),
             (50_000, 20, 0.3),
+            (100_000, 20, 0.02),
             (100_000, 20, 0.1),
             (100_000, 20, 0.3),
+            (100_000, 20, 0.5),
+            (100_000, 20, 0.7),
+            (100_000, 20, 0.9),
             (100_000, 50, 0.3),
         )
     },
     **{
-        f"by the rule: Gauss {n:,}, {k}, 30%": Case(lambda n=n: gauss(n, 2), k, None, share=0.3)
-        for n, k in ((10_000, 20), (100_000, 20), (100_000, 50))
+        f"by the rule: Gauss {n:,}, {k}, {share:.0%}": Case(lambda n=n: gauss(n, 2), k, None, share=share)
+        for n, k, share in (
+            (10_000, 10, 0.3),
+            (10_000, 20, 0.1),
+            (10_000, 20, 0.3),
+            (100_000, 20, 0.3),
+            (100_000, 50, 0.1),
+            (100_000, 50, 0.3),
+        )
+    },
+    **{
+        f"by the rule: micro-clusters 100,000, {k}": Case(lambda k=k: micro_clusters(100_000, k), k, None, 1.0)
+        for k in (10, 20)
     },
     **{
         f"by the rule: lattice {side} x {side}, 12": Case(

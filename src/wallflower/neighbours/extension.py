@@ -30,6 +30,7 @@ HEADROOM = 0.9
 MANY = 1 << 20  # records of a table whose lists are made again, if they are needed, rather than kept
 SLICE = 1 << 16  # consumers whose lists are in memory at a time
 ROOMY = 0.99
+MASSIVE_SHARE = 0.2  # of the consumers: a region of this size takes all of them in at once
 
 Flags = NDArray[np.bool_]
 
@@ -124,7 +125,7 @@ def settle(
     left = slack if part is None else slack - part.base / UNIT  # (C4)
     region.join(demand.withdraw(demand.askers(demand.loads > ROOMY * slack)))
     while True:
-        widen(region, demand, slack)
+        widen(region, demand, slack, part)
         room = slack - demand.loads
         if part is not None:
             full = np.unique(region.supplier[demand.loads[region.supplier] > ROOMY * slack])
@@ -144,15 +145,23 @@ def settle(
         region.join(demand.withdraw(payers))
 
 
-def widen(region: Region, demand: Demand, slack: float) -> None:
-    """Take in who nearly fills a supplier of the region: a contest for crumbs is hard to decide."""
+def widen(region: Region, demand: Demand, slack: float, part: Part | None = None) -> None:
+    """Take in the consumers that nearly fill a supplier of the region: a contest for crumbs is hard to decide.
+
+    A region of many consumers would reach most of the others round by round, and each round solves all of it again. So
+    it takes in all others at once. A part of a larger table keeps to the consumers it needs: neighbours of the others
+    would have to be fetched.
+    """
     touched = np.zeros(len(demand.loads), dtype=np.bool_)
     while True:
         touched[region.supplier] = True
         rows = demand.askers(touched & (demand.loads > ROOMY * slack))
         if len(rows) == 0:
-            return
+            break
         region.join(demand.withdraw(rows))
+    outside = int(np.count_nonzero(demand.share)) + len(demand.active)
+    if part is None and len(region.who) > MASSIVE_SHARE * (len(region.who) + outside):
+        region.join(demand.withdraw(demand.askers(np.ones(len(demand.loads), dtype=np.bool_))))
 
 
 @dataclass(slots=True)

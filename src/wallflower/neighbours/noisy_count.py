@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -59,14 +60,19 @@ def usual_slack(n: int, neighbours: int, loss: Loss, *, dimension: int | None = 
     return min(wanted, ENOUGH[dimension] * neighbours) if dimension in ENOUGH else wanted
 
 
-TEST_SHARE: Final = Fraction(1, 7)  # of the loss: what the crowding test costs where it is made
+TEST_SHARES: Final = (Fraction(1, 7), Fraction(2, 7))  # of the loss: what a crowding test costs, the first that works
+TESTED_FACTORS: Final = (Fraction(6, 5), Fraction(1))  # by how much the noise may grow beside each: 7/5 in all
 UNTESTED_FACTOR: Final = Fraction(3, 2)  # by how much the noise may grow where no test can be afforded
-TESTED_FACTOR: Final = Fraction(6, 5)  # and beside a test: 6/5 of 7/6 is 7/5
 FROM_NEIGHBOURS: Final = 10  # with fewer neighbours an untested cap stays as it is: bias is rare
-CALM_SHARE: Final = 0.03  # of the records: a crowding that goes without bias
+CALM_SHARE, LEAST_CALM_SHARE = 0.07, 0.012  # of the records: a crowding that goes without bias, by size of the table
+CALM_RECORDS: Final = 150  # records per neighbour: in larger tables less crowding goes without bias
+CALM_EXPONENT: Final = 0.55
 FIRST_SPAN, SECOND_SPAN = 0.15, 0.3  # of the records: over so much more crowding the cap grows halfway, and then to all
-FALSE_GROWTH: Final = 0.07  # of the noise: the most that a calm table pays for a cap that grows by chance
-LATEST_CALM: Final = 0.45  # of the records: no test is made where the cap could not grow before
+BIAS_AT_FIFTH, BIAS_DECAY = 0.1, 16.0  # bias per crowded record at a cap of k/5, and its decay in cap over k: the study
+CROWDED_SHARE: Final = 0.36  # of the records have barely enough neighbours where 30 % of a uniform table are outliers
+FALSE_GROWTH: Final = 0.06  # of the noise: the most that a calm table pays for a cap that grows by chance
+LATEST_CALMS: Final = (0.12, 0.6)  # of the records: a test is made if the cap can grow from there on, by its cost
+LATEST_CALM_OF_FEW: Final = 0.45  # with fewer than FROM_NEIGHBOURS only the first test is made, and up to here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +80,8 @@ class CapRule:
     """How the degree cap is chosen: `narrow` for a calm table, up to `wide` as the released crowding grows.  (X)
 
     From a crowding of `calm` on the cap grows. `test` is the noise of the crowding, in steps, and None where the cap
-    follows from public facts alone. `numbers` is the loss left for what is counted.
+    follows from public facts alone. `test_share` is the part of the loss that pays for it, and `numbers` the loss left
+    for what is counted.
     """
 
     n: int
@@ -82,6 +89,7 @@ class CapRule:
     wide: int
     calm: float = 1.0
     test: Additive | None
+    test_share: Fraction = Fraction(0)
     numbers: Loss
     reason: str
 
@@ -90,7 +98,7 @@ class CapRule:
 
         >>> rule = cap_rule(6000, 20, Loss("1"))
         >>> [rule.cap_at(share) for share in (-0.1, 0.05, 0.2, 0.25, 0.36, 1.0)]
-        [6, 6, 11, 13, 16, 20]
+        [6, 6, 9, 12, 15, 20]
         """
         if self.test is None:
             return self.narrow
@@ -98,20 +106,49 @@ class CapRule:
 
     @property
     def growth(self) -> list[float]:
-        """How far beyond `calm` the crowding is at which the cap grows by one, by two, and so on up to `wide`: first
-        what uniform data need, half of the neighbours and two, then what lattices need, all of them."""
-        middle = max(float(self.narrow), min(float(self.wide), self.wide / 2 + 2))
-        first = 1 if middle == self.narrow else 0
-        stops, crowding = [self.narrow, middle, self.wide][first:], [0.0, FIRST_SPAN, FIRST_SPAN + SECOND_SPAN][first:]
-        grown: list[float] = np.interp(np.arange(self.narrow, self.wide) + 0.5, stops, crowding).tolist()
+        """How far beyond `calm` the crowding is at which the cap grows by one, by two, and so on up to `wide`.
+
+        First it grows with the number of crowded records, to where one more neighbour in the cap would add as much
+        noise as it takes off the bias of the study, BIAS_AT_FIFTH exp(-BIAS_DECAY (cap/k - 1/5)) for each crowded
+        record. At FIRST_SPAN it is at least what uniform data need, half of the neighbours and two, and from there it
+        grows with the share of crowded records to what lattices need, all of them.
+        """
+        k, caps = self.wide, np.arange(self.narrow, self.wide) + 0.5
+        middle = max(float(self.narrow), min(float(k), k / 2 + 2))
+        noise = count_noise(1, self.numbers).mean_error() / 2  # of one more neighbour in the cap
+        by_number = noise * k / (BIAS_AT_FIFTH * BIAS_DECAY) * np.exp(BIAS_DECAY * (caps / k - 0.2)) / self.n
+        by_share = np.interp(caps, [middle, k], [FIRST_SPAN, FIRST_SPAN + SECOND_SPAN])
+        grown: list[float] = np.minimum(by_share, by_number).tolist()
         return grown
+
+    def cap_chances(self, crowding: float) -> dict[int, float]:
+        """How often each cap is chosen where the crowding without noise is this share of the records.
+
+        >>> chances = cap_rule(6000, 20, Loss("1")).cap_chances(0.0)
+        >>> max(chances, key=chances.__getitem__), round(sum(chances.values()), 6)
+        (6, 1.0)
+        """
+        if self.test is None:
+            return {self.narrow: 1.0}
+        above = [1.0, *(self._tail(self.n * (self.calm + beyond - crowding)) for beyond in self.growth), 0.0]
+        return {self.narrow + step: more - less for step, (more, less) in enumerate(pairwise(above))}
+
+    def likely_cap(self, crowding: float = CROWDED_SHARE) -> ChosenCap:
+        """The cap that a table of this crowding most likely gets; default: one like uniform data with 30 % outliers."""
+        chances = self.cap_chances(crowding)
+        return ChosenCap(max(chances, key=chances.__getitem__), crowding, self.reason, self.test_share)
+
+    def _tail(self, records: float) -> float:
+        """The chance that the noise of the test is at least this."""
+        assert self.test is not None
+        return self.test.upper_tail(records) if records > 0 else 1 - self.test.upper_tail(-records)
 
     def choose(self, steps: int, noise: Noise) -> ChosenCap:
         """The cap of a table whose crowding is this many steps of the grid; the noisy crowding is released.  (X)"""
         assert self.test is not None
         share = float((steps + self.test.draw(noise)) * STEP / self.n)
         crowding = round(min(max(share, 0.0), 1.0), 4)
-        return ChosenCap(self.cap_at(crowding), crowding, self.reason)
+        return ChosenCap(self.cap_at(crowding), crowding, self.reason, self.test_share)
 
     def take_narrow(self) -> ChosenCap:
         """The cap where nothing is released to choose it."""
@@ -120,11 +157,13 @@ class CapRule:
 
 @dataclass(frozen=True, slots=True)
 class ChosenCap:
-    """The degree cap of a release, the released crowding it follows from, if any, and why."""
+    """The degree cap of a release, the released crowding it follows from, if any, why, and the part of the loss that
+    the test had."""
 
     cap: int
     crowding: float | None
     reason: str
+    test_share: Fraction = Fraction(0)
 
     @property
     def facts(self) -> dict[str, object]:
@@ -157,26 +196,43 @@ def cap_rule(
     usual = usual or usual_slack(n, neighbours, loss, dimension=dimension)
     if neighbours <= usual:
         return CapRule(n=n, narrow=usual, wide=usual, test=None, numbers=loss, reason=PUBLIC_REASON)
-    spent, left = split_for_test(loss)
-    test = calibrate(crowding_sensitivity(neighbours), spent, step=STEP)
-    narrow = _grown(usual, neighbours, TESTED_FACTOR, own)
-    rule = CapRule(n=n, narrow=narrow, wide=neighbours, test=test, numbers=left, reason=TESTED_REASON)
-    if narrow == neighbours:
-        return CapRule(n=n, narrow=narrow, wide=narrow, test=None, numbers=loss, reason=PUBLIC_REASON)
-    calm = _calm_crowding(rule, own)
-    if calm <= LATEST_CALM:
-        return replace(rule, calm=calm)
+    for share, factor, latest in zip(TEST_SHARES, TESTED_FACTORS, LATEST_CALMS, strict=True):
+        narrow = _grown(usual, neighbours, factor, own)
+        if narrow == neighbours:
+            return CapRule(n=n, narrow=narrow, wide=narrow, test=None, numbers=loss, reason=PUBLIC_REASON)
+        spent, left = split_for_test(loss, share)
+        test = calibrate(crowding_sensitivity(neighbours), spent, step=STEP)
+        rule = CapRule(
+            n=n, narrow=narrow, wide=neighbours, test=test, test_share=share, numbers=left, reason=TESTED_REASON
+        )
+        calm, is_few = _calm_crowding(rule, own), neighbours < FROM_NEIGHBOURS
+        if calm <= (LATEST_CALM_OF_FEW if is_few else latest):
+            return replace(rule, calm=calm)
+        if is_few:
+            break
     cap = _grown(usual, neighbours, UNTESTED_FACTOR, own) if neighbours >= FROM_NEIGHBOURS else usual
     return CapRule(n=n, narrow=cap, wide=cap, test=None, numbers=loss, reason=PUBLIC_REASON)
 
 
 def _calm_crowding(rule: CapRule, own: int) -> float:
-    """The least crowding from which the cap may grow so that on a table whose crowding is CALM_SHARE, where it grows by
-    chance alone, the noise grows by FALSE_GROWTH at most: the expected growth is the sum of the tails of its steps."""
+    """The least crowding from which the cap may grow so that on a calm table, where it grows by chance alone, the noise
+    grows by FALSE_GROWTH at most: the expected growth is the sum of the tails of its steps."""
     assert rule.test is not None
     error = rule.test.mean_error() / rule.n
     tails = 0.5 * float(np.exp(-np.array(rule.growth) / error).sum())
-    return CALM_SHARE + error * math.log(max(tails / (FALSE_GROWTH * (rule.narrow + own)), 1.0))
+    beyond = error * math.log(max(tails / (FALSE_GROWTH * (rule.narrow + own)), 1.0))
+    return calm_share(rule.n, rule.wide) + beyond
+
+
+def calm_share(n: int, neighbours: int) -> float:
+    """The share of crowded records that goes without bias: less in large tables, where the surroundings of a record are
+    more alike.
+
+    >>> round(calm_share(6000, 20), 3), round(calm_share(100_000, 50), 4)
+    (0.048, 0.0168)
+    """
+    shrunk = CALM_SHARE * math.pow(CALM_RECORDS * neighbours / n, CALM_EXPONENT)
+    return min(CALM_SHARE, max(LEAST_CALM_SHARE, shrunk))
 
 
 def public_cap(n: int, neighbours: int, loss: Loss, *, dimension: int | None = None) -> int:
@@ -199,11 +255,21 @@ def _grown(usual: int, neighbours: int, factor: Fraction, own: int) -> int:
     return max(usual, min(neighbours, math.floor(factor * (usual + own)) - own))
 
 
-def split_for_test(loss: Loss) -> tuple[Loss, Loss]:
+def join_widths(calm: float, crowded: float) -> str:
+    """How far the noise reaches by either outcome of the test; one figure where both are the same.
+
+    >>> join_widths(28.04, 28.04), join_widths(28.04, 60.3)
+    ('±28 (95 %)', '±28 (95 %; on a crowded table ±60.3)')
+    """
+    more = "" if calm == crowded else f"; on a crowded table ±{crowded:.3g}"
+    return f"±{calm:.3g} (95 %{more})"
+
+
+def split_for_test(loss: Loss, share: Fraction = TEST_SHARES[0]) -> tuple[Loss, Loss]:
     """The loss of the crowding test, which needs no δ, and what is left.  (X)"""
     kind = Kind.PURE if loss.kind is Kind.APPROXIMATE else loss.kind
-    left = Loss((1 - TEST_SHARE) * loss.amount, delta=loss.delta, kind=loss.kind, neighbours=loss.neighbours)
-    return Loss(TEST_SHARE * loss.amount, kind=kind, neighbours=loss.neighbours), left
+    left = Loss((1 - share) * loss.amount, delta=loss.delta, kind=loss.kind, neighbours=loss.neighbours)
+    return Loss(share * loss.amount, kind=kind, neighbours=loss.neighbours), left
 
 
 def crowded_neighbours(neighbours: int) -> int:

@@ -17,8 +17,8 @@ from wallflower.machine.jit import light_kernel
 from wallflower.neighbours.pairs import Floats, Ints
 from wallflower.neighbours.programme.fronts import Fronts, factor, solve
 
-STEPS = 120
-CORRECTORS = 3
+STEPS = 300  # the largest contests of the study need 140; HiGHS, which follows, would take hours there
+CORRECTORS = 6
 STUCK, PATIENCE = 0.99, 8
 SHY = 0.995  # how much of the way to the nearest limit a step may go
 

@@ -49,6 +49,7 @@ from wallflower.neighbours.noisy_count import (
     cap_rule,
     count_noise,
     crowding_steps,
+    join_widths,
     public_cap,
     usual_slack,
     whole,
@@ -500,11 +501,18 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
 
     def _reach(self, n: int, dimension: int) -> str:
         """How far the interval reaches, and what that covers."""
-        width = self.noise(n, dimension).half_width(SURE)
         if self.interval == "two-sided":
-            below = self.floor_noise(n, dimension).half_width(SURE)
+            width, below = (law(n, dimension).half_width(SURE) for law in (self.noise, self.floor_noise))
             return f"-{below:.3g} and +{width:.3g} (95 %, both ends proved)"
-        return f"{'noise within ' if self.mechanism == 'extension' else ''}±{width:.3g} (95 %)"
+        return f"{'noise within ' if self.mechanism == 'extension' else ''}{join_widths(*self._widths(n, dimension))}"
+
+    def _widths(self, n: int, dimension: int) -> tuple[float, float]:
+        """How far the noise reaches on a calm table, and on a crowded one.  (X)"""
+        calm = self.noise(n, dimension).half_width(SURE)
+        if self.mechanism != "extension":
+            return calm, calm
+        capped = self.with_cap(n, dimension, self.rule(n, dimension).likely_cap())
+        return calm, NOISE["extension"](capped, n, dimension).half_width(SURE)
 
     def _sentence(self, value: int, n: int, low: int, high: int) -> str:
         """The count in words, what is proved first."""

@@ -34,11 +34,19 @@ from wallflower.neighbours.noisy_count import (
     crowding_steps,
     exact_steps,
     interval,
+    join_widths,
     whole,
 )
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
-from wallflower.queries.count.words import EPSILONS, TOTALS, USEFUL, cap_notes, plan_notes, total_errors
+from wallflower.queries.count.words import (
+    EPSILONS,
+    TOTALS,
+    USEFUL,
+    cap_notes,
+    plan_notes,
+    total_errors,
+)
 from wallflower.query import Option, Plan, PublicFacts, Quality, Reading, least_amount
 from wallflower.query.accuracy import NoiseLaw, rank_highest, rate_groups
 from wallflower.query.picture import Bars, HeatMap, Picture
@@ -325,7 +333,8 @@ class GroupCount:
         useful = width <= USEFUL * usual
         among = f"{groups:,} groups of {usual:,.0f} records on average" if groups else f"the groups of {n:,} records"
         advice = f"; from ε = {smallest} on it would be" if smallest else "; no reasonable loss makes it so"
-        limit = f"noise within ±{width:.3g} (95 %) in each of {among}"
+        crowded = self.with_cap(n, self.rule(n).likely_cap()).reach
+        limit = f"noise within {join_widths(width, crowded)} in each of {among}"
         small = (
             f"In a group of fewer than {math.ceil(width / USEFUL):,} records the noise is above a tenth of its size."
         )

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 
 from wallflower.mechanisms import Additive
-from wallflower.neighbours.noisy_count import SURE, CapRule, ChosenCap, crowded_neighbours
+from wallflower.neighbours.noisy_count import CROWDED_SHARE, SURE, CapRule, ChosenCap, crowded_neighbours
 from wallflower.query.accuracy import MODERATE
 
-CROWDED_SHARE: Final = 0.36  # of the records have barely enough neighbours where 30 % of a uniform table are outliers
+# Bias, as a share of the records, by cap over neighbours: the study's mean of calm tables, and that of uniform data
+CALM_BIAS: Final = ((0.0, 0.0002), (0.5, 0.0002), (1.0, 0.0))
+RARE_CHANCE: Final = 1e-6  # a cap that is chosen less often adds nothing to an expected error
 CROWDED_BIAS: Final = ((0.0, 0.7), (0.25, 0.053), (0.3, 0.026), (0.4, 0.003), (0.5, 0.0003), (0.6, 0.0))
 USEFUL: Final = MODERATE[1]  # of the records: more than moderate noise makes a plan not useful
 EPSILONS: Final = ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "5")
@@ -58,29 +61,44 @@ def cap_notes(chosen: ChosenCap, neighbours: int) -> tuple[str, ...]:
         return ()
     note = (
         f"The degree cap is {chosen.cap}: about {chosen.crowding:.1%} of the records have from {neighbours} to "
-        f"{crowded_neighbours(neighbours) - 1} neighbours, by a noisy test that a seventh of the loss paid for."
+        f"{crowded_neighbours(neighbours) - 1} neighbours, by a noisy test that {name_part(chosen.test_share)} paid "
+        "for."
     )
     return (note,)
 
 
+def name_part(share: Fraction) -> str:
+    """The part of the loss that a test had, in words.
+
+    >>> name_part(Fraction(1, 7)), name_part(Fraction(2, 7))
+    ('a seventh of the loss', 'two sevenths of the loss')
+    """
+    named = {Fraction(1, 7): "a seventh", Fraction(2, 7): "two sevenths"}.get(share, str(share))
+    return f"{named} of the loss"
+
+
 def total_errors(rule: CapRule, neighbours: int, noise_error: Callable[[ChosenCap], float]) -> tuple[float, float]:
-    """The expected total error, mean noise and the study's bias, on a calm table and on a crowded one."""
-    found = []
-    for crowding, bias in ((0.0, 0.0), (CROWDED_SHARE, None)):
-        chosen = ChosenCap(rule.cap_at(crowding), crowding, rule.reason)
-        share = crowded_bias(chosen.cap / neighbours) if bias is None else bias
-        found.append(noise_error(chosen) + share * rule.n)
-    return found[0], found[1]
+    """The expected total error, mean noise and the study's bias, on a calm table and on a crowded one: the mean over
+    the caps that the test may choose there."""
+    totals = []
+    for crowding, studies in ((0.0, (CALM_BIAS,)), (CROWDED_SHARE, (CALM_BIAS, CROWDED_BIAS))):
+        total = 0.0
+        for cap, chance in rule.cap_chances(crowding).items():
+            chosen = ChosenCap(cap, crowding, rule.reason, rule.test_share)
+            if chance > RARE_CHANCE:
+                bias = max(expected_bias(study, cap / neighbours) for study in studies)
+                total += chance * (noise_error(chosen) + bias * rule.n)
+        totals.append(total)
+    return totals[0], totals[1]
 
 
-def crowded_bias(ratio: float) -> float:
-    """The share of records by which the extension overcounts on uniform data with 30 % outliers, by cap over
-    neighbours: measured in the study of degree caps.
+def expected_bias(study: Sequence[tuple[float, float]], ratio: float) -> float:
+    """The share of records by which the extension overcounts, by cap over neighbours, on tables of the study.
 
-    >>> crowded_bias(0.25), crowded_bias(1.0)
+    >>> expected_bias(CROWDED_BIAS, 0.25), expected_bias(CROWDED_BIAS, 1.0)
     (0.053, 0.0)
     """
-    ratios, shares = zip(*CROWDED_BIAS, strict=True)
+    ratios, shares = zip(*study, strict=True)
     return float(np.interp(ratio, ratios, shares))
 
 
@@ -90,7 +108,7 @@ def plan_notes(rule: CapRule, neighbours: int) -> tuple[str, ...]:
         return (f"The degree cap is {rule.narrow}, {rule.reason}.",)
     note = (
         f"The degree cap is from {rule.narrow} on a calm table to {rule.wide} on a crowded one, by a noisy test that "
-        f"a seventh of the loss pays for: how many records have from {neighbours} to "
+        f"{name_part(rule.test_share)} pays for: how many records have from {neighbours} to "
         f"{crowded_neighbours(neighbours) - 1} neighbours."
     )
     return (note,)

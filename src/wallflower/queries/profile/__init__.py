@@ -32,7 +32,7 @@ from wallflower.neighbours.limits import (
     search_effort,
     view_all,
 )
-from wallflower.neighbours.noisy_count import CapRule, ChosenCap, cap_rule, crowding_steps, public_cap
+from wallflower.neighbours.noisy_count import CapRule, ChosenCap, cap_rule, crowding_steps, join_widths, public_cap
 from wallflower.neighbours.radii import USUAL, Tally, choose_radii, outlier_curve, read_share
 from wallflower.noise import Noise
 from wallflower.privacy import Kind, Loss
@@ -324,7 +324,8 @@ class Profile(Query[Points | TiledPoints, Value]):
 
     def _words(self, n: int, dimension: int) -> str:
         if self.shares is None:
-            return f"±{self.reach(n, dimension):.3g} (95 %, all radii at once) among {n:,} records"
+            crowded = self.with_cap(n, dimension, self.rule(n, dimension).likely_cap()).reach(n, dimension)
+            return f"all radii at once {join_widths(self.reach(n, dimension), crowded)} among {n:,} records"
         each, needed = float(self.sorted_shares[0] * n * self.loss.epsilon), ENOUGH * self.tally(n, dimension).share
         return f"{each:,.1f} records times ε are the smallest share, and {needed:,.1f} are needed"
 
