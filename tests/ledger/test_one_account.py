@@ -547,3 +547,12 @@ def test_an_output_constrained_answer_is_not_forgotten_when_its_data_set_joins_a
     assert (fence.since, fence.spent, fence.allowed) == (answered.id, CONSTRAINED.amount, 0)
     with pytest.raises(BudgetExhausted):
         ledger.charge("icu", Question(CONSTRAINED), analyst="ana")
+
+
+def test_nothing_is_left_of_a_sum_after_a_loss_that_no_sum_counts(ledger: Ledger) -> None:
+    """A limit on ρ that becomes a limit on ε: losses in ρ alone have no place in the sum, so nothing fits."""
+    ledger.grant("icu", Loss.zcdp("0.5"), by="steward")
+    ledger.charge("icu", Question(Loss.zcdp("0.02")), analyst="ana")
+    ledger.grant("icu", Loss("3"), by="steward")
+    assert ledger.remaining("icu") == Loss(0)
+    assert not ledger.can_charge("icu", Question(Loss("0.1")), analyst="ana")
