@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--ledger", help="a PostgreSQL URL; left out: SQLite")
+    parser.add_argument("--ledger", help="a PostgreSQL URL; default: SQLite")
     given = parser.parse_args()
     found = {}
     for tick in (0.0, 0.25):

@@ -30,9 +30,7 @@ def main() -> int:
     """Build, then write down which versions are there."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "site", help="the folder of all versions")
-    parser.add_argument(
-        "--version", default=_version(), help="the folder of this one; left out: the version's own name"
-    )
+    parser.add_argument("--version", default=_version(), help="the folder of this one; default: the version's own name")
     given = parser.parse_args()
     code = build(given.out / given.version)
     if code == 0:

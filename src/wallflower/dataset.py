@@ -178,9 +178,9 @@ def open_dataset(
     source   a Table, Points, anything `load` reads, or the name of a data set in `wallflower.toml`
     schema   its public facts: a Schema, the path of a file that states them, or the same as a mapping
     ledger   a Ledger, a path or a URL; None for the default one
-    name     what the budget hangs on; left out: the schema's, then the file's
-    analyst  who asks; left out: $WALLFLOWER_ANALYST, the project's, or you
-    engine   where the records are kept: "memory", or "tiles", on disk and seen part by part; left out: in memory, if a
+    name     what the budget hangs on; default: the schema's, then the file's
+    analyst  who asks; default: $WALLFLOWER_ANALYST, the project's, or you
+    engine   where the records are kept: "memory", or "tiles", on disk and seen part by part; default: in memory, if a
              table in Parquet fits $WALLFLOWER_MEMORY by its metadata
     written  how a file is written, as to `load`: `separator`, `encoding`, `decimal`, `thousands`, `sheet`, and
              `without` which columns

@@ -130,8 +130,8 @@ class Loss:
 
     epsilon     ε, or ρ where the kind is zero-concentrated: as text, a whole number or a Fraction, never a float
     delta       δ of (ε, δ)-differential privacy; default: 0, which is pure
-    kind        pure, approximate, zero-concentrated, output-constrained or metric; left out: by `delta`
-    neighbours  whose change is hidden; left out: any one record replaced by any other
+    kind        pure, approximate, zero-concentrated, output-constrained or metric; default: by `delta`
+    neighbours  whose change is hidden; default: any one record replaced by any other
 
     >>> Loss("0.5") + Loss("0.25", delta="1e-6")
     Loss(ε=3/4, δ=1/1000000)

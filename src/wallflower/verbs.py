@@ -103,16 +103,16 @@ class Questions:
         radius      records at most this far apart (root of the mean squared difference) are near
         top         how many subspaces to release, best first; they share the loss
         size        look at all subspaces of this many columns
-        upto        look at all subspaces of up to this many columns; left out: at all there are
+        upto        look at all subspaces of up to this many columns; default: at all there are
         among       look at these subspaces only
         columns     the columns subspaces are made of; all number columns unless given
         score       mass: a graded count that one record moves by 2 at most; count: the paper's, needs far more loss:
                     mass, count
-        mechanism   how to choose; left out: whichever promises more: permute-and-flip, exponential
+        mechanism   how to choose; default: whichever promises more: permute-and-flip, exponential
         counts      also count the outliers in each, from the same loss
         share       with counts: the part of the loss that goes into the choice
         verify      spend a quarter of ε on whether the named subspaces stand out from the others
-        gap         for the plan only: by how many records the best stand out; left out: 2 % of them
+        gap         for the plan only: by how many records the best stand out; default: 2 % of them
         normalise   distances per column (as in Okada et al. 2015) rather than plain Euclid
         scale       divide every column by its spread: the ledger entry of a release of scale, or the release itself
         epsilon     privacy loss ε to spend, exactly as written: 0.5 or 1/2
@@ -165,13 +165,13 @@ class Questions:
         level          who is protected: one entry of one observation, or one person throughout; paper: as printed:
                        event, person, paper
         statistic      what is measured of an observation: sum, weighted, mahalanobis, max
-        low            public lower bound of every entry; left out: the schema's, of each column
-        high           public upper bound of every entry; left out: the schema's, of each column
-        change         assume that an entry changes by no more; left out: the bounds enforce it
-        centre         public mean of the sum; left out: that of `mean`, or 0
+        low            public lower bound of every entry; default: the schema's, of each column
+        high           public upper bound of every entry; default: the schema's, of each column
+        change         assume that an entry changes by no more; default: the bounds enforce it
+        centre         public mean of the sum; default: that of `mean`, or 0
         variance       public variance of the sum, for the plan
-        outlier_from   for the plan: from this distance on it is an outlier; left out: the threshold
-        outlier_share  for the plan: the share of observations that are outliers; left out: as the variance has it
+        outlier_from   for the plan: from this distance on it is an outlier; default: the threshold
+        outlier_share  for the plan: the share of observations that are outliers; default: as the variance has it
         columns        the columns of an observation; all number columns unless given
         time           the column of times, public by the schema: flagged ones are told by it too
         baseline       what `baseline` released by phase, or its ledger entry: entries are judged in spreads of theirs
@@ -232,8 +232,8 @@ class Questions:
         metric      the number column in which the record is unusual
         context     the columns whose values make a context
         domain      their public values: categories or edges in a .toml or .json file (wallflower data domain)
-        size        public bound on the number of records; left out: `rows` of the domain file
-        identifier  the column that `record` is looked up in; left out: `record` is a row
+        size        public bound on the number of records; default: `rows` of the domain file
+        identifier  the column that `record` is looked up in; default: `record` is a row
         detector    tukey, distance, bins or clamped-grubbs, with a margin; grubbs, histogram, lof or pyod, without;
                     settings as in lof:k=20,threshold=1.5
         mode        dp: differential privacy, the default with a margin; ocdp: the paper's weaker relation: dp, ocdp
@@ -247,9 +247,9 @@ class Questions:
         With mode ocdp:
         utility     prefer contexts with many records, or much in common with `near`: population, overlap
         near        the public context that overlap counts, as bits
-        search      how to search; left out: by what is public: direct, best-first, uniform, walk, dfs, bfs, guided
+        search      how to search; default: by what is public: direct, best-first, uniform, walk, dfs, bfs, guided
         samples     how many contexts uniform, walk, dfs and bfs visit
-        start       where walk, dfs and bfs start, as bits; left out: a valid context
+        start       where walk, dfs and bfs start, as bits; default: a valid context
         unseen      I chose `start` without looking at the data, which it needs
 
         With mode dp:
@@ -311,8 +311,8 @@ class Questions:
         neighbours  with fewer than this many others near, a record is an outlier
         share       the wanted share of outliers among the records: 1%, 0.01 or 1/100
         columns     the columns distances are taken over; all number columns unless given
-        smallest    the smallest radius that is looked at; left out: 1/16
-        largest     the largest radius that is looked at; both left out: 16, with wider steps from 4 on
+        smallest    the smallest radius that is looked at; default: 1/16
+        largest     the largest radius that is looked at; default of both: 16, with wider steps from 4 on
         slack       degree cap: how many others one record can support; a lower one means less noise and more
                     overcounting (default: by a rule)
         graded      the share of the outlier mass, which needs less loss, instead of outliers
@@ -378,7 +378,7 @@ class Questions:
     ) -> Release[dict[str, Any]]:
         """Which records are unusual?
 
-        contamination  the share of the records to flag, 2% or 0.02; left out: scores, and no flags
+        contamination  the share of the records to flag, 2% or 0.02; default: scores, and no flags
         columns        the columns to look at; all number columns unless given
         spreads        where spreads come from: measured privately, or the schema's scales, for nothing: private, schema
         scale          divide every column by its spread: the ledger entry of a release of scale, or the release itself
@@ -422,18 +422,18 @@ class Questions:
     ) -> Release[dict[str, Any]]:
         """What is usual, as a whole or at each phase of a season?
 
-        low       public lower bound of every entry; by phase left out: the schema's
-        high      public upper bound of every entry; by phase left out: the schema's
+        low       public lower bound of every entry; by phase, default: the schema's
+        high      public upper bound of every entry; by phase, default: the schema's
         level     who is protected, as for the watch: event, person
         guess     public guess of the mean of the sum: the nearer, the better
-        furthest  distances from the guess count as no more than this; left out: as far as can be
-        variance  public guess of the variance, for the plan; left out: of entries anywhere in their bounds
+        furthest  distances from the guess count as no more than this; default: as far as can be
+        variance  public guess of the variance, for the plan; default: of entries anywhere in their bounds
         columns   the columns of an observation; all number columns unless given
         phase     learn centre and spread of every column at each phase; always: one phase; as-written: each time:
                   always, hour-of-day, half-hour-of-day, day-of-week, hour-of-week, half-hour-of-week, month-of-year,
                   day-of-year, as-written
         time      the column of times that phases are read off, public by the schema
-        change    by phase: assume that an entry changes by no more; left out: the bounds enforce it
+        change    by phase: assume that an entry changes by no more; default: the bounds enforce it
         epsilon   privacy loss ε to spend, exactly as written: 0.5 or 1/2
         delta     δ of (ε, δ)-differential privacy, such as 1e-6; default: 0, which is pure
         rho       zero-concentrated privacy loss ρ, instead of ε and δ

@@ -36,7 +36,7 @@ def domain(
     clip: Annotated[bool, typer.Option("--clip", help="move numbers into their bounds instead of refusing")] = False,
     rows: Annotated[int | None, typer.Option(min=1, help="public bound on the number of records")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="a .toml file; left out: stdout")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="a .toml file; default: stdout")
     ] = None,
 ) -> None:
     """Write the public domain file of `explain`: which values every column can have, whoever is in the data.

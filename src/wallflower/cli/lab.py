@@ -68,7 +68,7 @@ def _audit_command(questions: tuple[Question, ...]) -> Any:
         if not all(finding.ok for finding in findings):
             raise typer.Exit(1)
 
-    words = f"which question: {', '.join(known)}; left out: all of them"
+    words = f"which question: {', '.join(known)}; default: all of them"
     which = Annotated[str | None, typer.Argument(metavar="[QUESTION]", help=words)]
     asked = (option("question", which), option("quick", QuickOption, False))
     return with_signature(audit, *asked, option("as_json", JsonOption, False))
@@ -79,7 +79,7 @@ def reproduce(
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="where to leave tables and plots")] = None,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", envvar=DATA_FOLDER, help="where the papers' data sets are; left out: without them"),
+        typer.Option(metavar="DIR", envvar=DATA_FOLDER, help="where the papers' data sets are; default: without them"),
     ] = None,
     quick: QuickOption = False,
 ) -> None:
@@ -100,7 +100,7 @@ def study(
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="where to leave tables and plots")] = None,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", envvar=DATA_FOLDER, help="where public tables are; left out: one is made up"),
+        typer.Option(metavar="DIR", envvar=DATA_FOLDER, help="where public tables are; default: one is made up"),
     ] = None,
     quick: QuickOption = False,
 ) -> None:

@@ -39,7 +39,7 @@ LedgerOption = Annotated[
     typer.Option(
         "--ledger",
         metavar="PATH|URL",
-        help=f"where the ledger is; left out: ${LEDGER}, {CONFIG}, or a file in your data home",
+        help=f"where the ledger is; default: ${LEDGER}, {CONFIG}, or a file in your data home",
         rich_help_panel=DATA,
     ),
 ]
@@ -50,7 +50,7 @@ SchemaOption = Annotated[
 DatasetOption = Annotated[
     str | None,
     typer.Option(
-        "--dataset", metavar="NAME", help="name the budget hangs on; left out: the file's", rich_help_panel=DATA
+        "--dataset", metavar="NAME", help="name the budget hangs on; default: the file's", rich_help_panel=DATA
     ),
 ]
 EngineOption = Annotated[
@@ -58,7 +58,7 @@ EngineOption = Annotated[
     typer.Option(
         "--engine",
         metavar="NAME",
-        help="memory; tiles: on disk, part by part; or a cluster of Spark, such as spark://host:7077; left out: "
+        help="memory; tiles: on disk, part by part; or a cluster of Spark, such as spark://host:7077; default: "
         f"memory, if Parquet fits ${MEMORY}",
         rich_help_panel=DATA,
     ),
@@ -66,7 +66,7 @@ EngineOption = Annotated[
 AnalystOption = Annotated[
     str | None,
     typer.Option(
-        "--analyst", metavar="NAME", help=f"who asks; left out: ${ANALYST}, {CONFIG}, or you", rich_help_panel=DATA
+        "--analyst", metavar="NAME", help=f"who asks; default: ${ANALYST}, {CONFIG}, or you", rich_help_panel=DATA
     ),
 ]
 
@@ -77,10 +77,10 @@ def _reading_option(name: str, metavar: str, words: str, hint: Any = str) -> Any
 
 READING: Final[Mapping[str, Any]] = {
     "separator": _reading_option("separator", "MARK", "what separates the cells of a text file, such as ; or tab"),
-    "encoding": _reading_option("encoding", "NAME", "how text is encoded, such as latin-1; left out: UTF-8"),
-    "decimal": _reading_option("decimal", "MARK", "the decimal mark of a text file: , or . (left out: .)"),
-    "thousands": _reading_option("thousands", "MARK", "the mark between thousands in a text file; left out: none"),
-    "sheet": _reading_option("sheet", "NAME", "of a workbook; left out: the first"),
+    "encoding": _reading_option("encoding", "NAME", "how text is encoded, such as latin-1; default: UTF-8"),
+    "decimal": _reading_option("decimal", "MARK", "the decimal mark of a text file: , or . (default: .)"),
+    "thousands": _reading_option("thousands", "MARK", "the mark between thousands in a text file; default: none"),
+    "sheet": _reading_option("sheet", "NAME", "of a workbook; default: the first"),
     "without": _reading_option("without", "COLUMN", "leave this column out; may be said again", list[str]),
 }
 JsonOption = Annotated[bool, typer.Option("--json", help="print one JSON object", rich_help_panel=OUTPUT)]

@@ -23,7 +23,7 @@ OPTIONS: Final[Mapping[str, Any]] = {
     ],
     "token_file": Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help=f"where your token is; left out: ${VARIABLE}", rich_help_panel=_PANEL),
+        typer.Option(metavar="FILE", help=f"where your token is; default: ${VARIABLE}", rich_help_panel=_PANEL),
     ],
 }
 _OWN: Final = (

@@ -68,7 +68,7 @@ def score(
         bool, typer.Option("--parquet", help="a Parquet file; needs --out", rich_help_panel=OUTPUT)
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write there; left out: standard output", rich_help_panel=OUTPUT)
+        Path | None, typer.Option(metavar="FILE", help="write there; default: standard output", rich_help_panel=OUTPUT)
     ] = None,
     contributions: Annotated[
         bool, typer.Option("--contributions", help="what each column adds to the score", rich_help_panel=OUTPUT)
@@ -151,7 +151,7 @@ def map_columns(
     plot: Annotated[Path, typer.Option(metavar="FILE", help=PLOT, rich_help_panel=OUTPUT)],
     between: Annotated[
         list[str] | None,
-        typer.Option(metavar="LOW,HIGH", help="the range to draw of each column; left out: the schema's bounds"),
+        typer.Option(metavar="LOW,HIGH", help="the range to draw of each column; default: the schema's bounds"),
     ] = None,
 ) -> None:
     """Draw how unusual pairs of values of two columns are, from released numbers alone. Costs nothing."""

@@ -62,7 +62,7 @@ Protects = Annotated[
 ]
 LARGE: Final = 10  # an epsilon above this is asked about twice
 DOMAIN: Final = "Example: wallflower data domain --values year=2008..2013 --bounds salary=0,500000 -o domain.toml"
-By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="who decides; left out: you")]
+By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="who decides; default: you")]
 
 
 def _describe(**given: Any) -> None:
@@ -85,7 +85,7 @@ data.command("describe", epilog="Example: wallflower data describe people.csv --
     with_signature(
         _describe,
         option("source", Annotated[str, typer.Argument(metavar="SOURCE", help=NAMED)], REQUIRED),
-        option("columns", Annotated[str | None, typer.Option(metavar="A,B,...", help="only these; left out: all")]),
+        option("columns", Annotated[str | None, typer.Option(metavar="A,B,...", help="only these; default: all")]),
         option("schema", SchemaOption),
         *(option(name, kind) for name, kind in READING.items()),
         option("as_json", JsonOption, False),
@@ -96,7 +96,7 @@ data.command("domain", epilog=DOMAIN)(domain)
 
 @budget.command("show", epilog="Example: wallflower budget show people")
 def show_budget(
-    dataset: Annotated[str | None, typer.Argument(metavar="[DATASET]", help="left out: every data set")] = None,
+    dataset: Annotated[str | None, typer.Argument(metavar="[DATASET]", help="default: every data set")] = None,
     ledger: LedgerOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -124,15 +124,13 @@ def grant(
         typer.Option(
             metavar="RULE",
             help="how losses are held to it: sum; either (the sum or the sum of squares, with delta); concentrated "
-            "(squares); left out: sum without delta, either with it",
+            "(squares); default: sum without delta, either with it",
             rich_help_panel=PRIVACY,
         ),
     ] = None,
     convert: Annotated[
         str | None,
-        typer.Option(
-            metavar="DELTA", help="the part of delta for the squares; left out: half", rich_help_panel=PRIVACY
-        ),
+        typer.Option(metavar="DELTA", help="the part of delta for the squares; default: half", rich_help_panel=PRIVACY),
     ] = None,
     pace: Annotated[
         str | None, typer.Option(metavar="EPSILON", help="at most so much a year", rich_help_panel=PRIVACY)
@@ -289,7 +287,7 @@ def verify(
 
 @ledger.command(epilog="Example: wallflower ledger export -o ledger.jsonl")
 def export(
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="left out: stdout")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="default: stdout")] = None,
     ledger: LedgerOption = None,
 ) -> None:
     """Every entry with its hashes, one JSON line each, so that anybody can check the chain."""

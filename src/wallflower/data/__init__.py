@@ -97,7 +97,7 @@ class Points:
         """Points from a 2-D array; with a schema its values are bounded and scaled as `load` would.
 
         array    rows of numbers, one for each record
-        columns  a name for each column; left out: the schema's, then x1, x2, …
+        columns  a name for each column; default: the schema's, then x1, x2, …
         name     what the budget hangs on
         schema   public facts: bounds, centers, scales
 
@@ -333,9 +333,9 @@ def load(
     source       a path (.csv, .tsv, .jsonl, .ndjson, these with .gz, .xlsx, .xls, .ods, .parquet, .arrow, .feather, a
                  directory of .parquet), a database URL (duckdb, sqlite, postgresql, with ?table= or ?sql=), an Arrow,
                  pandas or polars table, or a 2-D array
-    schema       its public facts; left out: all columns, as numbers
-    name         what the budget hangs on; left out: the schema's, then the file's
-    limit_bytes  the most bytes that are read; left out: $WALLFLOWER_MAX_BYTES, or 4 GiB
+    schema       its public facts; default: all columns, as numbers
+    name         what the budget hangs on; default: the schema's, then the file's
+    limit_bytes  the most bytes that are read; default: $WALLFLOWER_MAX_BYTES, or 4 GiB
     written      how a file is written: `separator`, `encoding`, `decimal`, `thousands`, `sheet`, and `without` which
                  columns it is read
     """

@@ -112,7 +112,7 @@ class Ledger:
         The unit is declared once, before the first charge.
 
         dataset     the name that the budget hangs on
-        protection  what a row is and whose loss is counted; left out: one record replaced by another
+        protection  what a row is and whose loss is counted; default: one record replaced by another
         by          who decides, in the ledger for good
         account     the account it spends from: data sets about the same people share one
         apart       data sets with the same content that are about other people all the same
@@ -154,7 +154,7 @@ class Ledger:
         loss        the limit: `wf.Loss("4")`, with a delta, or `wf.Loss.zcdp("0.5")`
         by          who decides, in the ledger for good
         reason      why, in the ledger for good
-        accounting  add up losses (sum), their squares (concentrated), or whichever is less (either); left out: by the
+        accounting  add up losses (sum), their squares (concentrated), or whichever is less (either); default: by the
                     loss
         convert     the part of delta that is kept for the sum of squares
         pace        an epsilon that may be spent a year within the limit
@@ -357,7 +357,7 @@ class Ledger:
     ) -> list[Entry]:
         """Entries, oldest first.
 
-        dataset  of this data set; left out: of all
+        dataset  of this data set; default: of all
         analyst  of what this analyst asked
         event    of this kind: charge, release, account, limit, share or allowance
         label    of this question, by its label, such as outlier-count/3

@@ -74,7 +74,7 @@ def release(
     query    the question with its parameters, such as `wf.Count(...)`; its loss is what is charged
     data     a Table, Points, or anything `load` reads
     ledger   a Ledger, a path or a URL; None for the default one
-    analyst  who asks; left out: $WALLFLOWER_ANALYST, the project's, or you
+    analyst  who asks; default: $WALLFLOWER_ANALYST, the project's, or you
     key      a question asked again under the same key is not paid again: its stored release comes back
     anyway   an answer of no use is sold in silence where True, refused where False, and warned about otherwise
     """

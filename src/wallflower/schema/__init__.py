@@ -37,7 +37,7 @@ class Schema(TableWords):
     """What is public about a table. Its `title` and the like are words for readers, and part of no question.
 
     name      what the budget hangs on
-    columns   the public facts of each column; left out: all there are, as numbers
+    columns   the public facts of each column; default: all there are, as numbers
     rows      the public number of records; where `protects` says membership, which hides the number, a bound on it
     clip      move values into their bounds, rather than refuse them
     account   the budget it spends from, if not its own: tables about the same people share one

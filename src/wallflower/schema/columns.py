@@ -40,8 +40,8 @@ _LISTED: Final = 30
 class Format:
     """How a file is written, as whoever wrote it says: nothing here is guessed from cells.
 
-    `separator`, `encoding`, `decimal` and `thousands` are those of text (left out: what the file's name says, UTF-8, a
-    point, none); `sheet` is that of a workbook (left out: the first).
+    `separator`, `encoding`, `decimal` and `thousands` are those of text (default: what the file's name says, UTF-8, a
+    point, none); `sheet` is that of a workbook (default: the first).
     """
 
     separator: str | None = None

@@ -30,8 +30,8 @@ class Column(ColumnWords):
     identifier  neither number nor label: it only serves to find a record, and no two records share one
     time        public, cell by cell: when an observation was made, and nothing about what was observed
     unit        makes a number of a date or a time: so many of it since `since`
-    since       a date; left out: since midnight
-    layout      how a text states a date or a time; left out: as 2001-12-31 or 2001-12-31 23:59:59
+    since       a date; default: since midnight
+    layout      how a text states a date or a time; default: as 2001-12-31 or 2001-12-31 23:59:59
     missing     what stands for every cell that is empty
     weight      lets a column of labels into distances: labels that differ are so far apart
     other       the category of all labels that are not listed, and is one of them

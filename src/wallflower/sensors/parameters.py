@@ -52,7 +52,7 @@ class Exact:
     mode: ClassVar = "exact"
     bits: int = field(default=16, metadata={"help": "of a masked score"})
     unit: Fraction = field(metadata={"help": "the distance that a score counts in"})
-    thresholds: tuple[Fraction, ...] = field(default=(), metadata={"help": "agreed; left out: one is chosen privately"})
+    thresholds: tuple[Fraction, ...] = field(default=(), metadata={"help": "agreed; default: one is chosen privately"})
     limit: int = field(default=1, metadata={"help": "how many thresholds a window may be evaluated at"})
     places: int = field(default=64, metadata={"help": "thresholds that a private choice looks at"})
     choice_epsilon: Fraction | None = field(default=None, metadata={"help": "loss of a private choice"})

@@ -88,7 +88,7 @@ def perturb(
     epsilon    the loss of one reading, as far as usual readings are apart, as text
     threshold  from this distance from the centre on, in scaled units, a reading is an outlier
     settings   for another mode: its settings, as in a parameter file, instead of a threshold
-    centre     the centre in scaled units; left out: 0 in every column
+    centre     the centre in scaled units; default: 0 in every column
     grid       how finely readings are rounded, in scaled units
     noise      planar: one draw for all columns; columns: one for each
 

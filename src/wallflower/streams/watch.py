@@ -69,7 +69,7 @@ def watching(
     dataset    the name that the budget hangs on
     columns    names the entries of an observation, unless the query or the schema does
     schema     public facts of the columns, or the file that states them: bounds, centers, scales
-    analyst    who asks; left out: $WALLFLOWER_ANALYST, the project's, or you
+    analyst    who asks; default: $WALLFLOWER_ANALYST, the project's, or you
     key        identifies the charge; a key that was charged before is refused. A watch is resumed by its state
     state      a file that keeps every decision, made if it is not there; a watch that died goes on from it
     state_key  the file of a key that seals its secret

@@ -78,14 +78,14 @@ StoreKeyOption = Annotated[
 ]
 SetOption = Annotated[
     Path | None,
-    typer.Option("--parameters", metavar="FILE", help="the signed set; left out: the analyst's", rich_help_panel=DATA),
+    typer.Option("--parameters", metavar="FILE", help="the signed set; default: the analyst's", rich_help_panel=DATA),
 ]
 StreamOption = Annotated[
     str | None, typer.Option("--stream", metavar="NAME", help="without a set: the stream to join", rich_help_panel=DATA)
 ]
 WindowOption = Annotated[
     int | None,
-    typer.Option(min=0, help="of all readings; left out: their column `window` says it", rich_help_panel=DATA),
+    typer.Option(min=0, help="of all readings; default: their column `window` says it", rich_help_panel=DATA),
 ]
 BatchOption = Annotated[int, typer.Option(min=1, max=100_000, help="readings of a frame", rich_help_panel=DATA)]
 BudgetOption = Annotated[

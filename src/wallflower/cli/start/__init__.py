@@ -86,7 +86,7 @@ def _init_command() -> Any:
         option("dataset", DatasetOption),
         option("ledger", LedgerOption),
         *(option(name, kind) for name, kind in READING.items()),
-        option("output", _place("--output", "-o", words="where to write the schema; left out: the file's name, .toml")),
+        option("output", _place("--output", "-o", words="where to write the schema; default: the file's name, .toml")),
         option(
             "force", Annotated[bool, typer.Option("--force", help="write over a file", rich_help_panel=OUTPUT)], False
         ),
@@ -114,7 +114,7 @@ def _rehearse_command(questions: tuple[Question, ...]) -> Any:
     neighbours = Annotated[int | None, typer.Option(min=1, help="for questions that take it", rich_help_panel=QUESTION)]
     radius = Annotated[float | None, typer.Option(help="for questions that take it", rich_help_panel=QUESTION)]
     records = Annotated[
-        int | None, typer.Option(min=10, help="how many to make up; left out: 10,000 at most", rich_help_panel=DATA)
+        int | None, typer.Option(min=10, help="how many to make up; default: 10,000 at most", rich_help_panel=DATA)
     ]
     return with_signature(
         trial,

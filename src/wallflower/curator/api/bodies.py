@@ -139,7 +139,7 @@ class Grant(LossBody):
     accounting: Accounting | None = Field(
         None, description="how losses add up: left out, sum without delta and either with one"
     )
-    convert: Exactly | None = Field(None, description="the part of delta for the sum of squares; left out: half")
+    convert: Exactly | None = Field(None, description="the part of delta for the sum of squares; default: half")
     pace: Exactly | None = Field(None, description="an epsilon that may be spent a year, within the limit")
     expires: Day | None = Field(None, description="the last day on which anything is answered")
     confirm: bool = Field(False, description="needed above epsilon 10, which promises next to nothing")
@@ -170,7 +170,7 @@ class ProtectionBody(Body):
 class DeclarationBody(ProtectionBody):
     """Whose loss a data set counts, said before its first question; and which account it spends from."""
 
-    account: Text | None = Field(None, description="the account it spends from; left out: as it is", examples=["ward"])
+    account: Text | None = Field(None, description="the account it spends from; default: as it is", examples=["ward"])
     apart: list[Text] = Field(
         [], max_length=100, description="data sets with the same content that are about other people all the same"
     )
@@ -205,13 +205,13 @@ class NewDataset(Body):
 
     name: Text = Field(description="the name its budget hangs on", examples=["ward"])
     source: str | None = Field(
-        None, max_length=1000, description="file or folder of Parquet, relative to a root; left out: a stream"
+        None, max_length=1000, description="file or folder of Parquet, relative to a root; default: a stream"
     )
     facts: dict[str, Any] = Field(
         description="its public schema, as `wallflower data` has it", alias="schema", examples=[{"columns": ["age"]}]
     )
     records: list[Text] = Field([], max_length=_MOST, description="records that analysts may name in a question")
-    account: Text | None = Field(None, description="the budget it shares; left out: one of its own")
+    account: Text | None = Field(None, description="the budget it shares; default: one of its own")
     protects: ProtectionBody | None = Field(None, description="what a row is, and whose loss its budget bounds")
 
     def desk_arguments(self) -> dict[str, Any]:

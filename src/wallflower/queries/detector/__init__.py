@@ -103,7 +103,7 @@ class Detector(Query[Points | TiledPoints, Value]):
 
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
     contamination: Fraction | None = field(
-        default=None, metadata={"help": "the share of the records to flag, 2% or 0.02; left out: scores, and no flags"}
+        default=None, metadata={"help": "the share of the records to flag, 2% or 0.02; default: scores, and no flags"}
     )
     columns: tuple[str, ...] | None = field(
         default=None,

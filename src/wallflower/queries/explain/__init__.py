@@ -76,14 +76,14 @@ class Explain(Query[Case | TiledCase, Value]):
     size: int | None = field(
         default=None,
         metadata={
-            "help": "public bound on the number of records; left out: `rows` of the domain file",
+            "help": "public bound on the number of records; default: `rows` of the domain file",
             "names": "rows",
         },
     )
     identifier: str | None = field(
         default=None,
         metadata={
-            "help": "the column that `record` is looked up in; left out: `record` is a row",
+            "help": "the column that `record` is looked up in; default: `record` is a row",
             "names": "identifiers",
         },
     )
@@ -115,7 +115,7 @@ class Explain(Query[Case | TiledCase, Value]):
         metadata={"help": "the public context that overlap counts, as bits", "names": "context", "when": OCDP},
     )
     search: str | None = field(
-        default=None, metadata={"help": "how to search; left out: by what is public", "choices": SEARCHES, "when": OCDP}
+        default=None, metadata={"help": "how to search; default: by what is public", "choices": SEARCHES, "when": OCDP}
     )
     samples: int = field(
         default=50, metadata={"help": "how many contexts uniform, walk, dfs and bfs visit", "when": OCDP}
@@ -123,7 +123,7 @@ class Explain(Query[Case | TiledCase, Value]):
     start: str | None = field(
         default=None,
         metadata={
-            "help": "where walk, dfs and bfs start, as bits; left out: a valid context",
+            "help": "where walk, dfs and bfs start, as bits; default: a valid context",
             "names": "context",
             "when": OCDP,
         },

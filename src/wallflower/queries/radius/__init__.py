@@ -103,12 +103,12 @@ class Radius(Query[Points | TiledPoints, Value]):
         metadata={"help": "the columns distances are taken over; all number columns unless given", "names": "measured"},
     )
     smallest: float | None = field(
-        default=None, metadata={"help": "the smallest radius that is looked at; left out: 1/16", "span": "radius"}
+        default=None, metadata={"help": "the smallest radius that is looked at; default: 1/16", "span": "radius"}
     )
     largest: float | None = field(
         default=None,
         metadata={
-            "help": "the largest radius that is looked at; both left out: 16, with wider steps from 4 on",
+            "help": "the largest radius that is looked at; default of both: 16, with wider steps from 4 on",
             "span": "radius",
         },
     )

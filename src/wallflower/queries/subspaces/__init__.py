@@ -101,7 +101,7 @@ class Subspaces(Query[Points | TiledPoints, Value]):
     top: int = field(default=1, metadata={"help": "how many subspaces to release, best first; they share the loss"})
     size: int | None = field(default=None, metadata={"help": "look at all subspaces of this many columns"})
     upto: int | None = field(
-        default=None, metadata={"help": "look at all subspaces of up to this many columns; left out: at all there are"}
+        default=None, metadata={"help": "look at all subspaces of up to this many columns; default: at all there are"}
     )
     among: tuple[tuple[str, ...], ...] | None = field(default=None, metadata={"help": "look at these subspaces only"})
     columns: tuple[str, ...] | None = field(
@@ -117,7 +117,7 @@ class Subspaces(Query[Points | TiledPoints, Value]):
     )
     mechanism: str | None = field(
         default=None,
-        metadata={"help": "how to choose; left out: whichever promises more", "choices": tuple(CHOOSERS)},
+        metadata={"help": "how to choose; default: whichever promises more", "choices": tuple(CHOOSERS)},
     )
     counts: bool = field(default=False, metadata={"help": "also count the outliers in each, from the same loss"})
     share: Fraction = field(
@@ -129,7 +129,7 @@ class Subspaces(Query[Points | TiledPoints, Value]):
     )
     gap: float | None = field(
         default=None,
-        metadata={"help": "for the plan only: by how many records the best stand out; left out: 2 % of them"},
+        metadata={"help": "for the plan only: by how many records the best stand out; default: 2 % of them"},
     )
     normalise: bool = field(
         default=True, metadata={"help": "distances per column (as in Okada et al. 2015) rather than plain Euclid"}

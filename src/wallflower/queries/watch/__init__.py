@@ -101,21 +101,21 @@ class Watch(Query[Points, dict[str, Any]]):
     )
     low: float | None = field(
         default=None,
-        metadata={"help": "public lower bound of every entry; left out: the schema's, of each column", "span": "low"},
+        metadata={"help": "public lower bound of every entry; default: the schema's, of each column", "span": "low"},
     )
     high: float | None = field(
         default=None,
-        metadata={"help": "public upper bound of every entry; left out: the schema's, of each column", "span": "high"},
+        metadata={"help": "public upper bound of every entry; default: the schema's, of each column", "span": "high"},
     )
     change: float | None = field(
         default=None,
         metadata={
-            "help": "assume that an entry changes by no more; left out: the bounds enforce it",
+            "help": "assume that an entry changes by no more; default: the bounds enforce it",
             "span": "distance",
         },
     )
     centre: float | None = field(
-        default=None, metadata={"help": "public mean of the sum; left out: that of `mean`, or 0", "span": "sum"}
+        default=None, metadata={"help": "public mean of the sum; default: that of `mean`, or 0", "span": "sum"}
     )
     variance: float | None = field(
         default=None, metadata={"help": "public variance of the sum, for the plan", "span": "square"}
@@ -123,15 +123,13 @@ class Watch(Query[Points, dict[str, Any]]):
     outlier_from: float | None = field(
         default=None,
         metadata={
-            "help": "for the plan: from this distance on it is an outlier; left out: the threshold",
+            "help": "for the plan: from this distance on it is an outlier; default: the threshold",
             "span": "distance",
         },
     )
     outlier_share: float | None = field(
         default=None,
-        metadata={
-            "help": "for the plan: the share of observations that are outliers; left out: as the variance has it"
-        },
+        metadata={"help": "for the plan: the share of observations that are outliers; default: as the variance has it"},
     )
     columns: tuple[str, ...] | None = field(
         default=None,

@@ -79,11 +79,11 @@ class Baseline(Query[Points, dict[str, Any]]):
 
     low: float | None = field(
         default=None,
-        metadata={"help": "public lower bound of every entry; by phase left out: the schema's", "span": "low"},
+        metadata={"help": "public lower bound of every entry; by phase, default: the schema's", "span": "low"},
     )
     high: float | None = field(
         default=None,
-        metadata={"help": "public upper bound of every entry; by phase left out: the schema's", "span": "high"},
+        metadata={"help": "public upper bound of every entry; by phase, default: the schema's", "span": "high"},
     )
     loss: Loss = field(metadata={"help": "privacy loss to spend, as text"})
     level: str = field(
@@ -96,14 +96,14 @@ class Baseline(Query[Points, dict[str, Any]]):
     furthest: float | None = field(
         default=None,
         metadata={
-            "help": "distances from the guess count as no more than this; left out: as far as can be",
+            "help": "distances from the guess count as no more than this; default: as far as can be",
             "span": "distance",
         },
     )
     variance: float | None = field(
         default=None,
         metadata={
-            "help": "public guess of the variance, for the plan; left out: of entries anywhere in their bounds",
+            "help": "public guess of the variance, for the plan; default: of entries anywhere in their bounds",
             "span": "square",
         },
     )
@@ -126,7 +126,7 @@ class Baseline(Query[Points, dict[str, Any]]):
     change: float | None = field(
         default=None,
         metadata={
-            "help": "by phase: assume that an entry changes by no more; left out: the bounds enforce it",
+            "help": "by phase: assume that an entry changes by no more; default: the bounds enforce it",
             "span": "distance",
         },
     )

@@ -25,7 +25,7 @@ class NewRequest(Body):
     """What an analyst would like to have."""
 
     reason: Reason = Field(description="what it is for, for the steward", examples=["the second wave of study 12"])
-    epsilon: Exactly | None = Field(None, description="what you would like to spend; left out: as much as can be had")
+    epsilon: Exactly | None = Field(None, description="what you would like to spend; default: as much as can be had")
     question: Text | None = Field(None, description="the question you would ask", examples=["count"])
 
 
