@@ -22,7 +22,7 @@ from soak_check import Delivery, Evidence, Failure, Kill, differences  # noqa: E
 
 
 class Question:
-    label = "outlier-count/3"
+    label = "outlier-count/1"
 
     def cost(self) -> Loss:
         return Loss("1/4")

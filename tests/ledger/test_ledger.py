@@ -413,7 +413,7 @@ def test_a_key_stands_for_one_question_of_one_analyst_on_one_data_set(ledger: Le
     others = [
         Question(Loss("0.5")),
         Question(Loss("0.25"), radius="2"),
-        Question(Loss("0.25"), label="outlier-count/3"),
+        Question(Loss("0.25"), label="outlier-profile/1"),
     ]
     for other in others:
         with pytest.raises(KeyConflict, match="another question"):

@@ -360,7 +360,7 @@ class Ledger:
         dataset  of this data set; default: of all
         analyst  of what this analyst asked
         event    of this kind: charge, release, account, limit, share or allowance
-        label    of this question, by its label, such as outlier-count/3
+        label    of this question, by its label, such as outlier-count/1
         before   with a lesser id
         last     so many of them, the newest
         """

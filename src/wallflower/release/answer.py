@@ -49,7 +49,7 @@ class Release(Generic[A]):
     proof       where the promise is proved
     status      how far the proof reaches
     kind        the word of its question, such as count
-    label       the lasting name of its question in ledgers, such as outlier-count/3
+    label       the lasting name of its question in ledgers, such as outlier-count/1
     question    its question, in words
     parameters  what was asked for, exactly, as plain JSON
     dataset     the name that the budget hangs on

@@ -104,7 +104,7 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
     """
 
     kind: ClassVar[str] = "count"
-    label: ClassVar[str] = "outlier-count/3"
+    label: ClassVar[str] = "outlier-count/1"
     question: ClassVar[str] = "How many outliers are there?"
     proof: ClassVar[str] = "queries/count/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS

@@ -94,7 +94,7 @@ class Detector(Query[Points | TiledPoints, Value]):
     """
 
     kind: ClassVar[str] = "detector"
-    label: ClassVar[str] = "outlier-detector/2"
+    label: ClassVar[str] = "outlier-detector/1"
     question: ClassVar[str] = "Which records are unusual?"
     proof: ClassVar[str] = "queries/detector/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS

@@ -72,7 +72,7 @@ class Profile(Query[Points | TiledPoints, Value]):
     """
 
     kind: ClassVar[str] = "profile"
-    label: ClassVar[str] = "outlier-profile/2"
+    label: ClassVar[str] = "outlier-profile/1"
     question: ClassVar[str] = "How many outliers are there at every radius?"
     proof: ClassVar[str] = "queries/profile/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS

@@ -89,7 +89,7 @@ class Radius(Query[Points | TiledPoints, Value]):
     """
 
     kind: ClassVar[str] = "radius"
-    label: ClassVar[str] = "outlier-radius/2"
+    label: ClassVar[str] = "outlier-radius/1"
     question: ClassVar[str] = "At which radius is that share of the records outliers?"
     proof: ClassVar[str] = "queries/radius/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS

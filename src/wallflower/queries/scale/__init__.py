@@ -79,7 +79,7 @@ class Scale(Query[Points | TiledPoints, Value]):
     """
 
     kind: ClassVar[str] = "scale"
-    label: ClassVar[str] = "column-scale/3"
+    label: ClassVar[str] = "column-scale/1"
     question: ClassVar[str] = "How wide is each column?"
     proof: ClassVar[str] = "queries/scale/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS

@@ -84,7 +84,7 @@ class Subspaces(Query[Points | TiledPoints, Value]):
     """
 
     kind: ClassVar[str] = "subspaces"
-    label: ClassVar[str] = "outlier-subspaces/2"
+    label: ClassVar[str] = "outlier-subspaces/1"
     question: ClassVar[str] = "In which attributes do the outliers show?"
     proof: ClassVar[str] = "queries/subspaces/proof.md"
     status: ClassVar[Status] = Status.WHOLE_NUMBERS

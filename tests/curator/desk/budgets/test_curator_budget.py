@@ -554,7 +554,7 @@ def test_the_ledger_page_says_what_happened(service: Service, ana: Caller, sue: 
         "Share of bo taken back",
         "Output-constrained answers allowed, up to ε = 1 in all (tried)",
         "Output-constrained answers closed (tried)",
-        "Charge: outlier-count/3",
+        "Charge: outlier-count/1",
         '<td class="number">ε = 0.25</td><td class="number">ε = 0.5</td>',
     ):
         assert said in page, said

@@ -90,7 +90,7 @@ class Release(Answer):
     proof: str = tell("where that is proved", "queries/count/proof.md")
     status: str = tell("how far the proof reaches", "proved for the whole numbers the program uses")
     kind: str = tell("which question", "count")
-    label: str = tell("the question and its edition", "outlier-count/3")
+    label: str = tell("the question and its edition", "outlier-count/1")
     question: str = tell("the question in words", "How many outliers are there?")
     parameters: dict[str, Any] = tell("its settings, exactly", {"neighbours": 5, "radius": 0.8})
     dataset: str = tell("of which data set", "hospital")
