@@ -404,7 +404,7 @@ class Desk:
         limit = limit_of(loss, convert=convert, accounting=accounting)
         require_confirmation(limit, confirm=confirm)
         terms: dict[str, Any] = {"accounting": accounting, "convert": convert, "pace": pace, "expires": expires}
-        if self.proposals.needs_second_steward(name, limit):
+        if self.proposals.needs_second_steward(name, limit, pace=pace, expires=expires):
             stated = {**terms, "reason": reason}
             return self._note_proposal(caller, self.proposals.propose_limit(caller, found.name, loss, limit, stated))
         return self._note_entry("limit", caller, self.ledger.grant(name, loss, by=caller.name, reason=reason, **terms))

@@ -75,6 +75,43 @@ def test_a_token_that_the_proposer_issued_confirms_nothing(service: Service) -> 
     assert limit(sue) == "1"
 
 
+def test_the_issuer_of_a_token_does_not_confirm_what_it_proposes(service: Service) -> None:
+    """Nor does another token that the same steward has issued."""
+    sue = service.token("sue", "steward")
+    puppets = [
+        service[sue.post("/v1/tokens", {"name": name, "scope": "steward"}).json["text"]] for name in ("one", "two")
+    ]
+    second = service[puppets[0].post("/v1/tokens", {"name": "three", "scope": "steward"}).json["text"]]
+    for proposer in (puppets[0], second):
+        key = grant(proposer, "6").json["id"]
+        for confirmer in (sue, puppets[1]):
+            assert confirmer.post(f"/v1/proposals/{key}/confirm").problem == "forbidden"
+    assert limit(sue) == "1"
+    assert service.token("tom", "steward").post(f"/v1/proposals/{key}/confirm").status == 200
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status"),
+    [
+        ({"pace": "2"}, {}, 202),
+        ({"pace": "2"}, {"pace": "3"}, 202),
+        ({"pace": "2"}, {"pace": "1"}, 201),
+        ({"expires": "2999-01-01"}, {}, 202),
+        ({"expires": "2999-01-01"}, {"expires": "2999-01-02"}, 202),
+        ({"expires": "2999-01-01"}, {"expires": "2998-12-31"}, 201),
+        ({}, {"pace": "2", "expires": "2999-01-01"}, 201),
+    ],
+    ids=str,
+)
+def test_a_pace_or_a_last_day_that_is_loosened_takes_two_stewards(
+    service: Service, before: dict[str, str], after: dict[str, str], status: int
+) -> None:
+    sue, tom = service.token("sue", "steward"), service.token("tom", "steward")
+    assert tom.post(f"/v1/proposals/{grant(sue, '8', **before).json['id']}/confirm").status == 200
+    assert grant(sue, "8", **after).status == status
+    assert grant(sue, "5").status == 201  # not above the ε of the settings
+
+
 def test_a_person_of_the_directory_confirms_even_if_tokens_of_her_name_were_issued(service: Service) -> None:
     sue = service.token("sue", "steward")
     key = grant(sue, "6").json["id"]

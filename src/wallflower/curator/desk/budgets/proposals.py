@@ -1,7 +1,8 @@
 """Four eyes: a limit above the ε that the settings name waits until a second steward confirms it.
 
-The second steward is another person: another name, and not a token that the first one has issued, whose text the first
-one has seen. Nothing is written to the ledger before the confirmation, and a proposal that waits too long expires.
+The second steward is another person. A token can be used by its holder and by each steward who issued it, or the token
+it was issued with: they have seen its text. So the possible users of the two tokens must have nobody in common. Nothing
+is written to the ledger before the confirmation, and a proposal that waits too long expires.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Proposal:
     kind: Kind
     terms: Mapping[str, Any]
     by: str
+    token: str
     request: str | None
     state: str
     created: str
@@ -73,6 +75,7 @@ class Proposal:
             kind=body["kind"],
             terms=body["terms"],
             by=row["by"],
+            token=row["token"] or "",
             request=row["request"],
             state=row["state"],
             created=row["created"],
@@ -89,13 +92,21 @@ class Proposals:
     def __init__(self, settings: Settings, records: Records, ledger: Ledger, tokens: Tokens) -> None:
         self._settings, self._records, self._ledger, self._tokens = settings, records, ledger, tokens
 
-    def needs_second_steward(self, name: str, limit: Limit) -> bool:
-        """Whether a limit is above the ε of the settings, and weakens the guarantee that the account has now."""
+    def needs_second_steward(
+        self, name: str, limit: Limit, *, pace: Exact | None = None, expires: date | None = None
+    ) -> bool:
+        """Whether a limit is above the ε of the settings, and allows something that the present one does not: more ε or
+        δ, more ε a year, or queries after its last day."""
         if self._settings.four_eyes_above is None:
             return False
-        present = self._ledger.account(name).limit
-        is_weaker = limit.epsilon > present.epsilon or limit.delta > present.delta
-        return is_weaker and limit.epsilon > exact(self._settings.four_eyes_above, "four_eyes_above")
+        present = self._ledger.account(name)
+        allows_more = (
+            limit.epsilon > present.limit.epsilon
+            or limit.delta > present.limit.delta
+            or (present.pace is not None and (pace is None or exact(pace, "pace") > present.pace))
+            or (present.expires is not None and (expires is None or expires.isoformat() > present.expires))
+        )
+        return allows_more and limit.epsilon > exact(self._settings.four_eyes_above, "four_eyes_above")
 
     def needs_second_steward_for(self, epsilon: Exact) -> bool:
         """Whether output-constrained answers up to an ε need a second steward."""
@@ -188,30 +199,34 @@ class Proposals:
     def _require_second_person(self, caller: Caller, proposal: Proposal) -> None:
         if caller.name == proposal.by:
             raise Refusal("forbidden", "You proposed this yourself. Another steward has to confirm it.")
-        if not caller.is_person and self._is_issued_by(caller.token, proposal.by):
+        proposers = self._possible_users(proposal.by, proposal.token)
+        if proposers & self._possible_users(caller.name, "" if caller.is_person else caller.token):
             raise Refusal(
                 "forbidden",
-                "The steward who proposed this issued your token, or the token of somebody who did, and has seen it. "
-                "Sign in with the account of your office, or use a token that was made at the command line.",
+                "One steward issued your token or the one that proposed this, directly or by way of another token, and "
+                "has seen its text. Sign in with the account of your office, or use a token that was made at the "
+                "command line.",
             )
 
-    def _is_issued_by(self, token: str, proposer: str) -> bool:
-        """Whether a token comes from the proposer, directly or by way of a token that does. A personal token comes from
-        the sign-in of its owner."""
-        uses, rights = self._tokens.uses(), self._tokens.rights()
-        names = {known.id: known.name for known in self._tokens.all()}
-        seen = {proposer}
-        tainted: set[str] = set()
-        while True:
-            issued = {
-                key
-                for key, use in uses.items()
-                if use.by in seen and not (key in rights and rights[key].person is not None)
-            }
-            if issued <= tainted:
-                return token in tainted
-            tainted |= issued
-            seen |= {names[key] for key in issued if key in names}
+    def _possible_users(self, name: str, token: str) -> set[str]:
+        """The stewards who may have used a token: its holder, its issuer, and the possible users of the issuer's
+        tokens. Nobody but the holder has seen a personal token; without a token it was the session of a person."""
+        rights = self._tokens.rights()
+        issuers = {
+            key: use.by
+            for key, use in self._tokens.uses().items()
+            if use.by is not None and not (key in rights and rights[key].person is not None)
+        }
+        issuers_by_name: dict[str, set[str]] = {}
+        for known in self._tokens.all():
+            if known.id in issuers:
+                issuers_by_name.setdefault(known.name, set()).add(issuers[known.id])
+        users, unvisited = {name}, {issuers[token]} if token in issuers else set()
+        while unvisited:
+            issuer = unvisited.pop()
+            users.add(issuer)
+            unvisited |= issuers_by_name.get(issuer, set()) - users
+        return users
 
 
 def _plain(value: Any) -> Any:
