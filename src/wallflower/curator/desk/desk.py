@@ -84,6 +84,7 @@ class Desk:
         self.acts = Acts(self.records)
         self.access = Access(self.records, settings.groups)
         self.people = People(self.records)
+        self.end_sessions: Callable[[Person], object] = lambda _: None  # the pages have sessions
         self.shelf = Shelf(settings.datasets, settings.roots, self.records)
         self.metrics = Metrics()
         for store in (self.ledger, self.records):
@@ -355,15 +356,18 @@ class Desk:
         if caller.is_person and caller.name == name:
             raise Refusal("conflict", "You cannot disable yourself. Ask another steward.")
         person = self.people.disable(name)
-        self.tokens.forget_checks()
+        rights = self.tokens.rights()
+        for token in self.tokens.all():
+            if token.id in rights and rights[token.id].person == name:
+                self.tokens.revoke(token.id)
+        self.end_sessions(person)
         self.acts.note("person disabled", caller, name)
         return person
 
-    def enable_person(self, caller: Caller, name: str) -> Person:
-        """Let a disabled person sign in again."""
-        person = self.people.enable(name)
-        self.tokens.forget_checks()
-        self.acts.note("person enabled", caller, name)
+    def enable_person(self, caller: Caller, name: str, *, another_account: bool = False) -> Person:
+        """Let a disabled person sign in again, or another account of the directory have her name."""
+        person = self.people.enable(name, another_account=another_account)
+        self.acts.note("name given to another account" if another_account else "person enabled", caller, name)
         return person
 
     def revoke_token(self, caller: Caller, key: str) -> Token:

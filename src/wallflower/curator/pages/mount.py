@@ -92,6 +92,10 @@ def mount(service: FastAPI) -> None:
     app.state.sessions = service.state.sessions = Sessions(
         settings.ledger, desk.records, timedelta(seconds=settings.idle)
     )
+    sessions: Sessions = app.state.sessions
+    desk.end_sessions = lambda person: sessions.end_at_directory(
+        issuer=person.issuer, subject=person.subject, session=None
+    )
     app.state.tradeoffs = Tradeoffs()
     app.state.displays = Displays(service.version)
     app.state.samples = Samples()

@@ -435,6 +435,27 @@ class TestSessionEnd:
         assert again.get(back).status_code == 403
         desk.enable_person(caller, "bo")
         office.sign_in("bo")
+        assert browser.get("/ui/").status_code == 303  # what has ended does not come back
+        assert api.get("/v1/whoami").status == 401
+
+    def test_a_name_is_given_to_another_account_by_a_steward(self, office: OfficeService) -> None:
+        """As after a move to another provider. Sessions and tokens of the account before stay ended."""
+        before, people = office.sign_in("bo"), office.service.app.state.desk.people
+        api = Caller(office.address, _own_token(before))
+        steward = Caller(office.address, office.service.token("root", "steward").token)
+        assert steward.post("/v1/people/bo/enable?another_account=true").problem == "conflict"
+        assert steward.post("/v1/people/bo/disable").status == 200
+        assert steward.post("/v1/people/bo/enable?another_account=true").status == 200
+        assert before.get("/ui/").status_code == 303
+        people.sign_in(issuer="https://new.example", subject="7", name="bo", groups=GROUPS[1:2], token_days=1)
+        assert api.get("/v1/whoami").status == 401
+        refused = office.browser()
+        back = office.provider.authorize(office.provider.session("bo"), office.begin(refused))
+        assert refused.get(back).status_code == 409
+        steward.post("/v1/people/bo/disable")
+        steward.post("/v1/people/bo/enable?another_account=true")
+        office.sign_in("bo")
+        assert "name given to another account" in [act["act"] for act in steward.get("/v1/acts").json["acts"]]
 
 
 def _own_token(browser: httpx2.Client, scope: str = "analyst", days: str = "7") -> str:

@@ -249,9 +249,16 @@ def disable_person(person: PersonName, caller: Steward, desk: TheDesk) -> dict[s
     return person_json(desk.disable_person(caller, person))
 
 
-def enable_person(person: PersonName, caller: Steward, desk: TheDesk) -> dict[str, Any]:
-    """Let a disabled person sign in again."""
-    return person_json(desk.enable_person(caller, person))
+def enable_person(
+    person: PersonName,
+    caller: Steward,
+    desk: TheDesk,
+    another_account: Annotated[
+        bool, Query(description="give the name to the account of the directory that signs in under it next")
+    ] = False,
+) -> dict[str, Any]:
+    """Let a disabled person sign in again, or another account of the directory have her name."""
+    return person_json(desk.enable_person(caller, person, another_account=another_account))
 
 
 def person_json(person: Person) -> dict[str, Any]:

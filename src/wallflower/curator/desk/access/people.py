@@ -1,7 +1,8 @@
 """People who sign in with the account of their office, as the directory described them at their last sign-in.
 
 The ledger knows a person by name. The name belongs to the subject that signed in under it first: another subject with
-the same name is refused, so that an account that is reused in the directory inherits no releases.
+the same name is refused, so that an account that is reused in the directory inherits no releases. A steward can give
+the name to another account, for instance after a move to another provider.
 
 Her rights are those of her groups at the last sign-in. They end when a steward disables her, and for her personal
 tokens also `token_days` after the last sign-in: someone whom the directory no longer lets in cannot renew them.
@@ -94,6 +95,8 @@ class People:
         rights = {"role": role, "groups": json.dumps(sorted(group.name for group in known))}
         columns = {**rights, "signed_in": now(), "tokens_until": until}
         if not self._records.add(PEOPLE, {"id": name, "issuer": issuer, "subject": subject, **columns}):
+            is_free = {"issuer": "", "subject": "", "disabled": None}
+            self._records.swap(PEOPLE, name, is_free, issuer=issuer, subject=subject)
             stored = self.find(name)
             if (stored.issuer, stored.subject) != (issuer, subject):
                 raise Refusal("conflict", "Another account has signed in under this name. Ask a data steward.")
@@ -124,10 +127,16 @@ class People:
             self._records.change(PEOPLE, name, disabled=now())
         return self.find(name)
 
-    def enable(self, name: str) -> Person:
-        """Let a disabled person sign in again."""
-        self.find(name)
-        self._records.change(PEOPLE, name, disabled=None)
+    def enable(self, name: str, *, another_account: bool = False) -> Person:
+        """Let a disabled person sign in again; with `another_account` the name belongs to the account of the directory
+        that signs in under it next."""
+        person = self.find(name)
+        if another_account and person.disabled is None:
+            raise Refusal(
+                "conflict", "The person is not disabled. Disable her first: this ends her sessions and tokens."
+            )
+        freed = {"issuer": "", "subject": ""} if another_account else {}
+        self._records.change(PEOPLE, name, disabled=None, **freed)
         return self.find(name)
 
 

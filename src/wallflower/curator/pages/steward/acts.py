@@ -23,6 +23,7 @@ _DONE: Final = {
     "declined": "The proposal is declined. Nothing was changed.",
     "disabled": "The person is disabled: her sessions and her own tokens have ended.",
     "enabled": "The person may sign in again.",
+    "renamed": "The name belongs to the account of the directory that signs in under it next.",
     "revoke": "The token is revoked, and whoever was signed in with it is signed out.",
 }
 

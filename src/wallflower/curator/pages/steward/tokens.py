@@ -75,9 +75,10 @@ def disable_person(visit: Visit) -> Response:
 
 
 def enable_person(visit: Visit) -> Response:
-    """Let a disabled person sign in again."""
-    visit.desk.enable_person(visit.by, visit.path("person"))
-    return to("/tokens?done=enabled")
+    """Let a disabled person sign in again, or another account of the directory have her name."""
+    is_another = "another_account" in visit.form
+    visit.desk.enable_person(visit.by, visit.path("person"), another_account=is_another)
+    return to(f"/tokens?done={'renamed' if is_another else 'enabled'}")
 
 
 def confirm_removal(visit: Visit) -> Response:
