@@ -17,6 +17,7 @@ from wallflower.errors import ParameterError
 from wallflower.mechanisms import calibrate
 from wallflower.neighbours.noisy_count import count_noise
 from wallflower.privacy import Loss
+from wallflower.queries.explain.words import percent
 from wallflower.query.accuracy import (
     NoiseLaw,
     Quality,
@@ -30,6 +31,7 @@ from wallflower.query.accuracy import (
     rank_highest,
     rate_groups,
     rate_number,
+    show_chance,
 )
 from wallflower.schema.facts import Column
 
@@ -106,6 +108,13 @@ def test_unlike_ranges_are_a_condition() -> None:
 def test_a_slack_below_the_neighbours_is_a_condition_from_ten_on() -> None:
     assert check_slack_size(3, 9) == check_slack_size(20, 20) == check_slack_size(None, 50) == ()
     assert "3 is below the 20 neighbours" in check_slack_size(3, 20)[0]
+
+
+def test_no_chance_is_shown_as_certain() -> None:
+    """The statement that was false: 100 %, of chances that are below 1."""
+    assert show_chance(math.nextafter(1.0, 0.0)) == show_chance(1.0) == "over 99.9%"
+    assert percent(math.nextafter(1.0, 0.0)) == percent(1.0) == "over 99.9 %"
+    assert show_chance(0.0) == "0.0%"
 
 
 def test_a_share_that_was_not_met_is_a_condition() -> None:
@@ -220,4 +229,8 @@ def test_the_condition_on_the_slack_names_the_slack_that_the_answer_chose(
     released = opened.count(**asked)
     assert "crowding" in released.extras
     assert "The slack may be as low as" in condition
-    assert released.quality.conditions == check_slack_size(released.extras["slack"], 20)
+    wide = opened.plan.count(**asked, slack=20)
+    assert wide.conditions == ()
+    noise = next(option.figures["half_width"] for option in wide.options if option.mechanism == wide.chosen)
+    assert f"A slack of 20 rarely has this bias; its noise is within ±{noise:,.3g} (95 %)." in condition
+    assert released.quality.conditions == check_slack_size(released.extras["slack"], 20, wide_noise=noise)

@@ -225,6 +225,10 @@ class Query(ABC, Generic[D, A]):
         """Public facts that speak against reading an answer at face value: before the charge, and with the answer."""
         return ()
 
+    def conditions_of_release(self, extras: Mapping[str, Any], data: D) -> tuple[str, ...]:
+        """The conditions with the settings that its release chose, as the release states them."""
+        return self.conditions(data)
+
     def cautions(self, data: D) -> tuple[str, ...]:
         """Notes on the table's public facts, with the plan and with the answer."""
         return ()

@@ -208,16 +208,37 @@ def _scale_of(known: Mapping[str, Any], name: str) -> float:
     return float(known[name].scale) if name in known else 1.0
 
 
-def check_slack_size(slack: int | None, neighbours: int, *, is_least: bool = False) -> tuple[str, ...]:
+def show_chance(share: float) -> str:
+    """A share in words, never rounded to all, and to none only where it is 0. A float of 1 is a chance just below 1.
+
+    >>> show_chance(0.9313), show_chance(0.00049), show_chance(0.99997), show_chance(1.0)
+    ('93.1%', '0.049%', 'over 99.9%', 'over 99.9%')
+    >>> show_chance(8.8e-27)
+    'under 0.01%'
+    """
+    if share > 0.999:
+        return "over 99.9%"
+    if 0 < share < 0.0001:
+        return "under 0.01%"
+    return f"{share:.1%}" if share >= 0.001 or share == 0 else f"{100 * share:.2g}%"
+
+
+def check_slack_size(
+    slack: int | None, neighbours: int, *, is_least: bool = False, wide_noise: float | None = None
+) -> tuple[str, ...]:
     """The condition on the slack: below the number of neighbours it overcounts, from ten neighbours on.
 
     `is_least` says that the query chooses its slack when it is answered, and that this is the smallest it can choose.
+    `wide_noise` is the half-width of the 95 % noise with a slack of all neighbours: what following the advice costs.
     """
     if slack is None or neighbours < SLACK_NEIGHBOURS or slack >= neighbours:
         return ()
     which = f"The slack may be as low as {slack}," if is_least else f"A slack of {slack} is"
     words = f"{which} below the {neighbours} neighbours: the count may be far too high."
-    return (f"{words} Ask with a slack of {neighbours}, or fewer neighbours.",)
+    if wide_noise is None:
+        return (f"{words} Ask with a slack of {neighbours}, or fewer neighbours.",)
+    price = f"A slack of {neighbours} rarely has this bias; its noise is within ±{wide_noise:,.3g} (95 %)."
+    return (f"{words} {price} Ask with it, or with fewer neighbours.",)
 
 
 def check_share(share: Fraction, count: int, records: int, reach: float) -> tuple[str, ...]:

@@ -141,18 +141,18 @@ class Payment(Generic[D, A]):
             protects=receipt.protects,
             terms=query.terms(facts),
             charged_at=receipt.time,
-            quality=self._quality(reading, facts),
+            quality=self._quality(reading),
             notes=(*reading.notes, *query.cautions(self.view), *_reading_notes(self.view), *starter),
             extras=dict(reading.extras),
             brief=reading.brief,
             version=VERSION,
         )
 
-    def _quality(self, reading: Reading, facts: Facts) -> Quality:
+    def _quality(self, reading: Reading) -> Quality:
         """The accuracy of the answer, with the conditions on the table and on the settings that the answer chose."""
         quality = reading.quality or self.plan.quality
-        released = self.query.as_released(reading.extras, facts)
-        known = [words for words in released.conditions(self.view) if words not in quality.conditions]
+        found = self.query.conditions_of_release(reading.extras, self.view)
+        known = [words for words in found if words not in quality.conditions]
         return replace(quality, conditions=(*quality.conditions, *known))
 
 

@@ -234,3 +234,17 @@ def test_what_is_sound_holds_and_what_is_broken_is_caught(quick_findings):
     public = ("public groups, a tenth short", "public groups, and a record changes its group")
     for name in ("groups, a tenth short", "neighbours of other groups count", *public, *BROKEN):
         assert found[f"broken: {name}"].caught
+
+
+def test_no_ward_is_ranked_first_where_noise_explains_the_differences():
+    """The statement that was false: "maternity has the highest count", of 183, 172, 163 and 151 at ±25."""
+    schema = Schema.of(["x", "y", "ward"], categories={"ward": ("maternity", "children", "surgery", "heart")})
+    cells = {"x": [0.0, 1.0], "y": [0.0, 1.0], "ward": ["heart", "surgery"]}
+    query = asked(slack=3, loss=Loss("1"), neighbours=1)
+    view = query.view(wf.load(pa.table(cells), schema=schema))
+    counts = zip(schema.columns[2].categories, (183, 172, 163, 151), strict=True)
+    reading = query.reading([{"ward": ward, "outliers": count, "size": 2000} for ward, count in counts], view)
+    assert 15 < query.group_count.reach < 35
+    assert "has the highest count" not in reading.words
+    assert "the highest counts differ by no more than noise explains" in reading.words
+    assert reading.extras["highest"] is None

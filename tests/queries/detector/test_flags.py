@@ -71,6 +71,17 @@ def test_the_group_with_the_most_flags_has_an_interval_that_holds_for_all_groups
     assert found["intervals"][99][1] < found["highest_interval"][1]
 
 
+def test_no_group_is_ranked_first_where_every_interval_contains_none():
+    """The statement that was false: "south has the most flags: about 8 of 617", reliable, between 0 and 20."""
+    query = Flags(detector=1, by=("ward",), loss=wf.Loss("1/2"))
+    flagged = {"north": 0, "south": 8, "west": 0}
+    reading = query.reading([{"ward": ward, "flagged": n, "others": 609} for ward, n in flagged.items()], TABLE)
+    assert all(low == 0 for low, _ in reading.extras["intervals"])
+    assert "has the most" not in reading.words
+    assert "by no more than noise explains" in reading.words
+    assert reading.quality.noise == "mostly noise"
+
+
 def test_what_is_refused_is_refused_before_anything_is_charged(people):
     model = people.detector(epsilon="10", contamination="4%", columns=("x", "y"))
     bare = people.detector(epsilon="10", columns=("x", "y"))

@@ -298,9 +298,14 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
     def _slack_conditions(self, n: int, dimension: int) -> tuple[str, ...]:
         if self.mechanism != "extension":
             return ()
-        counted = self.group_count
-        rule = self._at_some_radius.rule(n, dimension) if counted is None else counted.rule(n)
-        return check_slack_size(rule.narrow, self.neighbours, is_least=rule.test is not None)
+        counted, single = self.group_count, self._at_some_radius
+        rule = single.rule(n, dimension) if counted is None else counted.rule(n)
+        if not check_slack_size(rule.narrow, self.neighbours):
+            return ()
+        wide = replace(counted or single, slack=self.neighbours)
+        noise = wide.law if isinstance(wide, GroupCount) else wide.noise(n, dimension)
+        width = noise.half_width(SURE)
+        return check_slack_size(rule.narrow, self.neighbours, is_least=rule.test is not None, wide_noise=width)
 
     def cautions(self, data: Points | TiledPoints | GroupView) -> tuple[str, ...]:
         return scale_notes(self.scale)
@@ -558,6 +563,13 @@ class Count(Query[Points | TiledPoints | GroupView, Any]):
             return NOISE["extension"](self.with_cap(n, dimension, chosen), n, dimension).mean_error()
 
         return words.total_errors(self.rule(n, dimension), self.neighbours, noise_error)
+
+    def conditions_of_release(
+        self, extras: Mapping[str, Any], data: Points | TiledPoints | GroupView
+    ) -> tuple[str, ...]:
+        """With the slack that was chosen, and the whole loss: a slack that is asked for takes no part of it."""
+        chosen = replace(self, slack=extras["slack"]) if "crowding" in extras else self
+        return chosen.conditions(data)
 
     def as_released(self, extras: Mapping[str, Any], facts: PublicFacts) -> Self:
         if "crowding" not in extras:

@@ -80,13 +80,13 @@ def quality(query: Settings, value: Value, size: int) -> Quality:
 
 
 def percent(share: float) -> str:
-    """A share in words that never call a chance certain.
+    """A share in words that never call a chance certain: a float of 1 is a chance just below 1.
 
-    >>> percent(0.9996), percent(0.314), percent(2e-7), percent(1.0)
-    ('over 99 %', '31 %', 'under 1 %', '100 %')
+    >>> percent(0.994), percent(0.314), percent(2e-7), percent(1.0)
+    ('over 99 %', '31 %', 'under 1 %', 'over 99.9 %')
     """
-    if 0.99 < share < 1:
-        return "over 99 %"
+    if share > 0.99:
+        return "over 99.9 %" if share > 0.999 else "over 99 %"
     return "under 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
 
 
@@ -111,8 +111,8 @@ def _outcome(query: MarginSettings, seen: Expectation) -> str:
 def _clearness(query: ExplainSettings) -> str:
     if issubclass(query.kind_of_detector, Distance):
         return "the record has nobody near"
-    share, name = percent(query.clear), name_of(query.detector)
-    return f"the record stands out by {share} of a context, or as far as {name} lets any"
+    share, name = 100 * query.clear, name_of(query.detector)
+    return f"the record stands out by {share:.3g} % of a context, or as far as {name} lets any"
 
 
 def _warning(least: float) -> str:

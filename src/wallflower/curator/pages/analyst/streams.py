@@ -19,6 +19,7 @@ from wallflower.curator.pages.figures.timeline import Block, timeline
 from wallflower.curator.pages.visitors.visits import BASE, Visit, page, place, refusal_page, to
 from wallflower.errors import ParameterError, PrivacyError
 from wallflower.query import Query
+from wallflower.query.accuracy import show_chance
 from wallflower.streams import DEFAULT_PLAN_ROWS, Decisions
 
 SHOWN: Final = 10_000  # decisions on a page
@@ -140,7 +141,7 @@ def _expectation(visit: Visit, state: WatchView, query: Query[Any, Any]) -> Expe
     chosen = next((option for option in plan.options if option.mechanism == plan.chosen), None)
     figures = {} if chosen is None else chosen.figures
     shares = {name: words for name, words in plan.headings.items() if 0 <= figures.get(name, -1) <= 1}
-    shown = [(words, f"{figures[name]:.1%}") for name, words in shares.items()]
+    shown = [(words, show_chance(figures[name])) for name, words in shares.items()]
     alarms = figures.get("alarms")
     usable = alarms if alarms is not None and 0 <= alarms <= 1 else None
     return Expectation(figures=shown, alarms=usable, verdict=plan.verdict)

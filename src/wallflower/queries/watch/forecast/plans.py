@@ -34,7 +34,7 @@ from wallflower.queries.watch.gauge import FINE, Gauge
 from wallflower.queries.watch.modes import mode_of
 from wallflower.queries.watch.parameters import WatchSettings
 from wallflower.query import Option, Plan, Quality, Tradeoff, least_amount
-from wallflower.query.accuracy import MODERATE, rate_errors
+from wallflower.query.accuracy import MODERATE, rate_errors, show_chance
 
 ROC_EPSILONS: Final = ("0.05", "0.1", "0.2", "0.35", "0.5", "0.75", "1", "1.5", "2", "4")
 EPSILONS: Final = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10")
@@ -114,8 +114,9 @@ def _quality(query: WatchSettings, dimension: int, ahead: Outlook | None) -> Qua
         return rate_errors(wrong, str(told["reason"]), conditions=told["conditions"])
     wrong = 1 - min(ahead.lift, ahead.right)
     rule = (
-        f"for observations as stated, {_percent(ahead.true_positive)} of outliers and "
-        f"{_percent(ahead.false_positive)} of the others are flagged, and {_percent(ahead.right)} of flags are right"
+        f"for observations as stated, {show_chance(ahead.true_positive)} of outliers and "
+        f"{show_chance(ahead.false_positive)} of the others are flagged, and {show_chance(ahead.right)} of flags are "
+        "right"
     )
     return rate_errors(wrong, rule)
 
@@ -126,7 +127,7 @@ def notes_of(query: WatchSettings, dimension: int, ahead: Outlook | None) -> tup
         return ()
     assumed = query.statement(dimension).assumptions
     taken = f" It is assumed that {' and '.join(assumed)}." if assumed else ""
-    return (f"Of flags like these {_percent(1 - ahead.right)} are false alarms, for observations as stated.{taken}",)
+    return (f"Of flags like these {show_chance(1 - ahead.right)} are false alarms, for observations as stated.{taken}",)
 
 
 def figures_of(ahead: Outlook) -> dict[str, float]:
@@ -163,21 +164,6 @@ def uneven(amounts: Sequence[float], what: str) -> str | None:
     )
 
 
-def _percent(share: float) -> str:
-    """A share in words, never rounded to none or all.
-
-    >>> _percent(0.9313), _percent(0.00049), _percent(0.99997)
-    ('93.1%', '0.049%', 'over 99.9%')
-    >>> _percent(8.8e-27)
-    'under 0.01%'
-    """
-    if share > 0.999:
-        return "over 99.9%" if share < 1 else "100%"
-    if 0 < share < 0.0001:
-        return "under 0.01%"
-    return f"{share:.1%}" if share >= 0.001 or share == 0 else f"{100 * share:.2g}%"
-
-
 # Where observations are stated
 
 
@@ -207,14 +193,14 @@ def _forecast(query: WatchSettings, dimension: int) -> dict[str, Any]:
 
 def _reason(query: WatchSettings, dimension: int, ahead: Outlook, smallest: str | None) -> str:
     said = (
-        f"{_percent(ahead.true_positive)} of outliers and {_percent(ahead.false_positive)} of the others would be "
-        f"flagged, and {_percent(ahead.right)} of flags would be right"
+        f"{show_chance(ahead.true_positive)} of outliers and {show_chance(ahead.false_positive)} of the others would "
+        f"be flagged, and {show_chance(ahead.right)} of flags would be right"
     )
     if ahead.run is not None:
-        said += f"; in one run, of the others, {_percent(ahead.run[0])} to {_percent(ahead.run[1])}"
+        said += f"; in one run, of the others, {show_chance(ahead.run[0])} to {show_chance(ahead.run[1])}"
     if query.level == "person" and query.window is None and ahead.false_positive > MOST_ALARMS:
         found = true_positive_at_few_alarms(query.detector(query.gauge(dimension)), scene(_bare(query), dimension))
-        said += f"; with a threshold that flags {MOST_ALARMS:.0%} of the others, {_percent(found)} of outliers"
+        said += f"; with a threshold that flags {MOST_ALARMS:.0%} of the others, {show_chance(found)} of outliers"
     if (stays := query.loss_of_staying(STAY)) is not None:
         said += f"; someone present in {STAY} observations pays {stays}"
     if assumed := query.statement(dimension).assumptions:
@@ -297,8 +283,8 @@ def _limits(query: WatchSettings, dimension: int) -> dict[str, Any]:
     name = name_of(detector)
     need = "its variance, or mean and covariance" + ("" if gauge is not None else ", and low and high")
     said = (
-        f"of what is beyond the threshold at least {_percent(found)} would be flagged, of the others at most "
-        f"{_percent(alarms)}, whatever is watched"
+        f"of what is beyond the threshold at least {show_chance(found)} would be flagged, of the others at most "
+        f"{show_chance(alarms)}, whatever is watched"
     )
     unknown = f"How many flags would be right depends on how the statistic spreads, which nothing states: state {need}."
     return {
