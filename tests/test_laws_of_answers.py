@@ -94,8 +94,8 @@ def rate_for_one_context(function: Any, search: str, epsilon: Fraction, **more: 
     return function(search, epsilon, **more | {"top": 1})
 
 
-def whole_loss_beside_the_test(loss: Loss) -> tuple[Loss, Loss]:
-    return noisy_count_split(loss)[0], loss
+def whole_loss_beside_the_test(loss: Loss, share: Fraction) -> tuple[Loss, Loss]:
+    return noisy_count_split(loss, share)[0], loss
 
 
 noisy_count_split = noisy_count.split_for_test
@@ -231,7 +231,7 @@ def half_a_level(made: Cube, noise: Any) -> list[int]:
 @pytest.fixture(autouse=True)
 def fresh_caches() -> Iterator[None]:
     """What was computed before a mutant, or by one, is not remembered."""
-    caches = (detectors._parts, detectors._fineness, detectors._scale)
+    caches = (detectors._parts, detectors._fineness, detectors._scale, noisy_count.cap_rule)
     for cached in caches:
         cached.cache_clear()
     yield

@@ -161,7 +161,7 @@ def test_spreads_and_locations_are_measured_on_the_cluster(engine, folder, tmp_p
     assert spreads[0] == pytest.approx(spreads[1], rel=0.2)
     with wf.Ledger.open(tmp_path / "ledger.db") as ledger:
         people = wf.open(folder, schema=FACTS, engine=engine, ledger=ledger)
-        assert set(people.scale(epsilon="0.5", subset=True).value) == {"scale"}
+        assert set(people.scale(epsilon="0.5", subset=True).value) == {"scale", "equal_pairs"}
         assert people.detector(epsilon="0.5", columns=("x", "y")).value["spreads"].keys() == {"x", "y"}
 
 

@@ -271,7 +271,9 @@ def test_a_token_is_issued_shown_once_and_revoked(chromium: Browser, trial_servi
     bo.sign_in(text)
     sue.page.reload()  # issues nothing, and shows nothing again
     assert text not in sue.page.content()
-    expect(sue.page.get_by_role("region", name="Acts").get_by_role("row", name="bo")).to_contain_text("token issued")
+    sue.page.get_by_role("link", name="Acts").click()
+    expect(sue.page.get_by_role("row", name="bo")).to_contain_text("token issued")
+    sue.page.get_by_role("link", name="Tokens").click()
     row = sue.page.get_by_role("region", name="Tokens").get_by_role("row", name="bo")
     expect(row).to_have_count(1)
     row.get_by_role("link").click()

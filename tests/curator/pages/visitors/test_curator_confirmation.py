@@ -77,7 +77,7 @@ def test_a_session_alone_changes_nothing(service: Service, place: str) -> None:
         desk.factors.enrol(spare, text_of)
     if place.endswith("retire"):
         desk.register(desk.tokens.caller(text_of), "spare", source=None, schema={"columns": ["x"]}, records=[])
-    if place.endswith("decline"):
+    if "requests" in place:
         things["request"] = requests.make(desk.tokens.caller(text_of), "ward", "study 12").id
     steward, form, at = Browser(service).sign_in(sue.token), ACTS[place], "/ui" + place.format(**things)
     before = state(service)

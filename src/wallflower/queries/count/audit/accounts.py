@@ -38,6 +38,8 @@ SLACK: Final = 2
 MOVES: Final = 3 * 128 + 1  # steps of 1/128: slack + 1 records, and one for the solver
 FLOOR_MOVES: Final = 2 * 128 + 1
 CROWDING_MOVES: Final = (4 + 5 + 2) * 128 + 4  # of a test of crowding by four neighbours
+LARGER_TEST: Final = Loss("60")  # of twelve records, where a seventh of it is too little for ten neighbours
+LARGER_CROWDING_MOVES: Final = (10 + 13 + 2) * 128 + 4
 GROUP_MOVES: Final = 2 * (2 * 128 + 1)  # a record leaves one group and joins another
 RADII: Final = 101  # of the public grid
 WITHOUT_DRAWS: Final = frozenset({"columns", "scale"})
@@ -64,6 +66,7 @@ EMPTIED_WARD: Final = tuple(
 # Five records have four neighbours, and no more, until one of them moves away.
 CROWDED: Final = (_points([0.0] * 5 + [9.0, 20.0]), _points([0.0] * 4 + [30.0, 9.0, 20.0]))
 CROWDED_STEPS: Final = 5 * 128
+TWELVE: Final = (_points([0.0] * 11 + [20.0]), _points([0.0] * 10 + [30.0, 20.0]))
 COUNT: Final = ("count",)
 # Three records in one place are near each other at every radius, until one moves away: then all three are outliers.
 # Three others have company from a radius of 3.8 on, so that there the curve falls by as much.
@@ -182,6 +185,19 @@ CASES: Final[tuple[Case, ...]] = (
             ),
             LawCheck(parts=COUNT, least=0.99, seen=int, tables=CROWDED, shifts={0: CROWDED_STEPS}),
         ),
+    ),
+    Case(
+        name="extension, degree cap by the larger test",
+        query=_count(LARGER_TEST, slack=None, neighbours=10),
+        tables=TWELVE,
+        parts=(
+            laplace("crowding", moves=LARGER_CROWDING_MOVES, epsilon=2 * LARGER_TEST.epsilon / 7),
+            laplace("count", moves=4 * 128 + 1, epsilon=5 * LARGER_TEST.epsilon / 7),
+        ),
+        without_law={
+            "crowding": "the laws of the smaller test run the same code",
+            "count": "the laws of the smaller test run the same code",
+        },
     ),
     Case(
         name="extension at ρ",
