@@ -50,7 +50,7 @@ import wallflower.queries.watch.detectors as detectors
 import wallflower.queries.watch.modes as watch_modes
 import wallflower.queries.watch.seasons.estimates as estimates
 import wallflower.queries.watch.seasons.pool as pool
-import wallflower.sensors.audit.findings as sensors_audit
+import wallflower.sensors.audit.attacks as sensors_audit
 import wallflower.sensors.comparison as comparison
 import wallflower.sensors.lattice as lattice
 import wallflower.sensors.perturbation as perturbation

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wallflower.noise import system_noise
-from wallflower.sensors.audit.findings import findings, unlikeness
+from wallflower.sensors.audit.attacks import findings, unlikeness
 
 MISTAKES = {
     "half the noise, columns",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from wallflower.sensors.audit.findings import findings
+from wallflower.sensors.audit.attacks import findings
 
 __all__ = ["findings"]

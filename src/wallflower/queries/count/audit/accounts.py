@@ -38,7 +38,7 @@ SLACK: Final = 2
 MOVES: Final = 3 * 128 + 1  # steps of 1/128: slack + 1 records, and one for the solver
 FLOOR_MOVES: Final = 2 * 128 + 1
 CROWDING_MOVES: Final = (4 + 5 + 2) * 128 + 4  # of a test of crowding by four neighbours
-LARGER_TEST: Final = Loss("60")  # of twelve records, where a seventh of it is too little for ten neighbours
+LARGER_TEST: Final = Loss("60")  # of sixteen records, where a seventh of it is too little for ten neighbours
 LARGER_CROWDING_MOVES: Final = (10 + 13 + 2) * 128 + 4
 GROUP_MOVES: Final = 2 * (2 * 128 + 1)  # a record leaves one group and joins another
 RADII: Final = 101  # of the public grid
@@ -66,7 +66,7 @@ EMPTIED_WARD: Final = tuple(
 # Five records have four neighbours, and no more, until one of them moves away.
 CROWDED: Final = (_points([0.0] * 5 + [9.0, 20.0]), _points([0.0] * 4 + [30.0, 9.0, 20.0]))
 CROWDED_STEPS: Final = 5 * 128
-TWELVE: Final = (_points([0.0] * 11 + [20.0]), _points([0.0] * 10 + [30.0, 20.0]))
+APART: Final = tuple(_points([first, *(100.0 * place for place in range(15))]) for first in (0.0, -FAR))
 COUNT: Final = ("count",)
 # Three records in one place are near each other at every radius, until one moves away: then all three are outliers.
 # Three others have company from a radius of 3.8 on, so that there the curve falls by as much.
@@ -189,7 +189,7 @@ CASES: Final[tuple[Case, ...]] = (
     Case(
         name="extension, degree cap by the larger test",
         query=_count(LARGER_TEST, slack=None, neighbours=10),
-        tables=TWELVE,
+        tables=APART,
         parts=(
             laplace("crowding", moves=LARGER_CROWDING_MOVES, epsilon=2 * LARGER_TEST.epsilon / 7),
             laplace("count", moves=4 * 128 + 1, epsilon=5 * LARGER_TEST.epsilon / 7),
