@@ -66,7 +66,8 @@ EMPTIED_WARD: Final = tuple(
 # Five records have four neighbours, and no more, until one of them moves away.
 CROWDED: Final = (_points([0.0] * 5 + [9.0, 20.0]), _points([0.0] * 4 + [30.0, 9.0, 20.0]))
 CROWDED_STEPS: Final = 5 * 128
-APART: Final = tuple(_points([first, *(100.0 * place for place in range(15))]) for first in (0.0, -FAR))
+OTHERS: Final = [100.0 * place for place in range(15)]
+APART: Final = (_points([0.0, *OTHERS]), _points([-FAR, *OTHERS]))
 COUNT: Final = ("count",)
 # Three records in one place are near each other at every radius, until one moves away: then all three are outliers.
 # Three others have company from a radius of 3.8 on, so that there the curve falls by as much.
