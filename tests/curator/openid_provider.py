@@ -1,4 +1,8 @@
-"""Debian's Glewlwyd, a real OpenID provider, as a process of its own for the tests that sign in."""
+"""Debian's Glewlwyd, a real OpenID provider, as a process of its own for the tests that sign in.
+
+Started as a program with the address of a service and a file, it writes settings for that service to the file and runs
+until Ctrl-C: `python tests/curator/openid_provider.py https://localhost:8443 directory.toml`.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,15 @@ import gzip
 import json
 import os
 import shutil
+import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -241,3 +247,43 @@ def _write_files(folder: Path, port: int) -> None:
         assert old in text, old
         text = text.replace(old, new)
     (folder / "glewlwyd.conf").write_text(text)
+
+
+def _settings_for(provider: OpenIdProvider, secret: Path) -> str:
+    """What the settings of a service need so that people of this provider sign in."""
+    return f"""
+[openid]
+issuer = "{provider.issuer}"
+client_id = "{CLIENT}"
+client_secret_file = "{secret}"
+scopes = ["openid"]
+
+[groups.health]
+datasets = ["ward"]
+
+[groups.stewards]
+role = "steward"
+
+[groups.auditors]
+role = "auditor"
+"""
+
+
+def main(address: str, settings: Path) -> None:
+    """Run a provider for the service at an address until Ctrl-C, and write the settings that the service needs."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    secret = settings.resolve().with_suffix(".secret")
+    with openid_provider() as provider:
+        provider.add_client(CLIENT, address)
+        secret.touch(mode=0o600)
+        secret.write_text(SECRET)
+        settings.write_text(_settings_for(provider, secret))
+        people = f"ana (analyst), sue and ulla (stewards), aude (auditor); password: {PASSWORD}"
+        sys.stdout.write(f"Glewlwyd at {provider.url}. Ctrl-C ends it.\n  settings  {settings}\n  people    {people}\n")
+        sys.stdout.flush()
+        with suppress(KeyboardInterrupt):
+            signal.pause()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from html import unescape
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -36,7 +37,7 @@ from openid_provider import (
 from playwright.sync_api import Browser, expect
 from served import Caller, Service, run_service, settings, ward
 
-from browser import needs_chromium
+from browser import AXE, needs_axe, needs_chromium
 from wallflower.curator.desk.access import openid
 from wallflower.curator.desk.clock import moment, now
 from wallflower.curator.desk.problems import Refusal
@@ -56,6 +57,12 @@ GROUPS = (
     Group(name="stewards", role="steward"),
     Group(name="auditors", role="auditor"),
 )
+CONFIRM = {
+    ("person", "en"): "Confirm that it is you",
+    ("person", "de"): "Bestätigen Sie, dass Sie es sind",
+    ("token", "en"): "Enter your token again",
+    ("token", "de"): "Geben Sie Ihr Token noch einmal ein",
+}
 COUNT = {"neighbours": 3, "radius": 0.5, "epsilon": "0.01", "anyway": True}
 
 
@@ -582,6 +589,62 @@ def test_a_person_signs_in_and_out_with_a_browser(office: OfficeService, chromiu
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_url(f"{office.provider.url}/login.html*")
     someone.page.context.close()
+
+
+@needs_chromium
+@needs_axe
+@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_no_page_of_the_sign_in_has_a_fault_that_axe_finds_or_is_wider_than_the_screen(
+    office: OfficeService,
+    chromium: Browser,  # noqa: F811
+    language: str,
+    width: int,
+    scheme: str,
+) -> None:
+    look = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme, "locale": language}
+    sue = visitor(chromium, Service(office.service.app, office.address), bypass_csp=True, **look)
+    page, axe = sue.page, import_module(f"{AXE}.sync_playwright").Axe()
+
+    def require_no_fault(name: str) -> None:
+        sue.shot(f"{name}-{language}-{width}")
+        violations = axe.run(page).response["violations"]
+        assert [(fault["id"], fault["nodes"][0]["html"]) for fault in violations] == [], name
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+        assert page.locator("html").get_attribute("lang") == language
+
+    def forget_confirmation() -> None:
+        kept = {cookie["name"]: cookie["value"] for cookie in page.context.cookies()}  # type: ignore[typeddict-item]
+        with office.service.app.state.sessions._store.write() as db:
+            stated = sa.text("UPDATE service_stays SET confirmed = :then WHERE id = :id")
+            then = (moment() - timedelta(days=1)).isoformat(timespec="milliseconds")
+            assert db.execute(stated, {"then": then, "id": session_key(kept["wallflower"])}).rowcount == 1
+
+    for name, place in {"sign-in": "", "sign-in-refused": "?refused=unauthenticated"}.items():
+        page.goto(f"{office.address}/ui/sign-in{place}")
+        require_no_fault(name)
+    person = office.sign_in("sue")
+    _own_token(person)
+    page.context.clear_cookies()
+    cookie = {"name": "wallflower", "value": person.cookies["wallflower"], "domain": "localhost", "path": "/ui"}
+    page.context.add_cookies([cookie])  # type: ignore[list-item]
+    for name in ("account", "sign-in/confirmed", "tokens"):
+        page.goto(f"{office.address}/ui/{name}")
+        require_no_fault(name.replace("/", "-"))
+    for by in ("person", "token"):
+        if by == "token":
+            page.context.clear_cookies()
+            page.goto(f"{office.address}/ui/sign-in")
+            page.locator("#token").fill(office.service.token("root", "steward").token or "")
+            page.locator("form button.main").click()
+            page.wait_for_url(f"{office.address}/ui/")
+        page.goto(f"{office.address}/ui/tokens")
+        forget_confirmation()
+        page.locator("#name").fill("kim")
+        page.locator("form button.main").click()
+        expect(page.locator("h1")).to_have_text(CONFIRM[by, language])
+        require_no_fault(f"confirm-{by}")
+    page.context.close()
 
 
 class TestSettings:
