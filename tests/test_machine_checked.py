@@ -1,4 +1,4 @@
-"""Theories of `proofs/`, the map from labels to lemmas and the proofs on paper agree. Only the last test needs Coq."""
+"""Theories of `proofs/`, the map from labels to lemmas and the proofs on paper agree. The heavy tests need Coq."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ ROOT = Path(__file__).parents[1]
 PROOFS = ROOT / "proofs"
 SOURCE = ROOT / "src" / "wallflower"
 STATED = re.compile(r"^(?:\*\*|## )\(([A-Z]\d?)\)", re.MULTILINE)
-MARK = re.compile(r"machine-checked( in part| for ε)?: ((?:`[\w.]+`(?:, )?)+)", re.IGNORECASE)
-COVERAGE = {"": "whole", " for ε": "epsilon", " in part": "part"}
 
 
 def load_script(name: str) -> Any:
@@ -40,35 +38,25 @@ def load_script(name: str) -> Any:
 
 
 CHECK = load_script("check")
+MUTANTS = load_script("mutants")
 ROWS = CHECK.read_rows()
 
 
-def read_marks(proof: Path) -> dict[str, tuple[str, list[str]]]:
-    """Map each label that a proof calls machine-checked to its coverage and the lemmas it names."""
-    parts = STATED.split(proof.read_text(encoding="utf-8"))
-    marks = {}
-    for label, text in zip(parts[1::2], parts[2::2], strict=True):
-        claims = MARK.findall(text)
-        assert len(claims) == len(re.findall("machine-checked", text, re.IGNORECASE)), f"{proof}: ({label}) is misspelt"
-        assert len(claims) < 2, f"{proof}: ({label}) is marked twice"
-        for part, lemmas in claims:
-            marks[label] = (COVERAGE[part], re.findall(r"`([\w.]+)`", lemmas))
-    return marks
-
-
 def test_labels_and_lemmas_match_the_marks_in_the_proofs() -> None:
-    """A mark without a lemma claims too much; a lemma without a mark proves what nobody uses."""
-    listed: dict[tuple[str, str], tuple[str, list[str]]] = {}
-    for row in ROWS:
-        coverage, names = listed.setdefault((row.proof, row.label), (row.coverage, []))
-        assert coverage == row.coverage, f"{row.proof} ({row.label}) is whole in one row and part in another"
-        names.append(row.lemma)
-    marked = {
-        (str(path.relative_to(SOURCE)), label): mark
-        for path in sorted([*SOURCE.rglob("proof.md"), SOURCE / "mechanisms.md"])
-        for label, mark in read_marks(path).items()
-    }
-    assert marked == listed
+    assert list(CHECK.check_marks(ROWS)) == []
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        CHECK.Row("queries/count/proof.md", "X", "whole", "Groups.X_crowding", "classical"),
+        CHECK.Row("queries/count/proof.md", "X", "part", "Groups.B1_sum", "classical"),
+    ],
+)
+def test_a_row_that_differs_from_its_mark_is_refused(row: Any) -> None:
+    """The first claims the whole of (X) for a part; the second is not what the proof names."""
+    others = [other for other in ROWS if other.label != "X"]
+    assert len(list(CHECK.check_marks([*others, row]))) == 1
 
 
 def test_no_lemma_is_listed_twice() -> None:
@@ -171,10 +159,50 @@ def test_what_would_be_taken_on_trust_is_refused_without_coq(code: str, tmp_path
     assert list(CHECK.check_sources([]))
 
 
+def test_there_are_mutants_of_every_kind() -> None:
+    """Most of them are false statements, and only the proof can refuse those whose pinned statement changes too."""
+    mutants = MUTANTS.MUTANTS
+    assert len(mutants) >= 40
+    assert {mutant.refused_by for mutant in mutants} == {"build", "statements", "axioms", "labels"}
+    assert sum(mutant.refused_by == "build" for mutant in mutants) > len(mutants) / 2
+    assert sum(mutant.refused_by == "build" and mutant.pinned is not None for mutant in mutants) >= 10
+    assert {mutant.file for mutant in mutants} >= {path.name for path in (PROOFS / "theories").glob("*.v")}
+    assert len({(mutant.file, mutant.old, mutant.new) for mutant in mutants}) == len(mutants)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS.MUTANTS, ids=lambda mutant: mutant.reason)
+def test_a_mutant_applies_exactly_once(mutant: Any) -> None:
+    assert MUTANTS.find_faults(mutant) == []
+    assert all(old != new for _, old, new in MUTANTS.list_changes(mutant))
+    assert mutant.reason
+
+
+def test_refuters_of_mutants_are_lemmas() -> None:
+    refuters = {mutant.refuter for mutant in MUTANTS.MUTANTS} - {""}
+    assert refuters
+    for refuter in refuters:
+        module, name = refuter.split(".")
+        assert name in CHECK.LEMMA.findall(CHECK.read_code(PROOFS / "theories" / f"{module}.v"))
+
+
+def test_an_error_outside_a_proof_is_not_a_refusal() -> None:
+    """A mutant that does not parse shows nothing."""
+    text = "Lemma f : True.\nProof. exact: I. Qed.\nLemma g : ) True.\nProof.\nexact: I.\nQed.\n"
+    assert [MUTANTS.find_proof(text, *place) for place in [(2, 7), (3, 10), (5, 0), (6, 0)]] == ["f", "", "g", "g"]
+
+
+def test_theories_that_depend_on_a_changed_theory_are_built_again() -> None:
+    assert MUTANTS.find_dependents("Groups", PROOFS / "theories") == ["Groups"]
+    assert MUTANTS.find_dependents("Noise", PROOFS / "theories") == ["Noise", "Real", "Count", "Groups"]
+
+
 @pytest.mark.heavy
-def test_coq_accepts_the_theories() -> None:
+@pytest.mark.parametrize(
+    "command", [["make", "proofs"], [sys.executable, "proofs/mutants.py"]], ids=["proofs", "mutants"]
+)
+def test_coq_accepts_the_theories_and_no_mutant(command: list[str]) -> None:
     """`make test-slow` installs Coq first."""
     if shutil.which("coqc") is None:
         pytest.skip("Coq is not installed: scripts/setup coq")
-    done = subprocess.run(["make", "proofs"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -146,6 +146,15 @@ apply: le_trans (li _ sub cl); rewrite [leLHS]big_mkcond [leRHS]big_mkcond; appl
 rewrite inE /lam' /lost; case: (boolP (j \in out (A :\ v))) => jo //=.
 by case: ifP => _; rewrite ?subr0 ?subKr ?subrr.
 Qed.
+
+(* The converse of floor_full: where no clique of outliers is too heavy, all ones are feasible and worth the number of outliers. *)
+Lemma floor_ones A : (forall Q, Q \subset out A -> clique Q -> \sum_(j in Q) (missing A j)%:R^-1 <= D - 1) ->
+  packing A (fun=> 1) /\ floor_of A (fun=> 1) = #|out A|%:R.
+Proof.
+move=> weighs; split; last by rewrite /floor_of -sum1_card natr_sum.
+split=> [j _|Q Qo Qc]; first by rewrite ler01 lexx.
+by under eq_bigr do rewrite mul1r; apply: weighs.
+Qed.
 End Floor.
 
 Section Tables.
