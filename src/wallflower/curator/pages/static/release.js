@@ -26,4 +26,5 @@ if (picture) {
   picture.addEventListener("pointermove", show);
   picture.addEventListener("pointerdown", show);
   picture.addEventListener("pointerleave", () => { tip.hidden = true; });
+  window.addEventListener("resize", () => { tip.hidden = true; }); // its place is that of another width
 }
